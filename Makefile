@@ -1,0 +1,35 @@
+# Every target makes what it needs: Python 3.11 and make are enough to start.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest
+
+.PHONY: demo test test-all lint bench clean
+
+$(VENV)/installed: setup.cfg pyproject.toml
+	@echo "Installing keras_relational and what it needs into $(VENV) (about a minute, 2.5 GB) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed
+	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python examples/demo.py
+
+test: $(VENV)/installed
+	@echo "Running the tests, on TensorFlow and on JAX (under ten minutes on two cores) ..."
+	@$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/installed
+	@echo "Running every test, learning runs included ..."
+	@$(PYTEST)
+
+lint: $(VENV)/installed
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@PYTHONPATH=. $(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/installed
+	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) runs build dist *.egg-info

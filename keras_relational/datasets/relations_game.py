@@ -1,0 +1,517 @@
+"""The Relations Game: which relation holds among the objects of an image?
+
+Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
+section 3. An image is black, 36×36 pixels, a 3×3 board of 12×12 tiles. An
+object is a 9×9 square of 3×3 blocks, one pixel from the tile's upper left
+corner. Objects come from one of three sets (`OBJECT_SETS`): one to train on,
+two that are held out.
+
+Where the paper says no more than what a relation is, the shares of the
+different kinds of false images follow the authors' published images, and where
+those are not at hand, the same rule: images that almost satisfy the relation,
+because two objects share only their shape or only their colour, are as frequent
+as those whose objects share neither. Each task's rule stands beside its code.
+"""
+
+import functools
+import itertools
+import zipfile
+import zlib
+
+import numpy as np
+
+IMAGE_SHAPE = (36, 36, 3)
+OBJECT_SETS = ("pentominoes", "hexominoes", "stripes")
+PATTERNS = ("AAA", "AAB", "ABA", "ABB", "ABC")
+ROW_PATTERNS = tuple(f"row_{pattern}" for pattern in PATTERNS)
+COLUMN_PATTERNS = tuple(f"column_{pattern}" for pattern in PATTERNS)
+TASKS = (
+    "same",
+    "between",
+    "occurs",
+    "xoccurs",
+    "colour_and_shape",
+    *ROW_PATTERNS,
+    *COLUMN_PATTERNS,
+    "match_rows",
+)
+
+# Red, green and blue of the 25 colours.
+COLOURS = np.array(
+    [
+        colour
+        for colour in itertools.product((64, 144, 192), repeat=3)
+        if colour not in ((64, 64, 64), (192, 192, 192))
+    ],
+    dtype="uint8",
+)
+
+_POLYOMINOES = {
+    "pentominoes": (  # F, P, T, U, V, W, X, Z
+        (".##", "##.", ".#."),
+        ("##.", "##.", "#.."),
+        ("###", ".#.", ".#."),
+        ("#.#", "###", "..."),
+        ("#..", "#..", "###"),
+        ("#..", "##.", ".##"),
+        (".#.", "###", ".#."),
+        ("##.", ".#.", ".##"),
+    ),
+    "hexominoes": (
+        ("##.", ".##", "##."),
+        ("##.", "###", "..#"),
+        ("##.", "###", ".#."),
+        ("###", ".#.", "##."),
+        ("###", "#.#", "#.."),
+        ("###", "##.", ".#."),
+        ("###", "##.", "#.."),
+        ("###", "###", "..."),
+    ),
+}
+
+# How two objects differ: what the second one still shares with the first.
+_SHAPE_ONLY, _COLOUR_ONLY, _NEITHER = range(3)
+
+
+def generate(task, num_examples, object_set="pentominoes", seed=None):
+    """Draws labelled images of one task, or of several in equal shares.
+
+    Half of the images of a task are labelled 1 (True); `"colour_and_shape"`
+    has four labels, a quarter each: 0 same shape and colour, 1 same shape only,
+    2 same colour only, 3 neither.
+
+    Args:
+        task: One of `TASKS`, or a sequence of them for a multi-task set.
+        num_examples: Positive integer.
+        object_set: One of `OBJECT_SETS`.
+        seed: Non-negative integer, the same bytes on any machine; `None` for
+            fresh ones.
+
+    Returns:
+        `(images, labels, task_ids)`: uint8 `(num_examples, 36, 36, 3)` in
+        0..192, uint8 `(num_examples,)`, and uint8 `(num_examples,)`, the
+        position of each image's task in `task` (0 throughout for one task).
+
+    Raises:
+        ValueError: For an unknown task or object set, no examples at all, or
+            `"colour_and_shape"` on stripes, which all have one shape.
+
+    Example:
+
+    >>> images, labels, _ = generate("between", 4, seed=0)
+    >>> images.shape, images.dtype, labels.shape
+    ((4, 36, 36, 3), dtype('uint8'), (4,))
+    """
+    tasks = [task] if isinstance(task, str) else list(task)
+    _check(tasks, num_examples, object_set)
+    rng = np.random.default_rng(seed)
+    shapes = _shape_draws(object_set)
+    task_ids = rng.integers(len(tasks), size=num_examples, dtype="uint8")
+    labels = np.empty(num_examples, "uint8")
+    # One shape and one colour for each of the nine tiles; -1 for an empty one.
+    board = np.full((2, num_examples, 9), -1, "int8")
+    for task_id, name in enumerate(tasks):
+        chosen = np.flatnonzero(task_ids == task_id)
+        draw = _Draw(rng, shapes, len(chosen))
+        labels[chosen] = _rule(name)(draw)
+        board[:, chosen] = draw.board
+    return _render(board, object_set), labels, task_ids
+
+
+def load_data(
+    task,
+    object_set="hexominoes",
+    num_train=250_000,
+    num_test=10_000,
+    seed=0,
+):
+    """Makes a training set of pentominoes and a test set of held-out objects.
+
+    Args:
+        task: One of `TASKS`, or a sequence of them.
+        object_set: The held-out set, one of `OBJECT_SETS`.
+        num_train: Number of training images; the published sets hold 250,000.
+        num_test: Number of test images.
+        seed: Non-negative integer; the two sets use streams of their own.
+
+    Returns:
+        `(x_train, y_train), (x_test, y_test)` as in `keras.datasets`: uint8
+        images and uint8 labels. With several tasks each `x` is a pair
+        `(images, task_ids)`, as `models.relations_classifier` takes it.
+
+    Example:
+
+    >>> (x_train, y_train), (x_test, y_test) = load_data(
+    ...     "same", num_train=8, num_test=4
+    ... )
+    >>> x_train.shape, x_test.shape
+    ((8, 36, 36, 3), (4, 36, 36, 3))
+    """
+    splits = []
+    for stream, size, objects in (
+        (0, num_train, "pentominoes"),
+        (1, num_test, object_set),
+    ):
+        images, labels, task_ids = generate(task, size, objects, [seed, stream])
+        x = images if isinstance(task, str) else (images, task_ids)
+        splits.append((x, labels))
+    return tuple(splits)
+
+
+def load_npz(path):
+    """Reads one of the files that the PrediNet authors published.
+
+    Args:
+        path: A `.npz` file with the arrays `images` `(n, 36, 36, 3)` in 0..255,
+            `labels` `(n, 1)` and `tasks` `(n, 1)`. Pickled objects are refused.
+
+    Returns:
+        `(images, labels, task_ids)`, in the form that `generate` returns.
+
+    Raises:
+        ValueError: If the file is truncated or not an `.npz`, lacks an array,
+            or holds one of another shape or range.
+        FileNotFoundError: If there is no such file.
+    """
+    arrays = {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array")
+            for key in ("images", "labels", "tasks"):
+                if key not in file:
+                    raise ValueError(
+                        f"it lacks the array {key!r}; it holds {file.files}"
+                    )
+                arrays[key] = file[key]
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as e:
+        raise ValueError(
+            f"{path} cannot be read as a Relations Game file: {e}. Expected an "
+            "intact .npz file with the plain arrays 'images', 'labels' and "
+            "'tasks'."
+        ) from e
+    size = len(arrays["images"]) if arrays["images"].ndim else 0
+    for key, shape in (
+        ("images", (size, *IMAGE_SHAPE)),
+        ("labels", (size, 1)),
+        ("tasks", (size, 1)),
+    ):
+        array = arrays[key]
+        if array.shape != shape or array.dtype.kind not in "iu":
+            raise ValueError(
+                f"{path}: {key!r} should hold integers of shape {shape}. "
+                f"Received: shape {array.shape}, dtype {array.dtype}"
+            )
+        if array.size and not (0 <= array.min() and array.max() <= 255):
+            raise ValueError(
+                f"{path}: {key!r} should lie in 0..255. Received: "
+                f"{array.min()}..{array.max()}"
+            )
+    return (
+        arrays["images"].astype("uint8"),
+        arrays["labels"][:, 0].astype("uint8"),
+        arrays["tasks"][:, 0].astype("uint8"),
+    )
+
+
+def _check(tasks, num_examples, object_set):
+    for name in tasks:
+        if name not in TASKS:
+            raise ValueError(
+                f"Unknown task {name!r}. Expected one of: {', '.join(TASKS)}"
+            )
+    if not tasks:
+        raise ValueError("`task` is an empty sequence; name at least one task.")
+    if num_examples < 1:
+        raise ValueError(
+            "`num_examples` must be a positive integer. Received: "
+            f"num_examples={num_examples}"
+        )
+    if object_set not in OBJECT_SETS:
+        raise ValueError(
+            f"Unknown object set {object_set!r}. Expected one of: "
+            f"{', '.join(OBJECT_SETS)}"
+        )
+    if object_set == "stripes" and "colour_and_shape" in tasks:
+        raise ValueError(
+            "The task 'colour_and_shape' needs objects that differ in shape, "
+            "and all stripes are squares. Use object_set='hexominoes'."
+        )
+
+
+@functools.cache
+def shape_masks(object_set):
+    """The distinct shapes of a set: bool `(num_shapes, 3, 3)`, block by block.
+
+    A shape is turned and reflected with its whole tile: 37 pentominoes, 48
+    hexominoes. Stripes are one full square.
+    """
+    if object_set == "stripes":
+        return np.ones((1, 3, 3), bool)
+    turned = _turned(object_set).reshape(-1, 9)
+    return np.unique(turned, axis=0).reshape(-1, 3, 3)
+
+
+def _turned(object_set):
+    """(8 shapes, 8 symmetries of the tile, 3, 3)."""
+    base = np.array(
+        [
+            [[block == "#" for block in row] for row in rows]
+            for rows in _POLYOMINOES[object_set]
+        ]
+    )
+    symmetries = [
+        np.rot90(image, turns, axes=(1, 2))
+        for image in (base, base[:, :, ::-1])
+        for turns in range(4)
+    ]
+    return np.stack(symmetries, axis=1)
+
+
+@functools.cache
+def _shape_draws(object_set):
+    """Shape numbers; to draw one evenly is to draw a shape, then its turn.
+
+    The "shape" of a stripe, what it has beside its outer colour, is the colour
+    of its centre: two stripes are alike if both colours are.
+    """
+    if object_set == "stripes":
+        return np.arange(len(COLOURS))
+    masks = shape_masks(object_set).reshape(-1, 9)
+    turned = _turned(object_set).reshape(-1, 9)
+    return (turned[:, None] == masks).all(-1).argmax(-1)
+
+
+class _Draw:
+    """Random objects and places for the `size` images of one task."""
+
+    def __init__(self, rng, shapes, size):
+        self.rng = rng
+        self.shapes = shapes
+        self.size = size
+        self.board = np.full((2, size, 9), -1, "int8")
+
+    def choice(self, num_choices):
+        return self.rng.integers(num_choices, size=self.size)
+
+    def coin(self):
+        return self.choice(2).astype(bool)
+
+    def cells(self, count):
+        """`count` different tiles an image."""
+        return self.rng.random((self.size, 9)).argsort(axis=1)[:, :count]
+
+    def thing(self):
+        """An object an image: its shape and its colour, `(2, size)`."""
+        shape = self.shapes[self.choice(len(self.shapes))]
+        return np.stack([shape, self.choice(len(COLOURS))])
+
+    def unlike(self, thing, kind):
+        """Objects that differ from `thing` as `kind` says, image by image."""
+        other = self._redraw(self.thing(), lambda new: (new == thing).any(0))
+        return np.where(np.stack([kind == 0, kind == 1]), thing, other)
+
+    def different(self, *things):
+        """Objects equal to none of `things`; shape or colour may coincide."""
+        return self._redraw(self.thing(), lambda new: _equals_any(new, things))
+
+    def pattern(self, pattern):
+        """Three objects an image, in the pattern of `PATTERNS` given by number.
+
+        Two that differ share their shape only, their colour only, or neither,
+        a third each.
+        """
+        a = self.thing()
+        b = self.unlike(a, self.choice(3))
+        c = self._redraw(
+            self.unlike(a, self.choice(3)),
+            lambda new: _equals_any(new, (a, b)),
+            lambda: self.unlike(a, self.choice(3)),
+        )
+        objects = np.stack([a, b, c])
+        letters = np.array([["ABC".index(x) for x in p] for p in PATTERNS])
+        place = letters[pattern].T[:, None]
+        return np.take_along_axis(objects, place, axis=0)
+
+    def put(self, thing, cell):
+        self.board[:, np.arange(self.size), cell] = thing
+
+    def _redraw(self, thing, rejected, again=None):
+        while (bad := rejected(thing)).any():
+            thing = np.where(bad, (again or self.thing)(), thing)
+        return thing
+
+
+def _equals_any(thing, others):
+    return np.any([(thing == other).all(0) for other in others], axis=0)
+
+
+def _rule(name):
+    if name in ROW_PATTERNS or name in COLUMN_PATTERNS:
+        line, pattern = name.split("_")
+        return functools.partial(_line_pattern, line, PATTERNS.index(pattern))
+    return {
+        "same": _same,
+        "between": _between,
+        "occurs": _occurs,
+        "xoccurs": _xoccurs,
+        "colour_and_shape": _colour_and_shape,
+        "match_rows": _match_rows,
+    }[name]
+
+
+def _same(draw):
+    """Two objects, alike. False: one of the three ways to differ, equally."""
+    label, kind = draw.coin(), draw.choice(3)
+    first = draw.thing()
+    second = np.where(label, first, draw.unlike(first, kind))
+    for thing, cell in zip((first, second), draw.cells(2).T, strict=True):
+        draw.put(thing, cell)
+    return label
+
+
+def _colour_and_shape(draw):
+    """Two objects; the label is the way they differ."""
+    label = draw.choice(4)
+    first = draw.thing()
+    second = np.where(label == 0, first, draw.unlike(first, label - 1))
+    for thing, cell in zip((first, second), draw.cells(2).T, strict=True):
+        draw.put(thing, cell)
+    return label
+
+
+# The three cells of each line. The published images use the middle row twice as
+# often as any other line.
+_LINES = np.array(
+    [
+        *((0, 1, 2), (3, 4, 5), (3, 4, 5), (6, 7, 8)),
+        *((0, 3, 6), (1, 4, 7), (2, 5, 8)),
+        *((0, 4, 8), (2, 4, 6)),
+    ]
+)
+_OFF_LINE_SHARE = 0.22
+_OFF_LINES = np.array(
+    [
+        cells
+        for cells in itertools.combinations(range(9), 3)
+        if list(cells) not in _LINES.tolist()
+    ]
+)
+
+
+def _between(draw):
+    """Three objects in a line, the outer two alike, the middle one any.
+
+    False: in 22 % three unrelated objects that are not in a line, else the
+    outer two differ in one of the three ways, equally.
+    """
+    label = draw.coin()
+    off_line = ~label & (draw.rng.random(draw.size) < _OFF_LINE_SHARE)
+    kind = draw.choice(3)
+    first, middle, unrelated = draw.thing(), draw.thing(), draw.thing()
+    last = np.where(label, first, draw.unlike(first, kind))
+    last = np.where(off_line, unrelated, last)
+    cells = np.where(
+        off_line[:, None],
+        _OFF_LINES[draw.choice(len(_OFF_LINES))],
+        _LINES[draw.choice(len(_LINES))],
+    )
+    for thing, cell in zip((first, middle, last), cells.T, strict=True):
+        draw.put(thing, cell)
+    return label
+
+
+def _occurs(draw):
+    """The object of the top row occurs among the three of the bottom row.
+
+    False: one of the bottom row differs from it in one of the three ways,
+    equally; the others are any objects but it.
+    """
+    label, kind = draw.coin(), draw.choice(3)
+    top = draw.thing()
+    match = np.where(label, top, draw.unlike(top, kind))
+    others = draw.different(top), draw.different(top)
+    _top_and_bottom(draw, top, match, *others)
+    return label
+
+
+def _xoccurs(draw):
+    """As `occurs`, and the other two of the bottom row differ.
+
+    The paper's "the other two objects in the bottom row are different" is read
+    as: from each other and from the top object. False, in equal shares: the
+    top object does not occur (as in `occurs`), or it does and the other two
+    are alike. True images pair the other two in the three ways, equally.
+    """
+    label, fails_to_occur = draw.coin(), draw.coin()
+    kind, pair_kind = draw.choice(3), draw.choice(3)
+    top = draw.thing()
+    occurs = label | ~fails_to_occur
+    match = np.where(occurs, top, draw.unlike(top, kind))
+    second = draw.different(top)
+    third = draw._redraw(
+        draw.unlike(second, pair_kind),
+        lambda new: (new == top).all(0),
+        lambda: draw.unlike(second, draw.choice(3)),
+    )
+    third = np.where(label | fails_to_occur, third, second)
+    _top_and_bottom(draw, top, match, second, third)
+    return label
+
+
+def _top_and_bottom(draw, top, *bottom):
+    draw.put(top, draw.choice(3))
+    columns = draw.rng.random((draw.size, 3)).argsort(axis=1)
+    for thing, column in zip(bottom, columns.T, strict=True):
+        draw.put(thing, 6 + column)
+
+
+def _line_pattern(line, wanted, draw):
+    """Three objects fill one row or column, in the wanted pattern.
+
+    False: the other four patterns, equally.
+    """
+    label = draw.coin()
+    other = (wanted + 1 + draw.choice(4)) % len(PATTERNS)
+    objects = draw.pattern(np.where(label, wanted, other))
+    which = draw.choice(3)
+    for step, thing in enumerate(objects):
+        draw.put(thing, 3 * which + step if line == "row" else which + 3 * step)
+    return label
+
+
+def _match_rows(draw):
+    """Top and bottom row show the same pattern, each with objects of its own.
+
+    Patterns are drawn equally. False: the bottom row shows one of the others.
+    """
+    label = draw.coin()
+    top = draw.choice(len(PATTERNS))
+    other = (top + 1 + draw.choice(4)) % len(PATTERNS)
+    bottom = np.where(label, top, other)
+    for row, pattern in ((0, top), (6, bottom)):
+        for step, thing in enumerate(draw.pattern(pattern)):
+            draw.put(thing, row + step)
+    return label
+
+
+def _render(board, object_set):
+    shape, colour = board
+    size = len(shape)
+    image, tile = np.nonzero(shape >= 0)
+    shape, colour = shape[image, tile], colour[image, tile]
+    blocks = np.empty((len(shape), 3, 3, 3), "uint8")
+    if object_set == "stripes":
+        blocks[:, :, ::2] = COLOURS[colour][:, None, None]
+        blocks[:, :, 1] = COLOURS[shape][:, None]
+    else:
+        masks = shape_masks(object_set)[shape][..., None]
+        np.multiply(masks, COLOURS[colour][:, None, None], out=blocks)
+    objects = blocks.repeat(3, axis=1).repeat(3, axis=2)
+    images = np.zeros((size, *IMAGE_SHAPE), "uint8")
+    # (size, 3, 3, 12, 12, 3): the tiles of each image, as a view.
+    tiles = images.reshape(size, 3, 12, 3, 12, 3).transpose(0, 1, 3, 2, 4, 5)
+    tiles[image, tile // 3, tile % 3, 1:10, 1:10] = objects
+    return images

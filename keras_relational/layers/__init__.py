@@ -1,0 +1,13 @@
+from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
+from keras_relational.layers.coordinates import AppendCoordinates
+from keras_relational.layers.predinet import PrediNet
+from keras_relational.layers.relation_network import RelationNetwork
+from keras_relational.layers.strided_convolution import StridedConv2D
+
+__all__ = [
+    "AppendCoordinates",
+    "MultiHeadAttentionPooling",
+    "PrediNet",
+    "RelationNetwork",
+    "StridedConv2D",
+]

@@ -1,0 +1,150 @@
+import keras
+from keras import ops
+
+from keras_relational.layers.shared import as_set
+from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_same_size
+from keras_relational.layers.shared import clone_initializer
+from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import set_shape
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class MultiHeadAttentionPooling(keras.layers.Layer):
+    """Self-attention whose rows each head sums with weights it has learned.
+
+    With the entities `L`, `(n, m)`, each head computes
+
+        Q = L W_Q        K = L W_K        V = L W_V
+        outputs = wᵀ softmax(Q Kᵀ) V
+
+    where `w` holds one learned number for each of the `n` positions; the
+    logits are not scaled, and there are no biases. The outputs of all heads
+    stand one after the other. Reference: the MHA baseline of [Shanahan et al.,
+    2020](https://arxiv.org/abs/1905.10307), section 4 and Table S2; the
+    weighted sum, "a weighted sum of the resulting vectors", is read off the
+    authors' model.
+
+    `w` has a weight for each position, so the number of entities is fixed when
+    the layer is built.
+
+    Args:
+        num_heads: Positive integer, k in the paper.
+        key_dim: Positive integer, size of keys and queries.
+        value_dim: Positive integer, size of values, j + 4 in the paper.
+        kernel_initializer: Initializer of the kernels and of `w`.
+
+    Call arguments:
+        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`,
+            read row by row.
+        mask: Optional boolean tensor `(batch, n)`, for 3D inputs: `True` for
+            entities that are there. The others neither attend nor are attended
+            to; where none is there the outputs are zero.
+        return_attention_scores: Whether to return softmax(Q Kᵀ) too.
+
+    Returns:
+        Tensor `(batch, num_heads * value_dim)` in the compute dtype. With
+        `return_attention_scores=True` also the scores, `(batch, num_heads,
+        n, n)`: the rows attend.
+
+    Raises:
+        ValueError: If a size is not a positive integer; if the inputs are not
+            3D or 4D of fixed size; if later inputs have another size.
+
+    Example:
+
+    >>> layer = MultiHeadAttentionPooling(32, key_dim=16, value_dim=20)
+    >>> layer(keras.Input((5, 5, 34))).shape
+    (None, 640)
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integers(
+            num_heads=num_heads, key_dim=key_dim, value_dim=value_dim
+        )
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        _, num_entities, features = set_shape(self, input_shape, True)
+        self.built_shape = tuple(input_shape)
+        for name, shape in (
+            ("query_kernel", (features, self.num_heads * self.key_dim)),
+            ("key_kernel", (features, self.num_heads * self.key_dim)),
+            ("value_kernel", (features, self.num_heads * self.value_dim)),
+            ("position_kernel", (self.num_heads, num_entities)),
+        ):
+            initializer = clone_initializer(self.kernel_initializer)
+            weight = self.add_weight(shape, initializer, name=name)
+            setattr(self, name, weight)
+
+    def call(self, inputs, mask=None, return_attention_scores=False):
+        check_same_size(self, self.built_shape, inputs.shape)
+        entities = as_set(inputs)
+        batch, num_entities = ops.shape(entities)[0], entities.shape[1]
+
+        def heads(kernel):  # (batch, num_heads, n, size)
+            projected = ops.reshape(
+                ops.matmul(entities, kernel),
+                (batch, num_entities, self.num_heads, -1),
+            )
+            return ops.swapaxes(projected, 1, 2)
+
+        queries, keys = heads(self.query_kernel), heads(self.key_kernel)
+        logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
+        if mask is None:
+            scores = masked_softmax(logits)
+        else:
+            there = ops.expand_dims(mask, 1)
+            pair_mask = ops.expand_dims(there, 3) & ops.expand_dims(there, 2)
+            scores = masked_softmax(logits, pair_mask)
+        # wᵀ (scores V) is (wᵀ scores) V: one row a head instead of n.
+        weights = ops.matmul(ops.expand_dims(self.position_kernel, 1), scores)
+        outputs = ops.matmul(weights, heads(self.value_kernel))
+        outputs = ops.reshape(outputs, (batch, self._output_size()))
+        if return_attention_scores:
+            return outputs, scores
+        return outputs
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], self._output_size())
+
+    def compute_output_spec(
+        self, inputs, mask=None, return_attention_scores=False
+    ):
+        batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        outputs = keras.KerasTensor(
+            (batch, self._output_size()), self.compute_dtype
+        )
+        if not return_attention_scores:
+            return outputs
+        shape = (batch, self.num_heads, num_entities, num_entities)
+        return outputs, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+    def _output_size(self):
+        return self.num_heads * self.value_dim

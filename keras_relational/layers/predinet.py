@@ -1,0 +1,192 @@
+import keras
+from keras import ops
+
+from keras_relational.layers.shared import as_set
+from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_same_size
+from keras_relational.layers.shared import clone_initializer
+from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import set_shape
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class PrediNet(keras.layers.Layer):
+    """Pairs of attended entities, and how far apart each relation finds them.
+
+    With the entities `L`, `(n, m)`, each head `h` computes
+
+        Q1 = flatten(L) W_Q1        Q2 = flatten(L) W_Q2        K = L W_K
+        E1 = softmax(Q1 Kᵀ) L       E2 = softmax(Q2 Kᵀ) L
+        D = E1 W_S − E2 W_S         R = (D, P1, P2)
+
+    where `P1` and `P2` are the last two elements of `E1` and `E2`, their
+    positions. `W_K` and `W_S` are shared by the heads, the queries are each
+    head's own. The outputs are the `R` of all heads, one after the other.
+    Reference: [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
+    section 2; `propositions` reads the outputs as their equation (1).
+
+    The queries see every entity in its place, so the number of entities is
+    fixed when the layer is built. Coordinates must be the last two features:
+    `AppendCoordinates` puts them there.
+
+    Args:
+        num_heads: Positive integer, k in the paper.
+        num_relations: Positive integer, j in the paper: relations of a head.
+        key_dim: Positive integer, g in the paper: size of keys and queries.
+        kernel_initializer: Initializer of the kernels.
+
+    Call arguments:
+        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`,
+            read row by row; `m` at least 2.
+        mask: Optional boolean tensor `(batch, n)`, for 3D inputs: `True` for
+            entities that are there. The others are neither seen nor attended
+            to; where none is there the outputs are zero.
+        return_attention_scores: Whether to return the attention masks too.
+
+    Returns:
+        Tensor `(batch, num_heads * (num_relations + 4))` in the compute dtype.
+        With `return_attention_scores=True` also `(scores_1, scores_2)`, each
+        `(batch, num_heads, n)`: softmax(Q1 Kᵀ) and softmax(Q2 Kᵀ).
+
+    Raises:
+        ValueError: If a size is not a positive integer; if the inputs are not
+            3D or 4D, of fixed size, with two features or more; if later inputs
+            have another size.
+
+    Example:
+
+    >>> model = keras.Sequential()
+    >>> model.add(keras.Input((36, 36, 3)))
+    >>> model.add(keras.layers.Conv2D(32, 12, strides=6, activation="relu"))
+    >>> model.add(AppendCoordinates())
+    >>> model.add(PrediNet(num_heads=32, num_relations=16, key_dim=16))
+    >>> model.output_shape
+    (None, 640)
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        num_relations,
+        key_dim,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integers(
+            num_heads=num_heads, num_relations=num_relations, key_dim=key_dim
+        )
+        self.num_heads = num_heads
+        self.num_relations = num_relations
+        self.key_dim = key_dim
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        _, num_entities, features = set_shape(self, input_shape, True)
+        if features < 2:
+            raise ValueError(
+                f"{self.name} takes the last two features of an entity for its "
+                f"position. Received: inputs.shape={tuple(input_shape)}"
+            )
+        self.built_shape = tuple(input_shape)
+        for name, shape in (
+            # W_Q1 of every head, then W_Q2 of every head, side by side.
+            (
+                "query_kernel",
+                (num_entities * features, 2 * self.num_heads * self.key_dim),
+            ),
+            ("key_kernel", (features, self.key_dim)),
+            ("relation_kernel", (features, self.num_relations)),
+        ):
+            initializer = clone_initializer(self.kernel_initializer)
+            weight = self.add_weight(shape, initializer, name=name)
+            setattr(self, name, weight)
+
+    def call(self, inputs, mask=None, return_attention_scores=False):
+        check_same_size(self, self.built_shape, inputs.shape)
+        entities = as_set(inputs)
+        batch, (num_entities, features) = (
+            ops.shape(entities)[0],
+            entities.shape[1:],
+        )
+        if mask is not None:
+            entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
+            mask = ops.expand_dims(mask, 1)
+        # The two queries of every head are 2 * num_heads rows of one product.
+        queries = ops.matmul(
+            ops.reshape(entities, (batch, num_entities * features)),
+            self.query_kernel,
+        )
+        queries = ops.reshape(queries, (batch, -1, self.key_dim))
+        keys = ops.matmul(entities, self.key_kernel)
+        logits = ops.matmul(queries, ops.swapaxes(keys, 1, 2))
+        scores = masked_softmax(logits, mask)
+        entity_1, entity_2 = ops.split(ops.matmul(scores, entities), 2, axis=1)
+        distances = ops.matmul(entity_1 - entity_2, self.relation_kernel)
+        outputs = ops.concatenate(
+            [distances, entity_1[..., -2:], entity_2[..., -2:]], axis=-1
+        )
+        outputs = ops.reshape(outputs, (batch, self._output_size()))
+        if return_attention_scores:
+            return outputs, tuple(ops.split(scores, 2, axis=1))
+        return outputs
+
+    def propositions(self, inputs, mask=None):
+        """What the outputs assert: in head `h`, relation `i`, the two entities
+        at these positions lie `distances[h, i]` apart, equation (1).
+
+        Args:
+            inputs: As for the layer.
+            mask: As for the layer.
+
+        Returns:
+            Dictionary of tensors: `positions_1` and `positions_2`
+            `(batch, num_heads, 2)`, in the units of the inputs' last two
+            features, and `distances` `(batch, num_heads, num_relations)`.
+        """
+        outputs = ops.reshape(
+            self(inputs, mask=mask), (-1, self.num_heads, self._head_size())
+        )
+        return {
+            "positions_1": outputs[..., -4:-2],
+            "positions_2": outputs[..., -2:],
+            "distances": outputs[..., :-4],
+        }
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], self._output_size())
+
+    def compute_output_spec(
+        self, inputs, mask=None, return_attention_scores=False
+    ):
+        batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        outputs = keras.KerasTensor(
+            (batch, self._output_size()), self.compute_dtype
+        )
+        if not return_attention_scores:
+            return outputs
+        shape = (batch, self.num_heads, num_entities)
+        return outputs, tuple(
+            keras.KerasTensor(shape, self.compute_dtype) for _ in range(2)
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "num_relations": self.num_relations,
+            "key_dim": self.key_dim,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+    def _head_size(self):
+        return self.num_relations + 4
+
+    def _output_size(self):
+        return self.num_heads * self._head_size()

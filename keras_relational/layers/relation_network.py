@@ -1,0 +1,107 @@
+import keras
+from keras import ops
+
+from keras_relational.layers.shared import as_set
+from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import clone_initializer
+from keras_relational.layers.shared import set_shape
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class RelationNetwork(keras.layers.Layer):
+    """The mean, over all ordered pairs of entities, of a two-layer network.
+
+    With the entities `o_1, …, o_n`,
+
+        outputs = 1/n² Σ_ij relu(W relu(S o_i + R o_j))
+
+    that is, the pair `(o_i, o_j)`, a sender and a receiver, meets a hidden
+    layer whose kernel is `S` over the one and `R` over the other: `n` products
+    each instead of `n²`. Pairs of an entity with itself are included, and
+    there are no biases. Reference: the relation net of [Santoro et al., 2017](
+    https://arxiv.org/abs/1706.01427) as [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307), section 4 and Table S2, set it up.
+
+    Args:
+        units: Positive integer, size of the output.
+        hidden_units: Positive integer, size of the hidden layer.
+        kernel_initializer: Initializer of the kernels.
+
+    Call arguments:
+        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`, of
+            any size.
+        mask: Optional boolean tensor `(batch, n)`, for 3D inputs: `True` for
+            entities that are there. The mean is over pairs of those; where
+            none is there the outputs are zero.
+
+    Returns:
+        Tensor `(batch, units)` in the compute dtype.
+
+    Raises:
+        ValueError: If a size is not a positive integer, or the inputs are not
+            3D or 4D with a fixed last axis.
+
+    Example:
+
+    >>> RelationNetwork(640, 256)(keras.Input((25, 34))).shape
+    (None, 640)
+    """
+
+    def __init__(
+        self,
+        units,
+        hidden_units,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integers(units=units, hidden_units=hidden_units)
+        self.units = units
+        self.hidden_units = hidden_units
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        features = set_shape(self, input_shape)[-1]
+        for name, shape in (
+            ("sender_kernel", (features, self.hidden_units)),
+            ("receiver_kernel", (features, self.hidden_units)),
+            ("output_kernel", (self.hidden_units, self.units)),
+        ):
+            initializer = clone_initializer(self.kernel_initializer)
+            weight = self.add_weight(shape, initializer, name=name)
+            setattr(self, name, weight)
+
+    def call(self, inputs, mask=None):
+        entities = as_set(inputs)
+        senders = ops.matmul(entities, self.sender_kernel)
+        receivers = ops.matmul(entities, self.receiver_kernel)
+        # (batch, n, 1, hidden) + (batch, 1, n, hidden)
+        hidden = ops.relu(
+            ops.expand_dims(senders, 2) + ops.expand_dims(receivers, 1)
+        )
+        pairs = ops.relu(ops.matmul(hidden, self.output_kernel))
+        if mask is None:
+            return ops.mean(pairs, axis=(1, 2))
+        pair_mask = ops.expand_dims(mask, 2) & ops.expand_dims(mask, 1)
+        pair_mask = ops.expand_dims(pair_mask, -1)
+        count = ops.sum(ops.cast(pair_mask, "float32"), axis=(1, 2))
+        share = ops.cast(1 / ops.maximum(count, 1), pairs.dtype)
+        pairs = ops.where(pair_mask, pairs, 0) * share[:, None, None]
+        return ops.sum(pairs, axis=(1, 2))
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], self.units)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "hidden_units": self.hidden_units,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }

@@ -1,0 +1,88 @@
+"""What the layers share: sets of entities, softmax under a mask, checks."""
+
+import keras
+from keras import ops
+
+
+def check_positive_integers(**arguments):
+    """Raises a `ValueError` naming the first argument that is not one."""
+    for name, value in arguments.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(
+                f"`{name}` must be a positive integer. Received: {name}={value}"
+            )
+
+
+def clone_initializer(initializer):
+    """A copy that draws values of its own, unless it was given a seed."""
+    if isinstance(initializer, keras.initializers.Initializer):
+        return initializer.clone()
+    return initializer
+
+
+def set_shape(layer, input_shape, fixed_size=False):
+    """`(batch, n, m)` of a set, or of an image read as a set, row by row.
+
+    Args:
+        layer: The layer that reads the set, named in the error.
+        input_shape: `(batch, n, m)` or `(batch, height, width, m)`.
+        fixed_size: Whether `n` must be known.
+
+    Raises:
+        ValueError: If the rank is another one, or a size is not known that
+            must be.
+    """
+    shape = tuple(input_shape)
+    sizes = shape[1:] if fixed_size else shape[-1:]
+    if len(shape) not in (3, 4) or None in sizes:
+        raise ValueError(
+            f"{layer.name} takes a set (batch, n, m) or an image (batch, "
+            f"height, width, m), with a fixed {'size' if fixed_size else 'm'}. "
+            f"Received: inputs.shape={shape}"
+        )
+    if len(shape) == 3:
+        return shape
+    height, width = shape[1:3]
+    num_entities = None if None in (height, width) else height * width
+    return (shape[0], num_entities, shape[3])
+
+
+def as_set(inputs):
+    """`(batch, height, width, m)` → `(batch, height * width, m)`."""
+    if len(inputs.shape) == 3:
+        return inputs
+    return ops.reshape(inputs, (ops.shape(inputs)[0], -1, inputs.shape[-1]))
+
+
+def check_same_size(layer, built_shape, input_shape):
+    """Raises a `ValueError` where a set has another size than at build."""
+    if tuple(built_shape[1:]) != tuple(input_shape[1:]):
+        raise ValueError(
+            f"{layer.name} was built for inputs of shape {tuple(built_shape)}, "
+            "and has weights of its own for each position. Received: "
+            f"inputs.shape={tuple(input_shape)}. Pad the inputs to the size at "
+            "build and mask the padding, or build a new layer."
+        )
+
+
+def masked_softmax(logits, mask=None):
+    """Softmax over the last axis; padded entries, and rows of them, get zero.
+
+    Args:
+        logits: Float tensor.
+        mask: Optional boolean tensor that broadcasts against `logits`, `True`
+            for entries that are there.
+
+    Returns:
+        Tensor like `logits`. A row sums to one, or to zero if all is padding.
+    """
+    if mask is None:
+        return ops.softmax(logits, axis=-1)
+    # A finite stand-in for -inf, so that a row of padding has no NaN in it.
+    lowest = (
+        -3e4
+        if keras.backend.standardize_dtype(logits.dtype) == ("float16")
+        else -1e30
+    )
+    scores = ops.softmax(ops.where(mask, logits, lowest), axis=-1)
+    return ops.where(mask, scores, 0)

@@ -1,0 +1,88 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class StridedConv2D(keras.layers.Conv2D):
+    """A `keras.layers.Conv2D` written as products, for a loop under XLA.
+
+    Same weights, arguments and outputs as `keras.layers.Conv2D`. The image is
+    cut into blocks of one stride; the part of the kernel that covers one block
+    is a matrix product, and the shifted products are added up. In a loop that
+    XLA compiles for a CPU, a convolution takes several times as long.
+
+    Args:
+        *args: As for `keras.layers.Conv2D`. `kernel_size` is a whole multiple
+            of `strides`; `padding`, `data_format`, `dilation_rate` and
+            `groups` keep Keras' defaults.
+        **kwargs: As for `keras.layers.Conv2D`.
+
+    Call arguments:
+        inputs: Float tensor `(batch, height, width, channels)`, of fixed size.
+
+    Returns:
+        Tensor `(batch, new_height, new_width, filters)` in the compute dtype.
+
+    Raises:
+        ValueError: For a kernel that is no whole number of strides, and for
+            any other padding, data format, dilation or grouping.
+
+    Example:
+
+    >>> StridedConv2D(32, 12, strides=6)(keras.Input((36, 36, 3))).shape
+    (None, 5, 5, 32)
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        settings = {
+            "kernel_size % strides": (
+                self.kernel_size[0] % self.strides[0],
+                self.kernel_size[1] % self.strides[1],
+            ),
+            "padding": self.padding,
+            "data_format": self.data_format,
+            "dilation_rate": self.dilation_rate,
+            "groups": self.groups,
+        }
+        expected = ((0, 0), "valid", "channels_last", (1, 1), 1)
+        for (name, value), right in zip(
+            settings.items(), expected, strict=True
+        ):
+            if value != right:
+                raise ValueError(
+                    f"StridedConv2D needs {name} = {right!r}; use "
+                    f"keras.layers.Conv2D otherwise. Received: {name} = "
+                    f"{value!r}"
+                )
+
+    def convolution_op(self, inputs, kernel):
+        _, height, width, channels = inputs.shape
+        (down, right), filters = self.strides, self.filters
+        rows, columns = height // down, width // right
+        blocks = ops.reshape(
+            inputs[:, : rows * down, : columns * right],
+            (-1, rows, down, columns, right, channels),
+        )
+        blocks = ops.reshape(
+            ops.transpose(blocks, (0, 1, 3, 2, 4, 5)),
+            (-1, rows, columns, down * right * channels),
+        )
+        parts_down = self.kernel_size[0] // down
+        parts_right = self.kernel_size[1] // right
+        parts = ops.reshape(
+            kernel, (parts_down, down, parts_right, right, channels, filters)
+        )
+        parts = ops.reshape(
+            ops.transpose(parts, (0, 2, 1, 3, 4, 5)),
+            (parts_down, parts_right, down * right * channels, filters),
+        )
+        new_rows = rows - parts_down + 1
+        new_columns = columns - parts_right + 1
+        return sum(
+            ops.matmul(
+                blocks[:, i : i + new_rows, j : j + new_columns], parts[i, j]
+            )
+            for i in range(parts_down)
+            for j in range(parts_right)
+        )
