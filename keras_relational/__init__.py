@@ -1,7 +1,5 @@
 """Layers, tasks and trained reasoners for Keras models that reason."""
 
-import importlib
-
 from keras_relational import datasets
 from keras_relational import layers
 from keras_relational import models

@@ -51,7 +51,9 @@ def as_set(inputs):
     """`(batch, height, width, m)` → `(batch, height * width, m)`."""
     if len(inputs.shape) == 3:
         return inputs
-    return ops.reshape(inputs, (ops.shape(inputs)[0], -1, inputs.shape[-1]))
+    height, width, features = inputs.shape[1:]
+    num_entities = -1 if None in (height, width) else height * width
+    return ops.reshape(inputs, (ops.shape(inputs)[0], num_entities, features))
 
 
 def check_same_size(layer, built_shape, input_shape):

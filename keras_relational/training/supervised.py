@@ -1,0 +1,218 @@
+"""Training a classifier on arrays in memory, in runs that can be continued."""
+
+import csv
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import time
+
+import keras
+import numpy as np
+
+from keras_relational.training.minibatches import Minibatches
+from keras_relational.training.minibatches import MinibatchModel
+
+
+def train_classifier(
+    model,
+    x,
+    y,
+    num_batches=100_000,
+    batch_size=10,
+    optimizer=None,
+    validation=None,
+    batches_per_epoch=5_000,
+    steps_per_execution=500,
+    directory=None,
+    seed=0,
+    verbose="auto",
+):
+    """Trains a classifier on small batches, and takes its learning curves.
+
+    After every epoch the accuracy on each validation set is measured, and, in
+    `directory`, the curves are written to `curves.csv` and to `tensorboard/`
+    (where TensorFlow and TensorBoard are installed) and everything that is
+    needed to go on to `checkpoint.npz`. Called again with the same arguments, a
+    run that was killed continues from there, with the result that it would
+    have had.
+
+    Args:
+        model: A functional `keras.Model` from `x` to logits. It is trained in
+            place.
+        x: Array of inputs, or a tuple of them.
+        y: Integer array of labels.
+        num_batches: Number of training steps; a multiple of
+            `batches_per_epoch`.
+        batch_size: Number of examples of a step.
+        optimizer: A Keras optimizer; by default plain SGD with learning rate
+            0.01, as in Table S2 of Shanahan et al., 2020.
+        validation: Dictionary of names and `(x, y)` pairs.
+        batches_per_epoch: Number of training steps between two points of the
+            curves; a multiple of `steps_per_execution`.
+        steps_per_execution: Number of training steps of one compiled call.
+        directory: Folder for logs and checkpoints; none are kept by default.
+        seed: Non-negative integer that fixes the order of the examples.
+        verbose: As in `keras.Model.fit`.
+
+    Returns:
+        Dictionary of arrays, one entry an epoch: `batches`, `minutes` (time
+        spent so far, all sittings together), `loss` and `accuracy` (on the
+        training examples as they went by), and `NAME_accuracy` for each
+        validation set.
+
+    Raises:
+        ValueError: If the three numbers of batches do not divide each other,
+            or the checkpoint in `directory` is of another model.
+    """
+    if num_batches % batches_per_epoch or (
+        batches_per_epoch % steps_per_execution
+    ):
+        raise ValueError(
+            "`num_batches` must be a multiple of `batches_per_epoch`, and that "
+            "of `steps_per_execution`. Received: "
+            f"num_batches={num_batches}, batches_per_epoch={batches_per_epoch},"
+            f" steps_per_execution={steps_per_execution}"
+        )
+    trained = MinibatchModel(model.inputs, model.outputs)
+    trained.compile(
+        optimizer or keras.optimizers.SGD(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        jit_compile=True,
+    )
+    # Builds the loss and the metrics, from the shape of one batch.
+    trained.evaluate(*_rows((x, y), slice(batch_size)), verbose=0)
+    trained.optimizer.build(trained.trainable_variables)
+
+    curves = _Curves(model, validation or {}, batches_per_epoch, directory)
+    initial_epoch = curves.restore(trained)
+    callbacks = [curves]
+    if directory and _installed("tensorflow") and _installed("tensorboard"):
+        callbacks.append(
+            keras.callbacks.TensorBoard(
+                os.path.join(directory, "tensorboard"), write_graph=False
+            )
+        )
+    blocks_per_epoch = batches_per_epoch // steps_per_execution
+    trained.fit(
+        Minibatches(
+            x,
+            y,
+            batch_size,
+            steps_per_execution,
+            initial_block=initial_epoch * blocks_per_epoch,
+            seed=seed,
+        ),
+        steps_per_epoch=blocks_per_epoch,
+        initial_epoch=initial_epoch,
+        epochs=num_batches // batches_per_epoch,
+        callbacks=callbacks,
+        shuffle=False,
+        verbose=verbose,
+    )
+    return {name: np.array(curve) for name, curve in curves.curves.items()}
+
+
+def accuracy(model, x, y, batch_size=250):
+    """The share of examples whose largest logit is that of their label.
+
+    Args:
+        model: A `keras.Model` from `x` to logits.
+        x: Array of inputs, or a tuple of them.
+        y: Integer array of labels.
+        batch_size: Number of examples computed at once.
+
+    Returns:
+        Number between 0 and 1.
+    """
+    logits = model.predict(x, batch_size=batch_size, verbose=0)
+    return float(np.mean(logits.argmax(-1) == y))
+
+
+class _Curves(keras.callbacks.Callback):
+    """Measures, logs and checkpoints after every epoch."""
+
+    def __init__(self, measured, validation, batches_per_epoch, directory):
+        super().__init__()
+        self.measured = measured
+        self.validation = validation
+        self.batches_per_epoch = batches_per_epoch
+        self.directory = directory and pathlib.Path(directory)
+        self.curves = {}
+        self.started = time.monotonic()
+
+    def restore(self, model):
+        """Takes up the last checkpoint; returns the epoch to begin with."""
+        path = self.directory and self.directory / "checkpoint.npz"
+        if not path or not path.exists():
+            return 0
+        with np.load(path, allow_pickle=False) as file:
+            self.curves = json.loads(str(file["curves"]))
+            values = [file[f"variable_{i}"] for i in range(len(file) - 1)]
+        variables = _state(model)
+        shapes = [tuple(variable.shape) for variable in variables]
+        if shapes != [value.shape for value in values]:
+            raise ValueError(
+                f"{path} is of another model or optimizer: it holds "
+                f"{len(values)} variables, this run has {len(variables)}, and "
+                "their shapes differ. Use another directory or delete it."
+            )
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        self.started -= 60 * self.curves["minutes"][-1]
+        return len(self.curves["batches"])
+
+    def on_epoch_end(self, epoch, logs=None):
+        for name, (x, y) in self.validation.items():
+            logs[f"{name}_accuracy"] = accuracy(self.measured, x, y)
+        row = {
+            "batches": (epoch + 1) * self.batches_per_epoch,
+            "minutes": (time.monotonic() - self.started) / 60,
+            **logs,
+        }
+        for name, value in row.items():
+            self.curves.setdefault(name, []).append(value)
+        if self.directory:
+            self._save()
+
+    def _save(self):
+        self.directory.mkdir(parents=True, exist_ok=True)
+        table = io.StringIO()
+        writer = csv.writer(table)
+        writer.writerow(self.curves)
+        writer.writerows(zip(*self.curves.values(), strict=True))
+        write_aside(self.directory / "curves.csv", table.getvalue().encode())
+        arrays = io.BytesIO()
+        np.savez(
+            arrays,
+            curves=json.dumps(self.curves),
+            **{
+                f"variable_{i}": keras.ops.convert_to_numpy(variable)
+                for i, variable in enumerate(_state(self.model))
+            },
+        )
+        write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
+
+
+def write_aside(path, content):
+    """Writes a whole file or none: beside its place, then into it."""
+    aside = path.with_name(path.name + ".partial")
+    aside.write_bytes(content)
+    os.replace(aside, path)
+
+
+def _state(model):
+    return [*model.variables, *model.optimizer.variables]
+
+
+def _rows(data, rows):
+    return keras.tree.map_structure(lambda array: array[rows], data)
+
+
+def _installed(module):
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
