@@ -3,11 +3,15 @@ from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.supervised import write_aside
+from keras_relational.training.transfer import STAGES
+from keras_relational.training.transfer import four_stage_transfer
 
 __all__ = [
+    "STAGES",
     "MinibatchModel",
     "Minibatches",
     "accuracy",
+    "four_stage_transfer",
     "train_classifier",
     "write_aside",
 ]

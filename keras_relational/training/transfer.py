@@ -1,0 +1,124 @@
+"""How reusable is what a central module has learned? The four-stage protocol.
+
+Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
+section 4 and Fig. 3.
+"""
+
+import pathlib
+
+import keras
+
+from keras_relational.training.supervised import train_classifier
+
+STAGES = {
+    1: "target from scratch",
+    2: "pre-training on the curriculum",
+    3: "target, encoder and central module frozen",
+    4: "target, encoder frozen",
+}
+
+
+def four_stage_transfer(
+    build,
+    curriculum,
+    target,
+    curriculum_tests,
+    target_tests,
+    stages=(1, 2, 3, 4),
+    directory=None,
+    seed=0,
+    **training_arguments,
+):
+    """Trains one architecture through the stages and takes learning curves.
+
+    1. The target task is learned from scratch.
+    2. A second network is trained on the curriculum.
+    3. Its encoder and central module are frozen, a fresh output MLP learns the
+       target task.
+    4. Its encoder alone is frozen; a fresh central module and output MLP learn
+       the target task.
+
+    What frozen layers make of an image never changes, so stages 3 and 4
+    compute it once for each image and train the layers behind it on that.
+
+    Args:
+        build: Function without arguments that returns a fresh model with
+            initial weights of its own, laid out as `relations_classifier`:
+            inputs images and task ids, layers `"coordinates"` (the last of the
+            encoder) and `"central"`.
+        curriculum: Pair `((images, task_ids), labels)` to pre-train on.
+        target: The same, for the target tasks.
+        curriculum_tests: Dictionary of such pairs: held-out sets to measure
+            stage 2 on.
+        target_tests: The same, for the other stages.
+        stages: Those whose curves are wanted; stage 2 is trained for stages 3
+            and 4 in any case.
+        directory: Folder for logs and checkpoints, one within it for each
+            stage; a run that was killed continues.
+        seed: Non-negative integer that fixes initial weights and order.
+        **training_arguments: Further arguments of `train_classifier`;
+            `optimizer` must be left out or be a string.
+
+    Returns:
+        Dictionary from stage to the curves that `train_classifier` returns.
+
+    Raises:
+        ValueError: For a stage that is not one of the four.
+    """
+    unknown = set(stages) - set(STAGES)
+    if unknown:
+        raise ValueError(
+            f"Stages are numbered 1 to 4. Received: stages={tuple(stages)}"
+        )
+    curves = {}
+
+    def fresh_model(stage):
+        keras.utils.set_random_seed(seed * len(STAGES) + stage)
+        return build()
+
+    def train(stage, model, data, tests):
+        curves[stage] = train_classifier(
+            model,
+            *data,
+            validation=tests,
+            directory=directory and pathlib.Path(directory) / f"stage_{stage}",
+            seed=seed,
+            **training_arguments,
+        )
+
+    if 1 in stages:
+        train(1, fresh_model(1), target, target_tests)
+    if set(stages) - {1}:
+        pretrained = fresh_model(2)
+        train(2, pretrained, curriculum, curriculum_tests)
+    for stage, last_frozen in ((3, "central"), (4, "coordinates")):
+        if stage in stages:
+            model = fresh_model(stage)
+            frozen, trained = _cut(model, last_frozen)
+            for layer in frozen.layers:
+                layer.set_weights(
+                    pretrained.get_layer(layer.name).get_weights()
+                )
+            train(
+                stage,
+                trained,
+                _through(frozen, target),
+                {k: _through(frozen, test) for k, test in target_tests.items()},
+            )
+    return {stage: curves[stage] for stage in sorted(stages)}
+
+
+def _cut(model, layer_name):
+    """Cuts a model behind a layer, into two that share its weights."""
+    images, tasks = model.inputs
+    features = model.get_layer(layer_name).output
+    return (
+        keras.Model(images, features),
+        keras.Model([features, tasks], model.output),
+    )
+
+
+def _through(frozen, data):
+    (images, task_ids), labels = data
+    features = frozen.predict(images, batch_size=250, verbose=0)
+    return (features, task_ids), labels
