@@ -175,7 +175,9 @@ def load_npz(path):
     """
     arrays = {}
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, so that it is closed however np.load ends.
+        with open(path, "rb") as stream:
+            file = np.load(stream, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
             for key in ("images", "labels", "tasks"):
