@@ -1,8 +1,27 @@
-"""Layers, tasks and trained reasoners for Keras models that reason."""
+"""Keras layers, tasks and trained models that reason about relations."""
 
+import importlib
+
+from keras_relational import analysis
 from keras_relational import datasets
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import training
 from keras_relational.version import __version__
 
-__all__ = ["__version__", "datasets", "layers", "models"]
+__all__ = [
+    "__version__",
+    "analysis",
+    "datasets",
+    "layers",
+    "models",
+    "serving",
+    "training",
+]
+
+
+def __getattr__(name):
+    # Serving is the one part that needs TensorFlow: not before it is used.
+    if name == "serving":
+        return importlib.import_module("keras_relational.serving")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,197 @@
+"""Speed, as ratios to a plain implementation measured in the same run.
+
+`make bench` runs it on an otherwise idle machine. Every pair is first shown to
+compute the same to 1e-4, and runs with the same compiler setting, but for the
+first: there plain Keras is what `fit` does when it is told nothing.
+"""
+
+import statistics
+import time
+
+import keras
+import numpy as np
+from keras import ops
+
+from benchmarks import plain
+from keras_relational import layers
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import relations_game
+
+
+def main():
+    rate = matrix_product_rate()
+    backend = keras.backend.backend()
+    print(f"Backend {backend}; matrix products at {rate / 1e9:.0f} GFLOP/s")
+    print(f"{'':42s}{'plain':>10s}{'ours':>10s}{'ratio':>7s}{'of rate':>9s}")
+    images, labels, _ = relations_game.generate("same", 20_000, seed=0)
+    training_step(rate, images, labels)
+    inference(rate, images)
+    entities = np.random.default_rng(0).normal(size=(500, 25, 34))
+    entities = entities.astype("float32")
+    layer_step(
+        "PrediNet, head by head",
+        rate,
+        entities,
+        layers.PrediNet(32, 16, 16),
+        plain.PlainPrediNet(32, 16, 16),
+        predinet_flops,
+    )
+    layer_step(
+        "RelationNetwork, n² pairs concatenated",
+        rate,
+        entities,
+        layers.RelationNetwork(640, 256),
+        plain.PlainRelationNetwork(640, 256),
+        relation_network_flops,
+    )
+    layer_step(
+        "MultiHeadAttentionPooling, head by head",
+        rate,
+        entities,
+        layers.MultiHeadAttentionPooling(32, 16, 20),
+        plain.PlainAttentionPooling(32, 16, 20),
+        attention_pooling_flops,
+    )
+    seconds = median_seconds(
+        lambda: relations_game.generate("between", 20_000, seed=0)
+    )
+    print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
+
+
+# Floating-point operations of the matrix products, one example forward.
+ENCODER = 25 * 432 * 32 * 2
+
+
+def predinet_flops(n=25, m=34, heads=32, relations=16, key=16):
+    queries = n * m * 2 * heads * key
+    attention = n * m * key + 2 * heads * n * (key + m)
+    return 2 * (queries + attention + heads * m * relations)
+
+
+def relation_network_flops(n=25, m=34, hidden=256, units=640):
+    return 2 * (2 * n * m * hidden + n * n * hidden * units)
+
+
+def attention_pooling_flops(n=25, m=34, heads=32, key=16, value=20):
+    projections = n * m * heads * (2 * key + value)
+    return 2 * (projections + heads * n * (n * key + n + value))
+
+
+def training_step(rate, images, labels):
+    """One SGD step at batch 10, input included."""
+    model = models.relations_classifier()
+    reference = plain.plain_classifier(model)
+    check_equal(model(images[:10]), reference(images[:10]))
+    reference.compile(
+        keras.optimizers.SGD(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    reference.fit(images[:2000], labels[:2000], batch_size=10, verbose=0)
+    theirs = median_seconds(
+        lambda: reference.fit(images, labels, batch_size=10, verbose=0),
+        repeats=3,
+    )
+    steps = len(images) // 10
+    curves = training.train_classifier(
+        model,
+        images,
+        labels,
+        num_batches=5 * steps,
+        batches_per_epoch=steps,
+        verbose=0,
+    )
+    ours = 60 * np.median(np.diff(curves["minutes"]))
+    flops = 3 * 10 * (ENCODER + predinet_flops())
+    report(
+        "Training step, batch 10: fit with defaults",
+        theirs / steps,
+        ours / steps,
+        flops / rate,
+    )
+
+
+def inference(rate, images):
+    """Images answered at batch 250, input included."""
+    model = models.relations_classifier()
+    reference = plain.plain_classifier(model)
+    for classifier in (model, reference):
+        classifier.compile(jit_compile=True)
+    seconds = [
+        median_seconds(
+            lambda c=classifier: c.predict(images, batch_size=250, verbose=0)
+        )
+        for classifier in (reference, model)
+    ]
+    batches = len(images) / 250
+    flops = 250 * (ENCODER + predinet_flops())
+    report(
+        "Inference, batch 250: Keras' Conv2D",
+        seconds[0] / batches,
+        seconds[1] / batches,
+        flops / rate,
+    )
+    print(f"{'':4s}{len(images) / seconds[1]:,.0f} images a second")
+
+
+def layer_step(name, rate, entities, layer, reference, flops):
+    """Forward and backward through one layer at batch 10, in one loop."""
+    targets = np.zeros((len(entities), 640), "float32")
+    layer.build(entities[:10].shape)
+    reference.build(entities[:10].shape)
+    reference.take_weights(layer)
+    check_equal(layer(entities[:10]), reference(entities[:10]))
+    seconds = []
+    for tested in (reference, layer):
+        inputs = keras.Input(entities.shape[1:])
+        model = training.MinibatchModel(inputs, tested(inputs))
+        model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=True)
+        model.evaluate(entities[:10], targets[:10], verbose=0)
+        blocks = training.Minibatches(entities, targets, 10, 50)
+        seconds.append(
+            median_seconds(
+                lambda model=model, blocks=blocks: model.fit(
+                    blocks, steps_per_epoch=1, shuffle=False, verbose=0
+                )
+            )
+            / 50
+        )
+    report(f"{name}, batch 10", *seconds, 3 * 10 * flops() / rate)
+
+
+def report(name, theirs, ours, floor):
+    print(
+        f"{name:42s}{theirs * 1e3:7.2f} ms{ours * 1e3:7.2f} ms"
+        f"{theirs / ours:7.1f}{floor / ours:9.0%}",
+        flush=True,
+    )
+
+
+def median_seconds(function, repeats=5):
+    function()
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def matrix_product_rate(size=2048):
+    """FLOP/s of one large float32 product on this machine."""
+    a = ops.convert_to_tensor(
+        np.random.default_rng(0).normal(size=(size, size)), dtype="float32"
+    )
+    seconds = median_seconds(lambda: ops.convert_to_numpy(ops.matmul(a, a)))
+    return 2 * size**3 / seconds
+
+
+def check_equal(ours, theirs):
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(ours), ops.convert_to_numpy(theirs), atol=1e-4
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""The same layers as one would first write them in Keras: the references."""
+
+import keras
+from keras import ops
+
+
+class PlainPrediNet(keras.layers.Layer):
+    """PrediNet, head by head."""
+
+    def __init__(self, num_heads, num_relations, key_dim):
+        super().__init__()
+        self.queries_1, self.queries_2 = (
+            [
+                keras.layers.Dense(key_dim, use_bias=False)
+                for _ in range(num_heads)
+            ]
+            for _ in range(2)
+        )
+        self.keys = keras.layers.Dense(key_dim, use_bias=False)
+        self.relations = keras.layers.Dense(num_relations, use_bias=False)
+
+    def build(self, input_shape):
+        batch, n, m = input_shape
+        for query in (*self.queries_1, *self.queries_2):
+            query.build((batch, n * m))
+        self.keys.build(input_shape)
+        self.relations.build((batch, m))
+
+    def call(self, inputs):
+        _, n, m = inputs.shape
+        flat = ops.reshape(inputs, (-1, n * m))
+        keys = self.keys(inputs)
+        heads = []
+        for query_1, query_2 in zip(
+            self.queries_1, self.queries_2, strict=True
+        ):
+            entities = []
+            for query in (query_1, query_2):
+                logits = ops.einsum("bg,bng->bn", query(flat), keys)
+                weights = ops.softmax(logits)
+                entities.append(ops.einsum("bn,bnm->bm", weights, inputs))
+            one, two = entities
+            distances = self.relations(one) - self.relations(two)
+            heads += [distances, one[:, -2:], two[:, -2:]]
+        return ops.concatenate(heads, axis=-1)
+
+    def take_weights(self, layer):
+        kernels = ops.split(layer.query_kernel, 2 * len(self.queries_1), axis=1)
+        denses = (*self.queries_1, *self.queries_2, self.keys, self.relations)
+        kernels = (*kernels, layer.key_kernel, layer.relation_kernel)
+        for dense, kernel in zip(denses, kernels, strict=True):
+            dense.kernel.assign(kernel)
+
+
+class PlainRelationNetwork(keras.layers.Layer):
+    """A relation net on n² concatenated pairs."""
+
+    def __init__(self, units, hidden_units):
+        super().__init__()
+        self.hidden = keras.layers.Dense(
+            hidden_units, activation="relu", use_bias=False
+        )
+        self.out = keras.layers.Dense(units, activation="relu", use_bias=False)
+
+    def build(self, input_shape):
+        batch, n, m = input_shape
+        self.hidden.build((batch, n, n, 2 * m))
+        self.out.build((batch, n, n, self.hidden.units))
+
+    def call(self, inputs):
+        n = inputs.shape[1]
+        senders = ops.repeat(ops.expand_dims(inputs, 2), n, axis=2)
+        receivers = ops.repeat(ops.expand_dims(inputs, 1), n, axis=1)
+        pairs = ops.concatenate([senders, receivers], axis=-1)
+        return ops.mean(self.out(self.hidden(pairs)), axis=(1, 2))
+
+    def take_weights(self, layer):
+        self.hidden.kernel.assign(
+            ops.concatenate([layer.sender_kernel, layer.receiver_kernel])
+        )
+        self.out.kernel.assign(layer.output_kernel)
+
+
+class PlainAttentionPooling(keras.layers.Layer):
+    """The MHA baseline, head by head."""
+
+    def __init__(self, num_heads, key_dim, value_dim):
+        super().__init__()
+        self.queries, self.keys, self.values = (
+            [keras.layers.Dense(size, use_bias=False) for _ in range(num_heads)]
+            for size in (key_dim, key_dim, value_dim)
+        )
+
+    def build(self, input_shape):
+        for dense in (*self.queries, *self.keys, *self.values):
+            dense.build(input_shape)
+        self.positions = self.add_weight(
+            name="positions", shape=(len(self.queries), input_shape[1])
+        )
+
+    def call(self, inputs):
+        outputs = []
+        for head, (query, key, value) in enumerate(
+            zip(self.queries, self.keys, self.values, strict=True)
+        ):
+            logits = ops.einsum("bqg,bng->bqn", query(inputs), key(inputs))
+            attended = ops.matmul(ops.softmax(logits), value(inputs))
+            weights = ops.reshape(self.positions[head], (1, -1, 1))
+            outputs.append(ops.sum(attended * weights, axis=1))
+        return ops.concatenate(outputs, axis=-1)
+
+    def take_weights(self, layer):
+        for denses, kernels in (
+            (self.queries, layer.query_kernel),
+            (self.keys, layer.key_kernel),
+            (self.values, layer.value_kernel),
+        ):
+            kernels = ops.split(kernels, len(denses), axis=1)
+            for dense, kernel in zip(denses, kernels, strict=True):
+                dense.kernel.assign(kernel)
+        self.positions.assign(layer.position_kernel)
+
+
+def plain_classifier(model):
+    """The same model with Keras' own convolution, and the same weights."""
+
+    def clone(layer):
+        if layer.name == "encoder":
+            config = layer.get_config()
+            return keras.layers.Conv2D.from_config(config)
+        return layer.__class__.from_config(layer.get_config())
+
+    plain = keras.models.clone_model(model, clone_function=clone)
+    plain.set_weights(model.get_weights())
+    return plain

@@ -1,0 +1,125 @@
+"""Looks into a trained PrediNet: what its heads attend to, and what they say.
+
+The analyses of Shanahan et al., 2020, An Explicitly Relational Neural Network
+Architecture, Figs. 6 and S7 to S10. Of the paper's 32 heads, trained on
+colour_and_shape, 10 attend to two objects; it is these that cluster the labels,
+and a handful of them are as accurate as all 32. An MHA needs nearly all of its
+heads. Writes each figure as PNG with its arrays as NPZ, in about a minute on
+2 cores. The models come from predinet_relations_game.py: --task
+colour_and_shape, and for a baseline also --central mha.
+"""
+
+import argparse
+import io
+import pathlib
+
+import keras
+import numpy as np
+
+from keras_relational import analysis
+from keras_relational import training
+from keras_relational.datasets import relations_game
+
+RUN = "runs/relations_game/colour_and_shape-predinet-sgd-k32-j16-seed0"
+
+
+def main():
+    args = parse_arguments()
+    names = ["False", "True"]
+    if args.task == "colour_and_shape":
+        names = [
+            "same shape and colour",
+            "same shape",
+            "same colour",
+            "neither",
+        ]
+    x, y, _ = relations_game.generate(args.task, 10_000, seed=[0, 2])
+    x_test, y_test, _ = relations_game.generate(
+        args.task, 10_000, "hexominoes", seed=[0, 3]
+    )
+    outputs, curves = {}, {}
+    for path in (args.model, *args.baseline):
+        model = keras.models.load_model(path, compile=False)
+        if model.output_shape[-1] != len(names):
+            raise SystemExit(
+                f"{path} was not trained on {args.task}; use --task"
+            )
+        name = model.name.removesuffix("_relations_classifier")
+        (outputs[name],) = on_components(analysis.central_outputs(model, x))
+        if not hasattr(model.get_layer("central"), "num_heads"):
+            continue
+        points, test_points = on_components(
+            *(analysis.head_relations(model, images) for images in (x, x_test))
+        )
+        figure = analysis.plot_head_components(
+            points, y, test_points, y_test, names
+        )
+        arrays = {"points": points, "held_out_points": test_points}
+        save(args.directory / f"{name}_heads", figure, **arrays)
+        curves[name] = analysis.pruning_curve(model, x_test, y_test)
+        if path == args.model:
+            heads = attention(args.directory, model, x[:1000])
+            if len(heads):
+                curves["object heads"] = analysis.pruning_curve(
+                    model, x_test, y_test, heads
+                )
+    figure = analysis.plot_components(outputs, y, names)
+    labels = {"labels": y, "held_out_labels": y_test}
+    save(args.directory / "outputs", figure, **outputs, **labels)
+    save(args.directory / "pruning", analysis.plot_pruning(curves), **curves)
+    print("Accuracy on held-out hexominoes with some heads: mean (best) of 100")
+    for name, curve in curves.items():
+        for size in sorted({1, 2, 4, 8, len(curve)}):
+            for of_size in curve[size - 1 : size]:
+                mean, best = of_size.mean(), of_size.max()
+                print(f"{name:>12}, {size:2} kept: {mean:.3f} ({best:.3f})")
+
+
+def attention(directory, model, images):
+    maps = analysis.attention_maps(model, images)
+    figure = analysis.plot_attention_maps(images[:4], maps[:4])
+    save(directory / "attention_maps", figure, images=images, maps=maps)
+    objects = analysis.object_attention(maps, images)
+    locations = analysis.attended_locations(maps)
+    weights = analysis.head_weights(model)
+    arrays = {"objects": objects, "locations": locations, "weights": weights}
+    figure = analysis.plot_head_attention(**arrays)
+    save(directory / "head_attention", figure, **arrays)
+    heads = analysis.object_heads(objects)
+    print(f"Heads that attend to objects: {heads.tolist()}")
+    return heads
+
+
+def on_components(vectors, *held_out):
+    components = analysis.principal_components(vectors)
+    return [analysis.project(v, components) for v in (vectors, *held_out)]
+
+
+def save(path, figure, **arrays):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image, table = io.BytesIO(), io.BytesIO()
+    figure.savefig(image, dpi=120)
+    np.savez_compressed(table, **arrays)
+    training.write_aside(path.with_suffix(".png"), image.getvalue())
+    training.write_aside(path.with_suffix(".npz"), table.getvalue())
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    add = parser.add_argument
+    model = {"type": pathlib.Path, "metavar": "PATH.keras"}
+    add("--model", **model, default=f"{RUN}/model.keras", help="a PrediNet")
+    add("--baseline", **model, nargs="+", default=[], help="MHA, or any others")
+    add("--task", choices=relations_game.TASKS, default="colour_and_shape")
+    add("--directory", type=pathlib.Path, default="runs/analysis")
+    args = parser.parse_args()
+    for path in (args.model, *args.baseline):
+        if not path.exists():
+            parser.error(f"there is no {path}: train it first")
+    return args
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+import argparse
+import signal
+import threading
+
+from keras_relational.serving.server import serve
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_relational.serving",
+        description="Serves an exported model over REST and gRPC, as "
+        "TensorFlow Serving does. A stand-in for development: for users, run "
+        "the real server (see serving/ in the repository). Stops at Ctrl-C or "
+        "SIGTERM.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--model-dir",
+        required=True,
+        default=argparse.SUPPRESS,
+        help="folder that holds a folder for each version, as export_model "
+        "writes it; the highest version is served",
+    )
+    parser.add_argument(
+        "--model-name",
+        default="relations",
+        help="name of the model in requests",
+    )
+    parser.add_argument(
+        "--rest-port", type=_port, default=8501, help="0 picks a free port"
+    )
+    parser.add_argument(
+        "--grpc-port", type=_port, default=8500, help="0 picks a free port"
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; any but the default opens the server, "
+        "which has no password, to others",
+    )
+    arguments = vars(parser.parse_args())
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        with serve(**arguments) as server:
+            print(
+                f"Serving {server.model_name} version {server.version}: REST "
+                f"on {server.rest_url}, gRPC on {server.grpc_address}",
+                flush=True,
+            )
+            stopped.wait()
+    except (ImportError, OSError, ValueError) as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+    print("Stopped", flush=True)
+
+
+def _port(text):
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError(text)
+    return port
+
+
+if __name__ == "__main__":
+    main()

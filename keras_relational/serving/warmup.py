@@ -1,0 +1,79 @@
+"""Requests that TensorFlow Serving runs through a model before serving it."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from keras_relational.serving.serving_api import serving_api
+from keras_relational.serving.signatures import read_signatures
+
+WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
+
+
+def write_warmup_requests(saved_model, batch_sizes=(1, 32)):
+    """Adds warm-up requests to a SavedModel.
+
+    The first request of a fresh model is slow: memory is allocated and graphs
+    are optimized on it. TensorFlow Serving therefore runs the requests it finds
+    in `assets.extra/tf_serving_warmup_requests` before it calls a version
+    available: here one of zeros for each signature and batch size.
+
+    Args:
+        saved_model: Path of the folder that holds `saved_model.pb`.
+        batch_sizes: Batch sizes to run; none may exceed the server's
+            `max_batch_size`.
+
+    Raises:
+        ImportError: If the extra `serving` is not installed.
+        ValueError: If `saved_model` is not a SavedModel.
+    """
+    predict_pb2 = serving_api("predict_pb2")
+    prediction_log_pb2 = serving_api("prediction_log_pb2")
+    path = os.path.join(saved_model, WARMUP_FILE)
+    signatures = read_signatures(saved_model)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tf.io.TFRecordWriter(path) as writer:
+        for name, signature in sorted(signatures.items()):
+            if signature.method_name != "tensorflow/serving/predict":
+                continue  # Initialization, which is not asked for by name.
+            for batch_size in batch_sizes:
+                request = predict_pb2.PredictRequest()
+                request.model_spec.signature_name = name
+                for key, info in signature.inputs.items():
+                    zeros = _zeros(info, batch_size)
+                    request.inputs[key].CopyFrom(tf.make_tensor_proto(zeros))
+                log = prediction_log_pb2.PredictionLog()
+                log.predict_log.request.CopyFrom(request)
+                writer.write(log.SerializeToString())
+
+
+def read_warmup_requests(saved_model):
+    """The warm-up requests of a SavedModel.
+
+    Args:
+        saved_model: Path of the folder that holds `saved_model.pb`.
+
+    Returns:
+        List of `PredictRequest` messages; empty where there is no such file.
+
+    Raises:
+        ImportError: If the extra `serving` is not installed.
+    """
+    prediction_log_pb2 = serving_api("prediction_log_pb2")
+    path = os.path.join(saved_model, WARMUP_FILE)
+    if not os.path.exists(path):
+        return []
+    return [
+        prediction_log_pb2.PredictionLog.FromString(
+            record.numpy()
+        ).predict_log.request
+        for record in tf.data.TFRecordDataset(path)
+    ]
+
+
+def _zeros(info, batch_size):
+    """Zeros for one input; a size that is left open beside the batch is 1."""
+    sizes = [dim.size for dim in info.tensor_shape.dim]
+    shape = [batch_size, *(max(size, 1) for size in sizes[1:])]
+    return np.zeros(shape, tf.as_dtype(info.dtype).as_numpy_dtype)

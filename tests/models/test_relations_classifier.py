@@ -1,0 +1,113 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import layers
+from keras_relational import models
+
+IMAGES = np.random.default_rng(0).integers(0, 193, (3, 36, 36, 3), "uint8")
+
+# Weights and biases of the encoder, of the central module, of the output MLP.
+ENCODER = 12 * 12 * 3 * 32 + 32
+OUTPUT = 640 * 8 + 8 + 8 * 2 + 2
+PARAMETERS = {
+    "predinet": 850 * 2 * 32 * 16 + 34 * 16 + 34 * 16,
+    "mlp1": 850 * 640 + 640,
+    "mlp2": 850 * 1024 + 1024 + 1024 * 640 + 640,
+    "relation_network": 2 * 34 * 256 + 256 * 640,
+    "mha": 34 * 32 * (16 + 16 + 20) + 32 * 25,
+}
+
+
+@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+def test_sizes_of_table_s2(central):
+    model = models.relations_classifier(central)
+    assert model.get_layer("coordinates").output.shape == (None, 5, 5, 34)
+    assert model.get_layer("central").output.shape == (None, 640)
+    assert model.get_layer("central").count_params() == PARAMETERS[central]
+    assert model.count_params() == ENCODER + PARAMETERS[central] + OUTPUT
+    assert model(IMAGES).shape == (3, 2)
+
+
+def test_initial_weights_are_the_authors():
+    keras.utils.set_random_seed(0)
+    model = models.relations_classifier("mlp2")
+    for layer in model.layers:
+        for weight in layer.weights:
+            value = keras.ops.convert_to_numpy(weight)
+            if weight.name == "bias":
+                np.testing.assert_allclose(value, 0.1)
+            else:
+                assert np.abs(value).max() <= 0.2
+                if value.size > 1000:
+                    # A normal of deviation 0.1, cut at twice that.
+                    assert value.std() == pytest.approx(0.088, rel=0.05)
+
+
+@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+def test_weights_are_drawn_independently(central):
+    model = models.relations_classifier(central, num_heads=4, num_relations=12)
+    kernels = [
+        keras.ops.convert_to_numpy(weight).ravel()[:60]
+        for weight in model.weights
+        if weight.name != "bias"
+    ]
+    for i, one in enumerate(kernels):
+        for other in kernels[:i]:
+            size = min(len(one), len(other))
+            assert not np.allclose(one[:size], other[:size])
+
+
+def test_seed_fixes_the_weights():
+    weights = []
+    for seed in (1, 1, 2):
+        keras.utils.set_random_seed(seed)
+        weights.append(models.relations_classifier().get_weights()[0])
+    np.testing.assert_array_equal(weights[0], weights[1])
+    assert (weights[0] != weights[2]).any()
+
+
+def test_pixels_are_divided_by_256():
+    model = models.relations_classifier(num_heads=2)
+    part = keras.Model(model.input, model.get_layer("rescaling").output)
+    np.testing.assert_allclose(
+        part.predict(IMAGES, verbose=0), IMAGES / 256, atol=1e-6
+    )
+
+
+def test_task_code_joins_the_central_output():
+    model = models.relations_classifier(num_heads=2, num_tasks=5)
+    part = keras.Model(model.inputs, model.get_layer("with_task").output)
+    tasks = np.array([4, 0, 2], "uint8")
+    joined = part.predict((IMAGES, tasks), verbose=0)
+    assert joined.shape == (3, 2 * 20 + 5)
+    np.testing.assert_array_equal(joined[:, -5:], np.eye(5)[tasks])
+    assert model.predict((IMAGES, tasks), verbose=0).shape == (3, 2)
+
+
+def test_sizes_are_arguments():
+    model = models.relations_classifier(
+        "predinet", num_classes=4, num_heads=16, num_relations=32, key_dim=8
+    )
+    central = model.get_layer("central")
+    assert isinstance(central, layers.PrediNet)
+    assert central.output.shape == (None, 16 * 36)
+    assert central.key_dim == 8
+    assert model.output_shape == (None, 4)
+
+
+def test_unknown_central_module():
+    with pytest.raises(ValueError, match=r"'cnn'\. Expected one of: predinet"):
+        models.relations_classifier("cnn")
+
+
+@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+def test_saved_and_loaded(central, tmp_path):
+    model = models.relations_classifier(central, num_heads=3)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(
+        loaded.predict(IMAGES, verbose=0),
+        model.predict(IMAGES, verbose=0),
+        atol=1e-6,
+    )

@@ -1,0 +1,284 @@
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_relational import layers
+from keras_relational import serving
+from keras_relational.models import relations_classifier
+from keras_relational.serving import export
+from keras_relational.serving.signatures import read_signatures
+
+
+def run_in_plain_graph(saved_model, signature_name, inputs):
+    """By the loader of TensorFlow 1: tag, signature and tensor names alone."""
+    with tf.compat.v1.Session(graph=tf.Graph()) as session:
+        graph = tf.compat.v1.saved_model.load(
+            session, ["serve"], str(saved_model)
+        )
+        signature = graph.signature_def[signature_name]
+        return session.run(
+            {name: info.name for name, info in signature.outputs.items()},
+            {
+                signature.inputs[name].name: value
+                for name, value in inputs.items()
+            },
+        )
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
+def test_plain_graph_session(
+    signature_name, batch_size, model_dir, images, expected, assert_answers
+):
+    outputs = run_in_plain_graph(
+        model_dir / "1", signature_name, {"image": images[:batch_size]}
+    )
+    assert_answers(outputs, expected, signature_name, batch_size)
+
+
+def test_multi_task_model_in_a_plain_graph_session(
+    multi_task_dir, images, tasks, multi_task_expected, assert_answers
+):
+    outputs = run_in_plain_graph(
+        multi_task_dir / "3", "propositions", {"image": images, "task": tasks}
+    )
+    assert_answers(outputs, multi_task_expected, "propositions", 7)
+
+
+def test_inputs_are_the_models_own(model_dir, multi_task_dir):
+    for folder, inputs in (
+        (model_dir / "1", {"image": [-1, 36, 36, 3]}),
+        (multi_task_dir / "3", {"image": [-1, 36, 36, 3], "task": [-1]}),
+    ):
+        signatures = read_signatures(folder)
+        for name in ("serving_default", "propositions"):
+            infos = signatures[name].inputs
+            assert {info.dtype for info in infos.values()} == {
+                tf.uint8.as_datatype_enum
+            }
+            assert {
+                key: [dim.size for dim in info.tensor_shape.dim]
+                for key, info in infos.items()
+            } == inputs
+
+
+def test_saved_model_cli(model_dir, images, expected, tmp_path):
+    """TensorFlow's own command shows the signatures, and runs one."""
+    np.save(tmp_path / "images.npy", images)
+    common = [
+        os.path.join(os.path.dirname(sys.executable), "saved_model_cli"),
+        "{}",
+        f"--dir={model_dir / '1'}",
+        "--tag_set=serve",
+        "--signature_def=propositions",
+    ]
+
+    def saved_model_cli(command, *arguments):
+        done = subprocess.run(
+            [part.format(command) for part in common] + list(arguments),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    shown = saved_model_cli("show")
+    for line in (
+        "inputs['image'] tensor_info:",
+        "dtype: DT_UINT8",
+        "shape: (-1, 36, 36, 3)",
+        "outputs['attention_scores_2'] tensor_info:",
+        "outputs['label'] tensor_info:",
+        "dtype: DT_INT64",
+        "Method name is: tensorflow/serving/predict",
+    ):
+        assert line in shown
+    saved_model_cli(
+        "run",
+        f"--inputs=image={tmp_path / 'images.npy'}",
+        f"--outdir={tmp_path}",
+    )
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            np.load(tmp_path / f"{name}.npy"), value, rtol=1e-5, atol=1e-6
+        )
+
+
+def test_nothing_is_compiled_with_xla(classifier, tmp_path):
+    """Not even where the model trains so: servers on a CPU have no XLA."""
+    model = keras.models.clone_model(classifier)
+    model.compile("sgd", "mse", jit_compile=True)
+    folder = serving.export_model(model, tmp_path)
+    with open(os.path.join(folder, "saved_model.pb"), "rb") as file:
+        graphs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs
+    functions = graphs[0].graph_def.library.function
+    assert functions
+    for function in functions:
+        assert not function.attr["_XlaMustCompile"].b
+
+
+def test_reduced_precision_is_float32_outside(images, tmp_path):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    model = relations_classifier(num_heads=4, num_relations=3, key_dim=5)
+    serving.export_model(model, tmp_path)
+    outputs = run_in_plain_graph(
+        tmp_path / "1", "propositions", {"image": images}
+    )
+    dtypes = {name: str(value.dtype) for name, value in outputs.items()}
+    assert dtypes.pop("label") == "int64"
+    assert set(dtypes.values()) == {"float32"}
+    np.testing.assert_allclose(outputs["probabilities"].sum(axis=1), 1, 1e-6)
+
+
+def test_baselines_have_one_signature(tmp_path):
+    model = relations_classifier("mlp1", num_heads=4, num_relations=3)
+    model_dir = tmp_path / "nested" / "mlp1"  # Made where it is missing.
+    with serving.serve(
+        os.path.dirname(serving.export_model(model, model_dir, version=12))
+    ) as server:
+        assert server.version == 12
+        with pytest.raises(serving.ServingError, match="'propositions' not f"):
+            serving.predict_rest(
+                server.rest_url,
+                {"image": np.zeros((1, 36, 36, 3), "uint8")},
+                signature_name="propositions",
+            )
+
+
+@keras.saving.register_keras_serializable("test_export")
+class Halves(keras.layers.Layer):
+    """A central module that has propositions, and attends to nothing."""
+
+    def call(self, inputs):
+        return inputs / 2
+
+    def propositions(self, inputs):
+        return {"halves": self(inputs), "whole": inputs}
+
+
+def test_any_central_layer_with_propositions(tmp_path):
+    features = keras.Input((4,), name="features")
+    scale = keras.Input((1,), name="scale")
+    model = keras.Model(
+        {"scale": scale, "features": features},
+        Halves(name="central")(features * scale),
+    )
+    serving.export_model(model, tmp_path)
+    x = np.arange(8, dtype="float32").reshape(2, 4)
+    outputs = run_in_plain_graph(
+        tmp_path / "1",
+        "propositions",
+        {"features": x, "scale": np.array([[1], [3]], "float32")},
+    )
+    whole = x * [[1], [3]]
+    assert sorted(outputs) == ["halves", "label", "probabilities", "whole"]
+    np.testing.assert_allclose(outputs["whole"], whole)
+    np.testing.assert_allclose(outputs["halves"], whole / 2)
+    np.testing.assert_array_equal(outputs["label"], [3, 3])
+
+
+def test_sequential_model(images, tmp_path):
+    model = keras.Sequential()
+    model.add(keras.Input((36, 36, 3), dtype="uint8", name="pixels"))
+    model.add(keras.layers.Rescaling(1 / 256))
+    model.add(keras.layers.Conv2D(8, 12, strides=6))
+    model.add(layers.AppendCoordinates())
+    model.add(layers.PrediNet(4, 3, 5, name="central"))
+    model.add(keras.layers.Dense(2))
+    serving.export_model(model, tmp_path)
+    outputs = run_in_plain_graph(
+        tmp_path / "1", "propositions", {"pixels": images}
+    )
+    logits = model.predict(images, verbose=0)
+    np.testing.assert_allclose(
+        outputs["probabilities"], tf.nn.softmax(logits), rtol=1e-5
+    )
+    assert outputs["attention_scores_2"].shape == (7, 4, 25)
+
+
+@pytest.fixture
+def small():
+    """Any model with logits will do where only files matter."""
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+
+
+def test_an_existing_version_is_refused(small, tmp_path):
+    (tmp_path / "5").mkdir()
+    (tmp_path / "5" / "mine").write_text("kept")
+    with pytest.raises(FileExistsError, match="higher `version`"):
+        serving.export_model(small, tmp_path, version=5)
+    assert os.listdir(tmp_path) == ["5"]
+    assert os.listdir(tmp_path / "5") == ["mine"]
+    assert (tmp_path / "5" / "mine").read_text() == "kept"
+
+
+def test_a_version_that_appears_meanwhile_is_kept(small, tmp_path, monkeypatch):
+    """Two exports of one version at a time: the second one gives way."""
+    write = export._write_saved_model
+
+    def write_late(model, folder):
+        (tmp_path / "1").mkdir()
+        (tmp_path / "1" / "mine").write_text("kept")
+        write(model, folder)
+
+    monkeypatch.setattr(export, "_write_saved_model", write_late)
+    with pytest.raises(FileExistsError, match="higher `version`"):
+        serving.export_model(small, tmp_path)
+    assert os.listdir(tmp_path) == ["1"]
+    assert os.listdir(tmp_path / "1") == ["mine"]
+
+
+def test_a_failed_export_leaves_nothing(small, tmp_path, monkeypatch):
+    def fail(folder):
+        assert os.path.exists(os.path.join(folder, "saved_model.pb"))
+        raise OSError("no space left")
+
+    monkeypatch.setattr(export, "write_warmup_requests", fail)
+    with pytest.raises(OSError, match="no space left"):
+        serving.export_model(small, tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_servers_of_other_users_may_read(small, tmp_path):
+    folder = serving.export_model(small, tmp_path)
+    (tmp_path / "plain").mkdir()
+    assert os.stat(folder).st_mode == os.stat(tmp_path / "plain").st_mode
+
+
+@pytest.mark.parametrize("version", [0, -1, 1.0, "1", True, None])
+def test_bad_version(version, small, tmp_path):
+    with pytest.raises(ValueError, match="`version` must be a positive int"):
+        serving.export_model(small, tmp_path, version)
+    assert os.listdir(tmp_path) == []
+
+
+def test_models_without_logits_are_refused(tmp_path):
+    image = keras.Input((4, 4, 3))
+    for model in (
+        keras.Sequential([keras.layers.Dense(2)]),  # Not built.
+        keras.Model(image, image),
+        keras.Model(image, [keras.layers.Flatten()(image)] * 2),
+    ):
+        with pytest.raises(ValueError, match=r"\(batch, num_classes\)"):
+            serving.export_model(model, tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_backends_are_refused(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(RuntimeError, match="KERAS_BACKEND=tensorflow"):
+        serving.export_model(small, tmp_path)
+
+
+def test_without_the_extra(small, tmp_path, monkeypatch):
+    name = "tensorflow_serving.apis.prediction_log_pb2"
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"keras_relational\[serving\]"):
+        serving.export_model(small, tmp_path)
+    assert os.listdir(tmp_path) == []

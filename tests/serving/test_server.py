@@ -1,0 +1,813 @@
+import concurrent.futures
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import classification_pb2
+from tensorflow_serving.apis import get_model_metadata_pb2
+from tensorflow_serving.apis import get_model_status_pb2
+from tensorflow_serving.apis import model_service_pb2_grpc
+from tensorflow_serving.apis import predict_pb2
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+from keras_relational import serving
+from keras_relational.serving import __main__ as command
+from keras_relational.serving import rest
+from keras_relational.serving.servable import MAX_REQUEST_BYTES
+
+PREDICT = "/v1/models/relations:predict"
+
+
+def ask(server, method, url, body=None):
+    """One request over HTTP: status and JSON."""
+    connection = http.client.HTTPConnection(
+        urlsplit(server.rest_url).netloc, timeout=20
+    )
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    connection.request(method, url, body)
+    response = connection.getresponse()
+    assert response.getheader("Content-Type") == "application/json"
+    content = response.read()
+    connection.close()
+    return response.status, json.loads(content) if content else None
+
+
+def assert_goes_on(server, images, expected):
+    outputs = serving.predict_rest(server.rest_url, {"image": images[:2]})
+    np.testing.assert_array_equal(outputs["label"], expected["label"][:2])
+
+
+# Good requests.
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+def test_both_networks_answer_as_the_model(
+    network,
+    signature_name,
+    batch_size,
+    server,
+    images,
+    expected,
+    assert_answers,
+):
+    inputs = {"image": images[:batch_size]}
+    if network == "rest":
+        outputs = serving.predict_rest(
+            server.rest_url, inputs, signature_name=signature_name
+        )
+    else:
+        outputs = serving.predict_grpc(
+            server.grpc_address, inputs, signature_name=signature_name
+        )
+    assert_answers(outputs, expected, signature_name, batch_size)
+
+
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+def test_multi_task_model(
+    network,
+    multi_task_server,
+    images,
+    tasks,
+    multi_task_expected,
+    assert_answers,
+):
+    inputs = {"image": images, "task": tasks}
+    if network == "rest":
+        outputs = serving.predict_rest(
+            multi_task_server.rest_url, inputs, "multi_task", version=3
+        )
+    else:
+        outputs = serving.predict_grpc(
+            multi_task_server.grpc_address, inputs, "multi_task", version=3
+        )
+    assert_answers(outputs, multi_task_expected, "serving_default", 7)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_row_format(named, server, images, expected):
+    rows = images[:3].tolist()
+    if named:
+        rows = [{"image": row} for row in rows]
+    status, reply = ask(server, "POST", PREDICT, {"instances": rows})
+    assert status == 200
+    assert list(reply) == ["predictions"]
+    assert len(reply["predictions"]) == 3
+    for number, prediction in enumerate(reply["predictions"]):
+        assert sorted(prediction) == ["label", "probabilities"]
+        assert prediction["label"] == expected["label"][number]
+        np.testing.assert_allclose(
+            prediction["probabilities"],
+            expected["probabilities"][number],
+            rtol=1e-5,
+        )
+
+
+def test_row_format_with_two_inputs(
+    multi_task_server, images, tasks, multi_task_expected
+):
+    instances = [
+        {"task": int(task), "image": image.tolist()}
+        for task, image in zip(tasks, images, strict=True)
+    ]
+    status, reply = ask(
+        multi_task_server,
+        "POST",
+        "/v1/models/multi_task/versions/3:predict",
+        {"instances": instances, "signature_name": "serving_default"},
+    )
+    assert status == 200
+    np.testing.assert_allclose(
+        [row["probabilities"] for row in reply["predictions"]],
+        multi_task_expected["probabilities"],
+        rtol=1e-5,
+    )
+
+
+def test_column_format_with_a_plain_list(server, images, expected):
+    body = {"inputs": images.tolist()}
+    status, reply = ask(server, "POST", PREDICT + "?trace=1", body)
+    assert status == 200
+    assert reply["outputs"]["label"] == expected["label"].tolist()
+
+
+def test_column_format_leaves_other_keys_aside(server, images, expected):
+    """As TensorFlow Serving does, in this format only."""
+    body = {"inputs": {"image": images.tolist(), "other": 1}}
+    status, reply = ask(server, "POST", PREDICT, body)
+    assert status == 200
+    assert reply["outputs"]["label"] == expected["label"].tolist()
+
+
+def test_a_signature_with_one_output_leaves_out_its_name(tmp_path):
+    module = tf.Module()
+    module.double = tf.function(
+        lambda x: {"doubled": 2 * x},
+        input_signature=[tf.TensorSpec((None, 2), tf.float32, name="x")],
+    )
+    tf.saved_model.save(
+        module, str(tmp_path / "1"), {"serving_default": module.double}
+    )
+    x = [[1, 2.5], [3, 4]]
+    url = "/v1/models/doubles:predict"
+    with serving.serve(tmp_path, "doubles") as server:
+        assert ask(server, "POST", url, {"instances": x})[1] == {
+            "predictions": [[2, 5], [6, 8]]
+        }
+        assert ask(server, "POST", url, {"inputs": {"x": x}})[1] == {
+            "outputs": [[2, 5], [6, 8]]
+        }
+        outputs = serving.predict_rest(server.rest_url, {"x": x}, "doubles")
+        np.testing.assert_array_equal(outputs["outputs"], [[2, 5], [6, 8]])
+
+
+@pytest.mark.parametrize("versions", ["", "/versions/1"])
+def test_status(versions, server):
+    available = {
+        "model_version_status": [
+            {
+                "version": "1",
+                "state": "AVAILABLE",
+                "status": {"error_code": "OK", "error_message": ""},
+            }
+        ]
+    }
+    status, reply = ask(server, "GET", f"/v1/models/relations{versions}")
+    assert (status, reply) == (200, available)
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name = "relations"
+    if versions:
+        request.model_spec.version.value = 1
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        service = model_service_pb2_grpc.ModelServiceStub(channel)
+        (version,) = service.GetModelStatus(request).model_version_status
+    assert (version.version, version.state) == (1, version.AVAILABLE)
+    assert version.status.error_code == 0
+
+
+def test_metadata(server):
+    status, reply = ask(server, "GET", "/v1/models/relations/metadata")
+    assert status == 200
+    assert reply["model_spec"] == {
+        "name": "relations",
+        "signature_name": "",
+        "version": "1",
+    }
+    signatures = reply["metadata"]["signature_def"]["signature_def"]
+    assert list(reply["metadata"]["signature_def"]) == ["signature_def"]
+    image = signatures["propositions"]["inputs"]["image"]
+    assert image["dtype"] == "DT_UINT8"
+    assert image["tensor_shape"] == {
+        "dim": [{"size": size, "name": ""} for size in ("-1", "36", "36", "3")],
+        "unknown_rank": False,
+    }
+    request = get_model_metadata_pb2.GetModelMetadataRequest()
+    request.model_spec.name = "relations"
+    request.metadata_field.append("signature_def")
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        response = service.GetModelMetadata(request)
+    assert response.model_spec.version.value == 1
+    unpacked = get_model_metadata_pb2.SignatureDefMap()
+    assert response.metadata["signature_def"].Unpack(unpacked)
+    assert sorted(unpacked.signature_def) == sorted(signatures)
+
+
+def test_output_filter(server, images, expected):
+    request = predict_request(images)
+    request.output_filter.append("label")
+    response = predict(server, request)
+    assert list(response.outputs) == ["label"]
+    np.testing.assert_array_equal(
+        tf.make_ndarray(response.outputs["label"]), expected["label"]
+    )
+    assert response.model_spec.name == "relations"
+    assert response.model_spec.version.value == 1
+    assert response.model_spec.signature_name == "serving_default"
+
+
+def test_the_highest_version_is_served(model_dir, tmp_path):
+    shutil.copytree(model_dir / "1", tmp_path / "9")
+    shutil.copytree(model_dir / "1", tmp_path / "10")
+    for other in (".export-unfinished", "latest", "011"):
+        (tmp_path / other).mkdir()
+    with serving.serve(tmp_path) as server:
+        assert server.version == 10
+        assert serving.model_status(server.rest_url) == {10: "AVAILABLE"}
+        with pytest.raises(serving.ServingError, match="v10, the highest"):
+            serving.model_status(server.rest_url, version=9)
+
+
+def test_many_clients_at_once(server, images, expected):
+    def check(number):
+        batch = images[number % 7 : number % 7 + 1]
+        inputs = {"image": batch}
+        if number % 2:
+            outputs = serving.predict_rest(server.rest_url, inputs)
+        else:
+            outputs = serving.predict_grpc(server.grpc_address, inputs)
+        np.testing.assert_allclose(
+            outputs["probabilities"],
+            expected["probabilities"][number % 7 : number % 7 + 1],
+            rtol=1e-5,
+        )
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(check, range(64)))
+
+
+# Bad requests over REST, each with its status and a part of the explanation.
+
+IMAGE = np.zeros((36, 36, 3), "int").tolist()
+
+
+def changed(value):
+    image = np.zeros((36, 36, 3), "int").tolist()
+    image[3][4][1] = value
+    return image
+
+
+BAD_BODIES = {
+    "empty body": (b"", 400, "JSON parse error"),
+    "broken JSON": (b'{"inputs": [', 400, "JSON parse error"),
+    "not UTF-8": (b'{"inputs": "\xff\xfe"}', 400, "JSON parse error"),
+    "no object": (b"[1, 2]", 400, "expected an object. Received: a list of 2"),
+    "deep JSON": (b"[" * 100_000, 400, "JSON parse error"),
+    "deep inputs": (
+        b'{"inputs": ' + b"[" * 100 + b"1" + b"]" * 100 + b"}",
+        400,
+        "'image' is expected to be uint8: maximum supported dimension",
+    ),
+    "huge number": (b'{"inputs": ' + b"9" * 5000 + b"}", 400, "JSON parse er"),
+    "neither": ({"signature_name": "propositions"}, 400, "neither"),
+    "both": ({"instances": [IMAGE], "inputs": [IMAGE]}, 400, "both"),
+    "unknown signature": (
+        {"signature_name": "no_such", "instances": [IMAGE]},
+        400,
+        "signature 'no_such' not found.*'propositions', 'serving_default'",
+    ),
+    "initialization is no signature": (
+        {"signature_name": "__saved_model_init_op", "instances": [IMAGE]},
+        400,
+        "not found",
+    ),
+    "signature's type": (
+        {"signature_name": 3, "instances": [IMAGE]},
+        400,
+        "'signature_name' must be a string. Received: 3",
+    ),
+    "no examples": ({"instances": []}, 400, "one example or more"),
+    "instances' type": ({"instances": 3}, 400, "one example or more"),
+    "wrong shape": (
+        {"instances": [[[0, 0, 0]]]},
+        400,
+        r"shape \(None, 36, 36, 3\). Received: \(1, 1, 3\)",
+    ),
+    "one image, no batch": (
+        {"inputs": IMAGE},
+        400,
+        r"shape \(None, 36, 36, 3\). Received: \(36, 36, 3\)",
+    ),
+    "number": ({"inputs": 3}, 400, r"Received: \(\)"),
+    "empty list": ({"inputs": []}, 400, r"Received: \(0,\)"),
+    "lists of many sizes": (
+        {"instances": [IMAGE, IMAGE[1:]]},
+        400,
+        "level 2 expected a list of 36. Received: a list of 35",
+    ),
+    "list among numbers": (
+        {"instances": [changed([0])]},
+        400,
+        "uint8. Received: a list of 1",
+    ),
+    "number among lists": (
+        {"instances": [[[0, 0, 0], 0]]},
+        400,
+        "level 3 expected a list of 3. Received: 0",
+    ),
+    "string": ({"instances": [changed("7")]}, 400, 'uint8. Received: "7"'),
+    "fraction": ({"instances": [changed(0.5)]}, 400, "uint8. Received: 0.5"),
+    "boolean": ({"instances": [changed(True)]}, 400, "uint8. Received: true"),
+    "null": ({"instances": [changed(None)]}, 400, "uint8. Received: null"),
+    "not a number": ({"instances": [changed(np.nan)]}, 400, "Received: NaN"),
+    "too large": (
+        {"instances": [changed(256)]},
+        400,
+        "uint8, from 0 to 255. Received: 256",
+    ),
+    "negative": ({"inputs": {"image": [changed(-1)]}}, 400, "Received: -1"),
+    "base64": (
+        {"instances": [{"b64": "AAAA"}]},
+        400,
+        "Received: an object with the keys .'b64'.. Base64 is for strings",
+    ),
+    "unknown input": (
+        {"instances": [{"image": IMAGE, "picture": IMAGE}]},
+        400,
+        r"Item 0 .* keys \['image'\]. Received: an object with",
+    ),
+    "missing input": ({"instances": [{}]}, 400, r"keys \['image'\]"),
+    "missing column": ({"inputs": {"x": 1}}, 400, "'inputs' has no 'image'"),
+    "object among lists": (
+        {"instances": [IMAGE, {"image": IMAGE}]},
+        400,
+        "Received: an object",
+    ),
+    "list among objects": (
+        {"instances": [{"image": IMAGE}, IMAGE]},
+        400,
+        "Item 1 .* Received: a list of 36",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_BODIES)
+def test_bad_body(case, server, images, expected):
+    body, status, explanation = BAD_BODIES[case]
+    received, reply = ask(server, "POST", PREDICT, body)
+    assert received == status
+    assert list(reply) == ["error"]
+    assert re.search(explanation, reply["error"])
+    assert_goes_on(server, images, expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "explanation"),
+    [
+        ({"instances": [IMAGE]}, "for one input, but the signature has"),
+        ({"inputs": [IMAGE]}, "for one input, but the signature has"),
+        (
+            {"inputs": {"image": [IMAGE, IMAGE], "task": [1, 1, 1]}},
+            "Dimension 0 in both shapes must be equal",  # TensorFlow's words.
+        ),
+    ],
+)
+def test_bad_body_for_two_inputs(body, explanation, multi_task_server):
+    url = "/v1/models/multi_task:predict"
+    status, reply = ask(multi_task_server, "POST", url, body)
+    assert status == 400
+    assert explanation in reply["error"]
+    good = {"inputs": {"image": [IMAGE], "task": [2]}}
+    assert ask(multi_task_server, "POST", url, good)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "status", "explanation"),
+    [
+        (
+            "POST",
+            "/v1/models/other:predict",
+            404,
+            "Servable not found: 'other'",
+        ),
+        (
+            "POST",
+            "/v1/models/relations/versions/2:predict",
+            404,
+            "relations' v2",
+        ),
+        ("GET", "/v1/models/other", 404, "Served here: 'relations' v1"),
+        ("GET", "/v1/models/other/metadata", 404, "not found"),
+        ("GET", "/v1/models/relations/versions/2", 404, "not found"),
+        ("GET", "/v1/models/relations/versions/x", 400, "Malformed request"),
+        ("GET", f"/v1/models/relations/versions/{2**70}", 400, "Malformed"),
+        ("GET", "/v1/models", 400, "Malformed request: GET /v1/models."),
+        ("GET", "/v1/nothing", 400, "Malformed request"),
+        ("POST", "/v1/models/relations:classify", 400, "Malformed request"),
+        ("POST", "/v1/models/relations", 400, "Malformed request: POST"),
+        ("GET", PREDICT, 400, "Malformed request: GET"),
+        ("PUT", PREDICT, 400, "Malformed request: PUT"),
+        ("DELETE", "/v1/models/relations", 400, "Malformed request: DELETE"),
+        ("PATCH", PREDICT, 400, "Malformed request: PATCH"),
+        ("OPTIONS", PREDICT, 400, "Malformed request: OPTIONS"),
+        ("BREW", PREDICT, 501, "BREW"),
+        ("GET", "/", 404, "Nothing at /"),
+        ("POST", "/v2/models/relations", 404, "Nothing at /v2"),
+    ],
+)
+def test_bad_url_or_method(
+    method, url, status, explanation, server, images, expected
+):
+    body = {"instances": [IMAGE]} if method == "POST" else None
+    received, reply = ask(server, method, url, body)
+    assert received == status
+    assert explanation in reply["error"]
+    assert_goes_on(server, images, expected)
+
+
+def test_head_has_no_body(server):
+    assert ask(server, "HEAD", PREDICT) == (400, None)
+
+
+def exchange(server, request):
+    """Bytes over a socket, and all that comes back until it is closed."""
+    host, port = urlsplit(server.rest_url).netloc.split(":")
+    with socket.create_connection((host, port), timeout=20) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        reply = b""
+        while chunk := connection.recv(65536):
+            reply += chunk
+    return reply.decode()
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status", "explanation"),
+    [
+        ("Content-Length: abc\r\n\r\n", 400, "Received: 'abc'"),
+        ("Content-Length: -5\r\n\r\n", 400, "Received: '-5'"),
+        ("Content-Length: 1_0\r\n\r\n1234567890", 400, "Received: '1_0'"),
+        ("Content-Length: 50\r\n\r\n{}", 400, "ended after 2 bytes"),
+        (f"Content-Length: {MAX_REQUEST_BYTES + 1}\r\n\r\n", 413, "at most"),
+        (f"Content-Length: {'9' * 5000}\r\n\r\n", 413, "at most"),
+        ("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", 411, "Content-Leng"),
+        ("Content-Length: 0\r\n\r\n", 400, "JSON parse error"),
+        ("\r\n", 400, "JSON parse error"),
+    ],
+)
+def test_bad_headers(
+    request_text, status, explanation, server, images, expected
+):
+    reply = exchange(
+        server, f"POST {PREDICT} HTTP/1.1\r\n{request_text}".encode()
+    )
+    assert reply.startswith(f"HTTP/1.1 {status} ")
+    assert explanation in json.loads(reply.split("\r\n\r\n", 1)[1])["error"]
+    assert_goes_on(server, images, expected)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\r\n\r\n"],
+)
+def test_what_is_not_http(request_bytes, server, images, expected):
+    assert '"error"' in exchange(server, request_bytes)
+    assert_goes_on(server, images, expected)
+
+
+def test_oversized_body(server, images, expected):
+    """The client gets its answer though it sends everything first."""
+    body = b" " * (MAX_REQUEST_BYTES + 1)
+    status, reply = ask(server, "POST", PREDICT, body)
+    assert status == 413
+    assert f"at most {MAX_REQUEST_BYTES}" in reply["error"]
+    assert_goes_on(server, images, expected)
+
+
+def test_a_client_that_leaves(server, images, expected, capfd):
+    host, port = urlsplit(server.rest_url).netloc.split(":")
+    for sent in (b"", b"POST", f"POST {PREDICT} HTTP/1.1\r\n".encode()):
+        with socket.create_connection((host, port)) as connection:
+            connection.sendall(sent)
+            # Close with a reset.
+            connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+            )
+    assert_goes_on(server, images, expected)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_one_connection_for_many_requests(server):
+    connection = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
+    for body, status in ((b"{", 400), (b'{"inputs": 3}', 400), (b"", 400)):
+        connection.request("POST", PREDICT, body)
+        response = connection.getresponse()
+        assert response.status == status
+        response.read()
+    connection.request("GET", "/v1/models/relations")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_a_fault_of_the_servers_own(server, monkeypatch, capfd):
+    def fail(*args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(rest, "answer", fail)
+    status, reply = ask(server, "GET", "/v1/models/relations")
+    assert (status, reply) == (500, {"error": "Internal error, see the log"})
+    assert "ZeroDivisionError" in capfd.readouterr().err
+    monkeypatch.undo()
+    assert ask(server, "GET", "/v1/models/relations")[0] == 200
+
+
+# Bad requests over gRPC.
+
+
+def predict_request(images, name="relations"):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = name
+    request.inputs["image"].CopyFrom(tf.make_tensor_proto(images))
+    return request
+
+
+def predict(server, request):
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        return service.Predict(request, timeout=20)
+
+
+def no_spec(request):
+    request.ClearField("model_spec")
+
+
+def no_name(request):
+    request.model_spec.name = ""
+
+
+def other_model(request):
+    request.model_spec.name = "other"
+
+
+def other_version(request):
+    request.model_spec.version.value = 7
+
+
+def label(request):
+    request.model_spec.version_label = "stable"
+
+
+def other_signature(request):
+    request.model_spec.signature_name = "no_such"
+
+
+def no_input(request):
+    request.ClearField("inputs")
+
+
+def more_inputs(request):
+    request.inputs["picture"].CopyFrom(request.inputs["image"])
+
+
+def wrong_type(request):
+    value = np.zeros((1, 36, 36, 3), "float32")
+    request.inputs["image"].CopyFrom(tf.make_tensor_proto(value))
+
+
+def wrong_shape(request):
+    value = np.zeros((1, 36, 37, 3), "uint8")
+    request.inputs["image"].CopyFrom(tf.make_tensor_proto(value))
+
+
+def wrong_size(request):
+    request.inputs["image"].tensor_content = b"123"
+
+
+def negative_size(request):
+    request.inputs["image"].tensor_shape.dim[0].size = -1
+
+
+def immense(request):
+    """One value that stands for 4 TB of them."""
+    tensor = request.inputs["image"]
+    tensor.tensor_content = b""
+    tensor.int_val.append(1)
+    tensor.tensor_shape.dim[0].size = 10**9
+
+
+def out_of_range(request):
+    tensor = request.inputs["image"]
+    tensor.tensor_content = b""
+    tensor.int_val.append(300)
+
+
+def no_dtype(request):
+    request.inputs["image"].dtype = 0
+
+
+def unknown_output(request):
+    request.output_filter.append("no_such")
+
+
+def output_twice(request):
+    request.output_filter.extend(["label", "label"])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "explanation"),
+    [
+        (no_spec, "INVALID_ARGUMENT", "no `model_spec`"),
+        (no_name, "INVALID_ARGUMENT", "no `name`"),
+        (other_model, "NOT_FOUND", "Servable not found: 'other'"),
+        (other_version, "NOT_FOUND", "Servable not found: 'relations' v7"),
+        (label, "INVALID_ARGUMENT", "label not found: 'stable'"),
+        (other_signature, "FAILED_PRECONDITION", "'no_such' not found"),
+        (no_input, "INVALID_ARGUMENT", "Missing: ['image']"),
+        (more_inputs, "INVALID_ARGUMENT", "Unknown: ['picture']"),
+        (wrong_type, "INVALID_ARGUMENT", "be uint8. Received: float32"),
+        (wrong_shape, "INVALID_ARGUMENT", "Received: (1, 36, 37, 3)"),
+        (wrong_size, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
+        (negative_size, "INVALID_ARGUMENT", "negative or too large"),
+        (immense, "INVALID_ARGUMENT", "negative or too large"),
+        (out_of_range, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
+        (no_dtype, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
+        (unknown_output, "INVALID_ARGUMENT", "`output_filter`"),
+        (output_twice, "INVALID_ARGUMENT", "`output_filter`"),
+    ],
+)
+def test_bad_predict_request(
+    spoil, code, explanation, server, images, expected
+):
+    request = predict_request(images[:1])
+    spoil(request)
+    with pytest.raises(grpc.RpcError) as refusal:
+        predict(server, request)
+    assert refusal.value.code().name == code
+    assert explanation in refusal.value.details()
+    response = predict(server, predict_request(images))
+    np.testing.assert_array_equal(
+        tf.make_ndarray(response.outputs["label"]), expected["label"]
+    )
+
+
+def test_oversized_message(server, images):
+    request = predict_request(np.zeros((17500, 36, 36, 3), "uint8"))
+    with pytest.raises(grpc.RpcError) as refusal:
+        predict(server, request)
+    assert refusal.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert str(MAX_REQUEST_BYTES) in refusal.value.details()
+    predict(server, predict_request(images))
+
+
+def test_bad_status_metadata_and_method(server):
+    metadata = get_model_metadata_pb2.GetModelMetadataRequest()
+    metadata.model_spec.name = "relations"
+    status = get_model_status_pb2.GetModelStatusRequest()
+    status.model_spec.name = "other"
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        models = model_service_pb2_grpc.ModelServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as refusal:
+            predictions.GetModelMetadata(metadata)
+        assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert "'signature_def'. Received: []" in refusal.value.details()
+        with pytest.raises(grpc.RpcError) as refusal:
+            models.GetModelStatus(status)
+        assert refusal.value.code() == grpc.StatusCode.NOT_FOUND
+        with pytest.raises(grpc.RpcError) as refusal:
+            predictions.Classify(classification_pb2.ClassificationRequest())
+        assert refusal.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        status.model_spec.name = "relations"
+        assert models.GetModelStatus(status).model_version_status
+
+
+# Starting and stopping.
+
+
+def test_nothing_to_serve(tmp_path):
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(ValueError, match="holds no version of a model"):
+            with serving.serve(path):
+                pass
+    (tmp_path / "1").mkdir()
+    with pytest.raises(ValueError, match="is not a SavedModel"):
+        with serving.serve(tmp_path):
+            pass
+
+
+def test_ports_that_are_taken(server, model_dir):
+    rest_port = int(server.rest_url.rsplit(":", 1)[1])
+    grpc_port = int(server.grpc_address.rsplit(":", 1)[1])
+    for ports, name in (
+        ({"rest_port": rest_port}, "REST"),
+        ({"grpc_port": grpc_port}, "gRPC"),
+    ):
+        with pytest.raises(OSError, match=f"{name} cannot listen on 127"):
+            with serving.serve(model_dir, **ports):
+                pass
+
+
+def test_stopping_closes_both_ports_and_waits_for_no_idle_client(model_dir):
+    with serving.serve(model_dir) as server:
+        idle = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
+        idle.request("GET", "/v1/models/relations")
+        assert idle.getresponse().read()
+        start = time.monotonic()
+    assert time.monotonic() - start < 15
+    idle.close()
+    for address in (
+        server.rest_url.removeprefix("http://"),
+        server.grpc_address,
+    ):
+        host, port = address.split(":")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, port), timeout=5)
+
+
+def test_command(model_dir, images, expected):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            *("-m", "keras_relational.serving"),
+            f"--model-dir={model_dir}",
+            "--model-name=shapes",
+            "--rest-port=0",
+            "--grpc-port=0",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    with process:
+        try:
+            ready = process.stdout.readline()
+            rest_url, grpc_address = re.fullmatch(
+                r"Serving shapes version 1: REST on (http://127\.0\.0\.1:\d+), "
+                r"gRPC on (127\.0\.0\.1:\d+)\n",
+                ready,
+            ).groups()
+            inputs = {"image": images}
+            for outputs in (
+                serving.predict_rest(rest_url, inputs, "shapes"),
+                serving.predict_grpc(grpc_address, inputs, "shapes"),
+            ):
+                np.testing.assert_array_equal(
+                    outputs["label"], expected["label"]
+                )
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.read() == "Stopped\n"
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+def run_command(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["serving", *arguments])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as exit_:
+        command.main()
+    return exit_.value.code
+
+
+def test_help_says_what_it_is(monkeypatch, capsys):
+    assert run_command(monkeypatch, "--help") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "A stand-in for development" in text
+    for default in ("relations", "8501", "8500", "127.0.0.1"):
+        assert f"(default: {default})" in text
+
+
+def test_command_without_a_model(monkeypatch, capsys, tmp_path):
+    assert run_command(monkeypatch, "--model-dir", str(tmp_path)) == 1
+    assert "holds no version of a model" in capsys.readouterr().err
+
+
+def test_command_with_a_bad_port(monkeypatch, capsys):
+    code = run_command(monkeypatch, "--model-dir=x", "--rest-port=70000")
+    assert code == 2
+    assert "70000" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""What importing costs, and that Keras' JAX backend needs no TensorFlow."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import keras_relational
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+BLOCK = """
+import importlib.abc, sys
+
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run_blocked(code, blocked, backend="jax"):
+    """Runs code in an interpreter to which some packages do not exist."""
+    script = BLOCK.format(blocked=blocked) + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "KERAS_BACKEND": backend},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_the_block_blocks():
+    done = run_blocked("import tensorflow", {"tensorflow"})
+    assert done.returncode == 1
+    assert "No module named 'tensorflow'" in done.stderr
+
+
+def test_supervised_examples_run_without_tensorflow(tmp_path):
+    small = ["--num-train", "40", "--num-test", "20", "--verbose", "0"]
+    done = run_blocked(
+        f"""
+        import runpy, sys
+
+        def run(example, *arguments):
+            sys.argv = [example, *arguments]
+            runpy.run_path("examples/" + example, run_name="__main__")
+
+        small = {small!r}
+        run(
+            "predinet_relations_game.py", *small, "--num-batches", "5000",
+            "--num-heads", "2", "--directory", {str(tmp_path / "game")!r},
+        )
+        run(
+            "predinet_transfer.py", *small, "--num-batches", "5000",
+            "--central", "mlp1", "--stages", "3",
+            "--directory", {str(tmp_path / "transfer")!r},
+        )
+        assert "tensorflow" not in sys.modules
+        """,
+        {"tensorflow", "tensorboard", "matplotlib"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"batches": 5000' in done.stdout
+    assert list(tmp_path.glob("game/*/model.keras"))
+    assert list(tmp_path.glob("transfer/*/stage_3/curves.csv"))
+
+
+def test_serving_without_tensorflow_says_so():
+    done = run_blocked("import keras_relational.serving", {"tensorflow"})
+    assert "No module named 'tensorflow'" in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_importing_leaves_the_heavy_extras_alone(backend):
+    done = run_blocked(
+        "import keras_relational",
+        {"matplotlib", "tf_agents", "tf_keras", "ray", "gymnasium", "grpc"},
+        backend,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_exist():
+    for name in keras_relational.__all__:
+        package = getattr(keras_relational, name)
+        for public in getattr(package, "__all__", ()):
+            assert getattr(package, public) is not None
+    with pytest.raises(AttributeError, match="no attribute 'layer'"):
+        _ = keras_relational.layer

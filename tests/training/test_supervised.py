@@ -1,0 +1,166 @@
+import csv
+
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import relations_game
+
+ARGUMENTS = {
+    "num_batches": 60,
+    "batches_per_epoch": 20,
+    "steps_per_execution": 10,
+    "seed": 4,
+    "verbose": 0,
+}
+
+
+def small_model():
+    keras.utils.set_random_seed(1)
+    return models.relations_classifier(num_heads=2, num_relations=3, key_dim=4)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return relations_game.generate("same", 40, seed=0)[:2]
+
+
+class KilledError(Exception):
+    pass
+
+
+def kill_after(monkeypatch, epochs):
+    """Ends a run the way a kill does: right after some checkpoint."""
+    saved = training.supervised._Curves._save
+
+    def save(curves):
+        saved(curves)
+        if len(curves.curves["batches"]) == epochs:
+            raise KilledError
+
+    monkeypatch.setattr(training.supervised._Curves, "_save", save)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_killed_run_continues_with_the_same_result(data, optimizer, tmp_path):
+    validation = {"training": data}
+
+    def run(model, directory):
+        return training.train_classifier(
+            model,
+            *data,
+            optimizer=optimizer,
+            validation=validation,
+            directory=directory,
+            **ARGUMENTS,
+        )
+
+    unbroken = small_model()
+    expected = run(unbroken, tmp_path / "unbroken")
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        kill_after(monkeypatch, 2)
+        with pytest.raises(KilledError):
+            run(small_model(), tmp_path / "killed")
+    keras.utils.set_random_seed(99)
+    continued = models.relations_classifier(
+        num_heads=2, num_relations=3, key_dim=4
+    )
+    curves = run(continued, tmp_path / "killed")
+
+    for ours, theirs in zip(
+        continued.get_weights(), unbroken.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert curves.keys() == expected.keys()
+    for name in curves.keys() - {"minutes"}:
+        np.testing.assert_array_equal(curves[name], expected[name])
+    np.testing.assert_array_equal(curves["batches"], [20, 40, 60])
+    assert (np.diff(curves["minutes"]) > 0).all()
+
+    with open(tmp_path / "killed" / "curves.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["batches"]) for row in rows] == [20, 40, 60]
+    assert [float(row["loss"]) for row in rows] == list(expected["loss"])
+    assert not list(tmp_path.glob("*/*.partial"))
+    # A finished run comes back as it was, without another step.
+    again = run(small_model(), tmp_path / "killed")
+    np.testing.assert_array_equal(again["minutes"], curves["minutes"])
+
+
+def test_training_changes_every_weight(data):
+    model = small_model()
+    before = model.get_weights()
+    training.train_classifier(model, *data, **ARGUMENTS)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        assert (old != new).any()
+
+
+def test_the_seed_fixes_the_result_and_another_changes_it(data):
+    losses = []
+    for seed in (4, 4, 5):
+        curves = training.train_classifier(
+            small_model(), *data, **{**ARGUMENTS, "seed": seed}
+        )
+        losses.append(curves["loss"])
+    np.testing.assert_array_equal(losses[0], losses[1])
+    assert (losses[0] != losses[2]).any()
+
+
+def test_validation_accuracy_is_that_of_the_model(data):
+    model = small_model()
+    curves = training.train_classifier(
+        model, *data, validation={"it": data}, **ARGUMENTS
+    )
+    logits = keras.ops.convert_to_numpy(model(data[0]))
+    assert curves["it_accuracy"][-1] == np.mean(logits.argmax(-1) == data[1])
+    assert training.accuracy(model, *data) == curves["it_accuracy"][-1]
+
+
+def test_another_model_in_the_directory_is_refused(data, tmp_path):
+    training.train_classifier(
+        small_model(), *data, directory=tmp_path, **ARGUMENTS
+    )
+    other = models.relations_classifier(num_heads=3)
+    with pytest.raises(ValueError, match="of another model or optimizer"):
+        training.train_classifier(other, *data, directory=tmp_path, **ARGUMENTS)
+
+
+def test_numbers_of_batches_must_divide_each_other(data):
+    with pytest.raises(ValueError, match="batches_per_epoch=7, steps"):
+        training.train_classifier(
+            small_model(), *data, num_batches=20, batches_per_epoch=7
+        )
+
+
+def test_multi_task_model_trains():
+    images, labels, task_ids = relations_game.generate(
+        ["row_AAA", "row_ABC"], 40, seed=0
+    )
+    model = models.relations_classifier(num_heads=2, num_tasks=2)
+    curves = training.train_classifier(
+        model, (images, task_ids), labels, **ARGUMENTS
+    )
+    assert np.isfinite(curves["loss"]).all()
+
+
+def test_write_aside_leaves_the_old_file_if_it_fails(tmp_path):
+    path = tmp_path / "file"
+    training.write_aside(path, b"old")
+    with pytest.raises(TypeError):
+        training.write_aside(path, "not bytes")
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.slow
+def test_predinet_learns_same_and_generalizes():
+    x, y, _ = relations_game.generate("same", 100_000, seed=0)
+    held_out = relations_game.generate("same", 2_000, "hexominoes", seed=1)
+    keras.utils.set_random_seed(0)
+    model = models.relations_classifier()
+    training.train_classifier(
+        model, x, y, num_batches=50_000, verbose=0, seed=0
+    )
+    assert training.accuracy(model, *held_out[:2]) > 0.97

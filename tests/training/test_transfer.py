@@ -1,0 +1,116 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import relations_game
+
+ARGUMENTS = {
+    "num_batches": 40,
+    "batches_per_epoch": 20,
+    "steps_per_execution": 10,
+    "verbose": 0,
+}
+
+
+def data(tasks, size=40):
+    images, labels, task_ids = relations_game.generate(tasks, size, seed=0)
+    return (images, task_ids), labels
+
+
+CURRICULUM = data(["between"])
+TARGET = data(["column_ABA", "column_AAB"])
+
+
+@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+def test_stages_train_what_they_should(central, monkeypatch):
+    """Watches each stage's network before and after training."""
+    built, before = [], []
+
+    def build():
+        model = models.relations_classifier(
+            central, num_heads=2, num_relations=3, num_tasks=5
+        )
+        built.append(model)
+        return model
+
+    original = training.transfer.train_classifier
+
+    def train(model, *args, **kwargs):
+        before.append(weights(built[-1]))
+        return original(model, *args, **kwargs)
+
+    monkeypatch.setattr(training.transfer, "train_classifier", train)
+    curves = training.four_stage_transfer(
+        build,
+        CURRICULUM,
+        TARGET,
+        {"it": CURRICULUM},
+        {"it": TARGET},
+        **ARGUMENTS,
+    )
+    assert list(curves) == [1, 2, 3, 4]
+    for stage in curves.values():
+        assert stage["it_accuracy"].shape == (2,)
+    scratch, pretrained, reuse, encoder_only = (weights(m) for m in built)
+    parts = ("encoder", "central", "hidden", "logits")
+    for part in parts:
+        # Every network starts from weights of its own, and 1 and 2 train all.
+        assert changed(before[0], before[1], part)
+        assert changed(before[0], scratch, part)
+        assert changed(before[1], pretrained, part)
+    for part, frozen in zip(parts, (True, True, False, False), strict=True):
+        assert changed(before[2], reuse, part) != frozen
+        assert changed(pretrained, reuse, part) != frozen
+        assert changed(pretrained, {**before[2]}, part) != frozen
+    for part, frozen in zip(parts, (True, False, False, False), strict=True):
+        assert changed(before[3], encoder_only, part) != frozen
+        assert changed(pretrained, before[3], part) != frozen
+    # The curve of stage 3 is that of the whole network.
+    logits = keras.ops.convert_to_numpy(built[2](list(TARGET[0])))
+    accuracy = np.mean(logits.argmax(-1) == TARGET[1])
+    assert curves[3]["it_accuracy"][-1] == accuracy
+
+
+def weights(model):
+    return {layer.name: layer.get_weights() for layer in model.layers}
+
+
+def changed(before, after, part):
+    return any(
+        (a != b).any() for a, b in zip(before[part], after[part], strict=True)
+    )
+
+
+def test_stage_3_alone_pretrains_and_continues(tmp_path):
+    def run(stages):
+        return training.four_stage_transfer(
+            lambda: models.relations_classifier(num_heads=2, num_tasks=5),
+            CURRICULUM,
+            TARGET,
+            {},
+            {"it": TARGET},
+            stages=stages,
+            directory=tmp_path,
+            **ARGUMENTS,
+        )
+
+    first = run([3])
+    assert list(first) == [3]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "stage_2",
+        "stage_3",
+    ]
+    # Finished stages are read, not run again.
+    again = run([2, 3])
+    assert list(again) == [2, 3]
+    for name in first[3]:
+        np.testing.assert_array_equal(first[3][name], again[3][name])
+
+
+def test_unknown_stage():
+    with pytest.raises(ValueError, match=r"Received: stages=\(5,\)"):
+        training.four_stage_transfer(
+            models.relations_classifier, None, None, {}, {}, stages=[5]
+        )
