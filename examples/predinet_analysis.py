@@ -21,71 +21,63 @@ from keras_relational import training
 from keras_relational.datasets import relations_game
 
 RUN = "runs/relations_game/colour_and_shape-predinet-sgd-k32-j16-seed0"
+LABELS = ["same shape and colour", "same shape", "same colour", "neither"]
 
 
 def main():
     args = parse_arguments()
-    names = ["False", "True"]
-    if args.task == "colour_and_shape":
-        names = [
-            "same shape and colour",
-            "same shape",
-            "same colour",
-            "neither",
-        ]
-    x, y, _ = relations_game.generate(args.task, 10_000, seed=[0, 2])
-    x_test, y_test, _ = relations_game.generate(
-        args.task, 10_000, "hexominoes", seed=[0, 3]
-    )
+    names = LABELS if args.task == "colour_and_shape" else ["False", "True"]
+    x, y, x_test, y_test = data(args.task)
     outputs, curves = {}, {}
     for path in (args.model, *args.baseline):
         model = keras.models.load_model(path, compile=False)
         if model.output_shape[-1] != len(names):
-            raise SystemExit(
-                f"{path} was not trained on {args.task}; use --task"
-            )
+            raise SystemExit(f"{path} answers another task: see --task")
         name = model.name.removesuffix("_relations_classifier")
         (outputs[name],) = on_components(analysis.central_outputs(model, x))
         if not hasattr(model.get_layer("central"), "num_heads"):
             continue
-        points, test_points = on_components(
-            *(analysis.head_relations(model, images) for images in (x, x_test))
-        )
-        figure = analysis.plot_head_components(
-            points, y, test_points, y_test, names
-        )
-        arrays = {"points": points, "held_out_points": test_points}
+        relations = [analysis.head_relations(model, i) for i in (x, x_test)]
+        points, held_out = on_components(*relations)
+        both = points, y, held_out, y_test
+        figure = analysis.plot_head_components(*both, names)
+        arrays = {"points": points, "held_out_points": held_out}
         save(args.directory / f"{name}_heads", figure, **arrays)
         curves[name] = analysis.pruning_curve(model, x_test, y_test)
         if path == args.model:
-            heads = attention(args.directory, model, x[:1000])
+            heads = look_at_attention(args.directory, model, x[:1000])
             if len(heads):
-                curves["object heads"] = analysis.pruning_curve(
-                    model, x_test, y_test, heads
-                )
+                curve = analysis.pruning_curve(model, x_test, y_test, heads)
+                curves["object heads"] = curve
     figure = analysis.plot_components(outputs, y, names)
-    labels = {"labels": y, "held_out_labels": y_test}
-    save(args.directory / "outputs", figure, **outputs, **labels)
+    save(args.directory / "outputs", figure, labels=y, **outputs)
     save(args.directory / "pruning", analysis.plot_pruning(curves), **curves)
     print("Accuracy on held-out hexominoes with some heads: mean (best) of 100")
     for name, curve in curves.items():
-        for size in sorted({1, 2, 4, 8, len(curve)}):
-            for of_size in curve[size - 1 : size]:
-                mean, best = of_size.mean(), of_size.max()
-                print(f"{name:>12}, {size:2} kept: {mean:.3f} ({best:.3f})")
+        for size, of_size in enumerate(curve, start=1):
+            if size in (1, 2, 4, 8, len(curve)):
+                shares = f"{of_size.mean():.3f} ({of_size.max():.3f})"
+                print(f"{name:>12}, {size:2} kept: {shares}")
 
 
-def attention(directory, model, images):
+def data(task):
+    train = relations_game.generate(task, 10_000, seed=[0, 2])
+    test = relations_game.generate(task, 10_000, "hexominoes", seed=[0, 3])
+    return *train[:2], *test[:2]
+
+
+def look_at_attention(directory, model, images):
     maps = analysis.attention_maps(model, images)
     figure = analysis.plot_attention_maps(images[:4], maps[:4])
     save(directory / "attention_maps", figure, images=images, maps=maps)
-    objects = analysis.object_attention(maps, images)
-    locations = analysis.attended_locations(maps)
-    weights = analysis.head_weights(model)
-    arrays = {"objects": objects, "locations": locations, "weights": weights}
+    arrays = {
+        "objects": analysis.object_attention(maps, images),
+        "locations": analysis.attended_locations(maps),
+        "weights": analysis.head_weights(model),
+    }
     figure = analysis.plot_head_attention(**arrays)
     save(directory / "head_attention", figure, **arrays)
-    heads = analysis.object_heads(objects)
+    heads = analysis.object_heads(arrays["objects"])
     print(f"Heads that attend to objects: {heads.tolist()}")
     return heads
 
@@ -114,11 +106,7 @@ def parse_arguments():
     add("--baseline", **model, nargs="+", default=[], help="MHA, or any others")
     add("--task", choices=relations_game.TASKS, default="colour_and_shape")
     add("--directory", type=pathlib.Path, default="runs/analysis")
-    args = parser.parse_args()
-    for path in (args.model, *args.baseline):
-        if not path.exists():
-            parser.error(f"there is no {path}: train it first")
-    return args
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

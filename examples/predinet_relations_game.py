@@ -55,6 +55,7 @@ def main():
         x,
         y,
         num_batches=args.num_batches,
+        batches_per_epoch=1_000,
         optimizer=optimizers[args.optimizer],
         # A point of the curve needs fewer images than the final figure.
         validation={k: (x[:2000], y[:2000]) for k, (x, y) in tests.items()},

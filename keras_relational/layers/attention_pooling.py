@@ -93,6 +93,8 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         check_same_size(self, self.built_shape, inputs.shape)
         entities = as_set(inputs)
         batch, num_entities = ops.shape(entities)[0], entities.shape[1]
+        if mask is not None:  # Zero times NaN, in a padded entity, is NaN.
+            entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
 
         def heads(kernel):  # (batch, num_heads, n, size)
             projected = ops.reshape(
@@ -127,6 +129,8 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         self, inputs, mask=None, return_attention_scores=False
     ):
         batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        if self.built:
+            check_same_size(self, self.built_shape, inputs.shape)
         outputs = keras.KerasTensor(
             (batch, self._output_size()), self.compute_dtype
         )

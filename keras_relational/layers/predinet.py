@@ -55,6 +55,7 @@ class PrediNet(keras.layers.Layer):
 
     Example:
 
+    >>> from keras_relational.layers import AppendCoordinates
     >>> model = keras.Sequential()
     >>> model.add(keras.Input((36, 36, 3)))
     >>> model.add(keras.layers.Conv2D(32, 12, strides=6, activation="relu"))
@@ -164,6 +165,8 @@ class PrediNet(keras.layers.Layer):
         self, inputs, mask=None, return_attention_scores=False
     ):
         batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        if self.built:
+            check_same_size(self, self.built_shape, inputs.shape)
         outputs = keras.KerasTensor(
             (batch, self._output_size()), self.compute_dtype
         )

@@ -74,6 +74,8 @@ class RelationNetwork(keras.layers.Layer):
 
     def call(self, inputs, mask=None):
         entities = as_set(inputs)
+        if mask is not None:  # The gradient of a padded NaN would be NaN.
+            entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
         senders = ops.matmul(entities, self.sender_kernel)
         receivers = ops.matmul(entities, self.receiver_kernel)
         # (batch, n, 1, hidden) + (batch, 1, n, hidden)

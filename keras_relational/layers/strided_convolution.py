@@ -18,7 +18,7 @@ class StridedConv2D(keras.layers.Conv2D):
         **kwargs: As for `keras.layers.Conv2D`.
 
     Call arguments:
-        inputs: Float tensor `(batch, height, width, channels)`, of fixed size.
+        inputs: Float tensor `(batch, height, width, channels)`.
 
     Returns:
         Tensor `(batch, new_height, new_width, filters)` in the compute dtype.
@@ -57,7 +57,7 @@ class StridedConv2D(keras.layers.Conv2D):
                 )
 
     def convolution_op(self, inputs, kernel):
-        _, height, width, channels = inputs.shape
+        _, height, width, channels = ops.shape(inputs)
         (down, right), filters = self.strides, self.filters
         rows, columns = height // down, width // right
         blocks = ops.reshape(

@@ -1,0 +1,106 @@
+import io
+
+import numpy as np
+import pytest
+
+from keras_relational import analysis
+
+
+def curves(*accuracies, batches_per_epoch=5_000):
+    return {
+        "batches": batches_per_epoch * np.arange(1, len(accuracies) + 1),
+        "stripes_accuracy": np.array(accuracies),
+    }
+
+
+def test_mean_and_spread_over_seeds():
+    runs = [curves(0.5, 0.7), curves(0.5, 0.9), curves(0.5, 0.8)]
+    batches, mean, spread = analysis.mean_and_spread(runs, "stripes_accuracy")
+    assert batches.tolist() == [5_000, 10_000]
+    np.testing.assert_allclose(mean, [0.5, 0.8])
+    np.testing.assert_allclose(spread, [0, np.sqrt(0.02 / 3)], atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_curves_can_come_from_a_file(rows, tmp_path):
+    path = tmp_path / "curves.csv"
+    lines = ["batches,stripes_accuracy", "5000,0.5", "10000,0.75"]
+    path.write_text("\n".join(lines[: rows + 1]))
+    run = np.genfromtxt(path, delimiter=",", names=True)
+
+    batches, mean, spread = analysis.mean_and_spread([run], "stripes_accuracy")
+
+    assert batches.tolist() == [5_000, 10_000][:rows]
+    assert mean.tolist() == [0.5, 0.75][:rows]
+    assert spread.tolist() == [0, 0][:rows]
+
+
+def test_an_unknown_curve_is_named_beside_the_known_ones():
+    with pytest.raises(ValueError, match="'loss'.*batches, stripes_accuracy"):
+        analysis.mean_and_spread([curves(0.5)], "loss")
+
+
+def test_runs_of_different_lengths_are_not_averaged():
+    with pytest.raises(ValueError, match=r"\[5000, 10000\] batches"):
+        analysis.mean_and_spread(
+            [curves(0.5), curves(0.5, 0.7)], "stripes_accuracy"
+        )
+
+
+def test_one_panel_an_architecture_one_line_a_stage():
+    figure = analysis.plot_transfer_curves(
+        {
+            "predinet": [
+                {1: curves(0.5, 0.6), 3: curves(0.6, 0.8)},
+                {1: curves(0.5, 0.8)},  # a seed whose stage 3 is not there yet
+            ],
+            "relation_network": [{3: curves(0.5)}],
+        }
+    )
+
+    left, right = figure.axes
+    assert left.get_title() == "predinet"
+    assert right.get_title() == "relation_network"
+    from_scratch, frozen = left.lines
+    np.testing.assert_allclose(from_scratch.get_xdata(), [5, 10])
+    np.testing.assert_allclose(from_scratch.get_ydata(), [50, 70])
+    np.testing.assert_allclose(frozen.get_ydata(), [60, 80])
+    band = left.collections[0].get_paths()[0].vertices
+    np.testing.assert_allclose(band[band[:, 0] == 10][:, 1].min(), 60)
+    np.testing.assert_allclose(band[band[:, 0] == 10][:, 1].max(), 80)
+    # A stage has the same colour in every panel and in the legend.
+    (legend,) = figure.legends
+    (line,) = right.lines
+    assert line.get_color() == frozen.get_color()
+    assert line.get_color() == legend.get_lines()[2].get_color()
+    assert from_scratch.get_color() == legend.get_lines()[0].get_color()
+    assert saved(figure)
+
+
+def test_one_line_an_architecture():
+    figure = analysis.plot_learning_curves(
+        {
+            "predinet": [curves(0.5, 0.8), curves(0.5, 1)],
+            "mha": [curves(0.5, 0.6)],
+        }
+    )
+    (panel,) = figure.axes
+    for line, expected in zip(panel.lines, ([50, 90], [50, 60]), strict=True):
+        np.testing.assert_allclose(line.get_ydata(), expected)
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["predinet", "mha"]
+    assert panel.get_ylabel() == "stripes accuracy (%)"
+    assert saved(figure)
+
+
+def test_figures_say_that_matplotlib_is_missing(no_matplotlib):
+    runs = {"predinet": [curves(0.5)]}
+    with pytest.raises(ImportError, match=r"keras_relational\[plots\]"):
+        analysis.plot_learning_curves(runs)
+
+
+def saved(figure):
+    content = io.BytesIO()
+    figure.savefig(content)
+    return content.getvalue()

@@ -1,0 +1,692 @@
+"""What every layer of this library must pass, on TensorFlow and on JAX.
+
+The test of a layer subclasses `LayerContract` and calls `run_layer_contract`:
+Keras' own `run_layer_test`, then what that one lets through. What only one
+mechanism has, its symmetry above all, stands in the test of that mechanism.
+"""
+
+import dataclasses
+import inspect
+import json
+import os
+import warnings
+from collections.abc import Callable
+
+import keras
+import numpy as np
+from keras import ops
+from keras import tree
+from keras.src.testing import TestCase
+
+# In the order in which they run: what explains a failure comes first.
+CHECKS = (
+    "keras_layer_test",
+    "config",
+    "output_shape",
+    "reference",
+    "gradients",
+    "zero_inputs",
+    "batch_of_one",
+    "set_sizes",
+    "masks",
+    "attention_scores",
+    "seeds",
+    "dtype_policies",
+    "xla",
+    "models",
+    "saving",
+)
+
+# Largest error, relative to the largest output, of each compute dtype. That of
+# float32 allows for sums in another order, and for nothing else.
+TOLERANCES = {"float32": 5e-6, "float16": 1e-2, "bfloat16": 8e-2}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LayerCase:
+    """A layer, an input, and what is expected of them.
+
+    Args:
+        layer_cls: The class.
+        init_kwargs: Its arguments, not the default ones where possible.
+        input_shape: `(batch, n, ...)`, `n` being the size of the set; for a
+            layer that takes several tensors a dictionary as `build` takes it,
+            `{"query_shape": ..., "base_shape": ...}`. The mask is that of the
+            first.
+        second_input_shape: The same with another set size, all its sizes
+            different from those in `input_shape` that it replaces.
+        fixed_size: Whether the equations have weights for each position. The
+            second size is then refused by a `ValueError` that names both.
+        reference: The equations in NumPy, slow and in float64, with an explicit
+            loop over heads, positions and pairs: `reference(weights, inputs,
+            mask)` returns what the layer returns. `weights` is a dictionary by
+            name (`"sublayer/kernel"` for that of a sublayer), `inputs` an array
+            or a dictionary of them, `mask` None or a boolean array.
+        supports_masking: Whether the layer takes a mask.
+        output_mask: From the mask `(batch, n)` to that of the outputs, in
+            NumPy. None where the set is gone: no mask is passed on.
+        attention_scores_shape: What `return_attention_scores=True` adds to the
+            outputs: a shape or a tuple of them. None if it is no argument.
+        expected_output_shape: This one and those below as in Keras'
+            `run_layer_test`. All are needed, since it takes what it finds for
+            whatever is not stated.
+        expected_output_dtype: See above.
+        expected_num_trainable_weights: See above.
+        expected_num_non_trainable_weights: See above.
+        expected_num_non_trainable_variables: See above.
+        expected_num_seed_generators: See above.
+        expected_num_losses: See above.
+    """
+
+    layer_cls: type
+    init_kwargs: dict
+    input_shape: tuple | dict
+    second_input_shape: tuple | dict
+    fixed_size: bool
+    reference: Callable
+    supports_masking: bool
+    output_mask: Callable | None = None
+    attention_scores_shape: tuple | None = None
+    expected_output_shape: tuple
+    expected_output_dtype: str | tuple
+    expected_num_trainable_weights: int
+    expected_num_non_trainable_weights: int
+    expected_num_non_trainable_variables: int
+    expected_num_seed_generators: int
+    expected_num_losses: int
+
+    def expectations(self):
+        """Those of Keras' `run_layer_test`, by name."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name.startswith("expected_")
+        }
+
+    def new_layer(self, dtype="float32"):
+        return self.layer_cls(**self.init_kwargs, dtype=dtype)
+
+    def built_layer(self, dtype="float32"):
+        """With the weights that the layer itself starts from."""
+        layer = self.new_layer(dtype)
+        apply(layer.build, self.input_shape)
+        return layer
+
+    def random_layer(self):
+        """With random weights: a bias of zero, say, would hide an error."""
+        layer = self.built_layer()
+        rng = np.random.default_rng(1)
+        for weight in layer.trainable_weights:
+            weight.assign(rng.normal(scale=0.5, size=weight.shape))
+        return layer
+
+    def expected_outputs(self, layer, inputs, mask=None):
+        """Those of the reference."""
+        weights = {
+            # The path starts with the name of the layer.
+            weight.path.split("/", 1)[1]: ops.convert_to_numpy(weight.value)
+            for weight in layer.weights
+        }
+        weights, inputs = tree.map_structure(
+            lambda array: np.asarray(array, "float64"), (weights, inputs)
+        )
+        return self.reference(weights, inputs, mask)
+
+
+class LayerContract(TestCase):
+    """The checks. Each has a name and can be run alone, on a `LayerCase`."""
+
+    def run_layer_contract(self, layer_cls, **arguments):
+        """Runs every check on a layer; the arguments are those of `LayerCase`.
+
+        Raises:
+            AssertionError: Naming the layer and the first check that it fails.
+        """
+        case = LayerCase(layer_cls=layer_cls, **arguments)
+        for check in CHECKS:
+            self.run_check(check, case)
+
+    def run_check(self, check, case):
+        try:
+            getattr(self, f"check_{check}")(case)
+        except Exception as error:
+            raise AssertionError(
+                f"{case.layer_cls.__name__} breaks the layer contract, check "
+                f"'{check}': {error}"
+            ) from error
+
+    def check_keras_layer_test(self, case):
+        several_inputs = isinstance(case.input_shape, dict)
+        with warnings.catch_warnings():
+            # The test itself feeds `fit` from a generator.
+            warnings.filterwarnings("ignore", "`shuffle=True` was passed")
+            self.run_layer_test(
+                case.layer_cls,
+                case.init_kwargs,
+                input_shape=case.input_shape,
+                supports_masking=case.supports_masking,
+                # Its step passes one tensor, and warns if nothing trains.
+                run_training_check=not several_inputs
+                and case.expected_num_trainable_weights > 0,
+                **case.expectations(),
+            )
+
+    def check_config(self, case):
+        layer = case.new_layer()
+        config = layer.get_config()
+        arguments, inherited = init_arguments(case.layer_cls)
+        missing = arguments - set(config)
+        assert not missing, f"get_config lacks arguments of __init__: {missing}"
+        unknown = set(config) - arguments - inherited
+        assert not unknown, (
+            f"get_config has no arguments of __init__: {unknown}"
+        )
+        for name in arguments:
+            assert hasattr(layer, name), f"no attribute `{name}`"
+        for name, value in case.init_kwargs.items():
+            if isinstance(config[name], str | int | float | None):
+                assert config[name] == value, f"config of `{name}`"
+        before = json.dumps(config, sort_keys=True)
+        apply(layer, random_inputs(case.input_shape))
+        after = json.dumps(layer.get_config(), sort_keys=True)
+        assert before == after, "config changed by build or call"
+
+    def check_output_shape(self, case):
+        for shape in (case.input_shape, with_batch(case.input_shape, None)):
+            layer = case.new_layer()
+            promised = shape_list(apply(layer.compute_output_shape, shape))
+            outputs = apply(layer, symbolic_inputs(shape))
+            assert promised == shapes_of(outputs), (
+                "compute_output_shape, symbolic"
+            )
+        promised = shape_list(
+            apply(case.new_layer().compute_output_shape, case.input_shape)
+        )
+        outputs = apply(case.new_layer(), random_inputs(case.input_shape))
+        assert promised == shapes_of(outputs), "compute_output_shape, eager"
+
+    def check_reference(self, case):
+        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
+        self.assert_close(
+            apply(layer, inputs),
+            case.expected_outputs(layer, inputs),
+            "the reference",
+        )
+
+    def check_gradients(self, case):
+        layer, inputs = case.built_layer(), random_inputs(case.input_shape)
+        outputs, gradients, input_gradients = outputs_and_gradients(
+            layer, inputs, training=True
+        )
+        self.assert_finite("outputs", outputs)
+        self.assert_finite("gradient of the inputs", input_gradients)
+        for weight, gradient in zip(
+            layer.trainable_weights, gradients, strict=True
+        ):
+            self.assert_finite(f"gradient of {weight.path}", gradient)
+            assert np.any(self.convert_to_numpy(gradient)), (
+                f"the gradient of {weight.path} is zero"
+            )
+
+    def check_zero_inputs(self, case):
+        zeros = tree.map_structure(
+            np.zeros_like, random_inputs(case.input_shape)
+        )
+        for policy in ("float32", "mixed_float16"):
+            names = ("outputs", "gradients", "gradient of the inputs")
+            layer = case.built_layer(policy)
+            for name, values in zip(
+                names, outputs_and_gradients(layer, zeros), strict=True
+            ):
+                self.assert_finite(f"{name} at zero, {policy}", values)
+
+    def check_batch_of_one(self, case):
+        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
+        first = tree.map_structure(lambda array: array[:1], inputs)
+        self.assert_close(
+            as_one_function(layer)(first),
+            tree.map_structure(lambda x: x[:1], apply(layer, inputs)),
+            "a batch of one, beside the first example of a larger one",
+        )
+
+    def check_set_sizes(self, case):
+        layer = case.random_layer()
+        inputs = random_inputs(case.second_input_shape)
+        if not case.fixed_size:
+            self.assert_close(
+                as_one_function(layer)(inputs),
+                case.expected_outputs(layer, inputs),
+                "the reference at a second set size",
+            )
+            return
+        sizes = {
+            str(size)
+            for pair in zip(
+                tree.flatten(case.input_shape),
+                tree.flatten(case.second_input_shape),
+                strict=True,
+            )
+            if pair[0] != pair[1]
+            for size in pair
+        }
+        assert sizes, "`second_input_shape` is `input_shape`"
+        symbolic = symbolic_inputs(with_batch(case.second_input_shape, None))
+        for values in (inputs, symbolic):
+            try:
+                apply(layer, values)
+                raise AssertionError("another set size is not refused")
+            except ValueError as error:
+                text = str(error)
+            words = "".join(c if c.isdigit() else " " for c in text).split()
+            assert sizes <= set(words), (
+                f"the error does not name the sizes {sizes}: {text}"
+            )
+
+    def check_masks(self, case):
+        if not case.supports_masking:
+            assert case.output_mask is None, "`supports_masking` is False"
+            return
+        layer = case.random_layer()
+        inputs = random_inputs(with_batch(case.input_shape, 4))
+        items, mask_name = first_of(inputs), mask_argument(inputs)
+        # Nothing padded, the end, everything, the first.
+        num_real = items.shape[1] // 2
+        mask = np.ones(items.shape[:2], bool)
+        mask[1, num_real:] = False
+        mask[2] = False
+        mask[3, 0] = False
+
+        def padded_with(value):
+            there = mask.reshape(mask.shape + (1,) * (items.ndim - 2))
+            padded = np.where(there, items, np.float32(value))
+            return with_first(inputs, padded)
+
+        expected = case.expected_outputs(layer, padded_with(0), mask)
+        call = as_one_function(layer)
+        for value in (0, 1e4, np.nan):
+            outputs = call(padded_with(value), {mask_name: mask})
+            self.assert_finite(f"outputs, padding of {value}", outputs)
+            for output in tree.flatten(outputs):
+                assert not np.any(self.convert_to_numpy(output)[2]), (
+                    "outputs of a row that is all padding are not zero"
+                )
+            self.assert_close(
+                outputs, expected, f"the reference, padding of {value}"
+            )
+        if not case.fixed_size:
+            alone = with_first(
+                tree.map_structure(lambda array: array[1:2], inputs),
+                items[1:2, :num_real],
+            )
+            alone = call(alone)
+            cut = tree.map_structure(
+                lambda x, y: x[1:2][tuple(slice(size) for size in y.shape)],
+                outputs,
+                alone,
+            )
+            self.assert_close(cut, alone, "the set without its padding")
+
+        for policy in ("float32", "mixed_float16"):
+            names = ("outputs", "gradients", "gradient of the inputs")
+            results = outputs_and_gradients(
+                case.built_layer(policy),
+                padded_with(np.nan),
+                **{mask_name: mask},
+            )
+            for name, values in zip(names, results, strict=True):
+                self.assert_finite(f"{name} with a mask, {policy}", values)
+
+        # The mask that comes along with a tensor, and the one that goes on.
+        masked = keras.layers.Masking()(first_of(padded_with(0)))
+        outputs = apply(layer, with_first(inputs, masked))
+        self.assert_close(outputs, expected, "the mask of the inputs")
+        passed_on = None if case.output_mask is None else case.output_mask(mask)
+        for output in tree.flatten(outputs):
+            found = getattr(output, "_keras_mask", None)
+            if passed_on is None:
+                assert found is None, "passes on the mask of a set now gone"
+            else:
+                assert found is not None, "passes on no mask"
+                self.assertAllEqual(found, passed_on, "the mask passed on")
+
+    def check_attention_scores(self, case):
+        call = inspect.signature(case.layer_cls.call)
+        assert ("return_attention_scores" in call.parameters) == (
+            case.attention_scores_shape is not None
+        ), "`return_attention_scores` in `call`, `attention_scores_shape`"
+        if case.attention_scores_shape is None:
+            return
+        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
+        outputs, scores = apply(layer, inputs, return_attention_scores=True)
+        self.assert_close(
+            outputs, apply(layer, inputs), "the outputs beside the scores"
+        )
+        self.assert_finite("attention scores", scores)
+        expected = shape_list(case.attention_scores_shape)
+        assert shapes_of(scores) == expected, "attention scores, eager"
+        model = functional_model(
+            layer, case.input_shape, return_attention_scores=True
+        )
+        assert shapes_of(model.outputs)[-len(expected) :] == [
+            (None, *shape[1:]) for shape in expected
+        ], "attention scores, symbolic"
+        self.assert_close(
+            model(inputs), (outputs, scores), "attention scores in a model"
+        )
+
+    def check_seeds(self, case):
+        inputs = random_inputs(case.input_shape)
+
+        def first_outputs():
+            keras.utils.set_random_seed(3)
+            layer = case.new_layer()
+            return layer, apply(layer, inputs, training=True)
+
+        (layer, outputs), (_, again) = first_outputs(), first_outputs()
+        self.assert_close(outputs, again, "the outputs of the same seed", 0)
+        drawn = [self.convert_to_numpy(w) for w in layer.trainable_weights]
+        drawn = [array for array in drawn if np.ptp(array) > 0]
+        self.assertLen(
+            {array.tobytes() for array in drawn},
+            len(drawn),
+            "weights of one shape start alike: is an initializer shared?",
+        )
+
+    def check_dtype_policies(self, case):
+        inputs = random_inputs(case.input_shape)
+        exact = case.built_layer()
+        expected = as_one_function(exact)(inputs)
+        for policy in (
+            "float32",
+            "mixed_float16",
+            "mixed_bfloat16",
+            "bfloat16",
+        ):
+            layer = case.built_layer(policy)
+            layer.set_weights(exact.get_weights())
+            for part in layer._flatten_layers():
+                assert part.dtype_policy.name == policy, (
+                    f"policy of {part.name}"
+                )
+            for weight in layer.weights:
+                if "float" in weight.dtype:
+                    self.assertDType(
+                        weight,
+                        layer.variable_dtype,
+                        f"{weight.path} is {weight.dtype}, {policy}",
+                    )
+            outputs = as_one_function(layer)(inputs)
+            symbolic = apply(layer, symbolic_inputs(case.input_shape))
+            for output in tree.flatten([outputs, symbolic]):
+                self.assertDType(
+                    output,
+                    layer.compute_dtype,
+                    f"an output is {output.dtype}, {policy}",
+                )
+            self.assert_finite(f"outputs, {policy}", outputs)
+            self.assert_close(
+                outputs,
+                expected,
+                f"{policy} beside float32",
+                TOLERANCES[layer.compute_dtype],
+            )
+
+    def check_xla(self, case):
+        layer = case.random_layer()
+        inputs = random_inputs(case.input_shape)
+        masks = {}
+        if case.supports_masking:
+            mask = np.ones(first_of(inputs).shape[:2], bool)
+            mask[0, 0] = False
+            masks[mask_argument(inputs)] = mask
+        compiled = outputs_and_gradients(
+            layer, inputs, jit_compile=True, **masks
+        )
+        self.assert_close(
+            compiled[0], apply(layer, inputs, **masks), "compiled by XLA"
+        )
+        self.assert_close(
+            compiled,
+            outputs_and_gradients(layer, inputs, **masks),
+            "compiled by XLA, gradients",
+        )
+
+    def check_models(self, case):
+        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
+        expected = apply(layer, inputs)
+
+        class Subclassed(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.layer = layer
+
+            def call(self, inputs):
+                return apply(self.layer, inputs)
+
+        models = {
+            "a functional model": functional_model(layer, case.input_shape),
+            "a subclassed model": Subclassed(),
+        }
+        if not isinstance(inputs, dict):
+            models["a Sequential model"] = keras.Sequential(
+                [keras.Input(inputs.shape[1:]), layer]
+            )
+        for name, model in models.items():
+            self.assert_close(model.predict(inputs, verbose=0), expected, name)
+            self.assertLen(
+                model.trainable_weights,
+                case.expected_num_trainable_weights,
+                f"trainable weights of {name}",
+            )
+
+    def check_saving(self, case):
+        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
+        model = functional_model(layer, case.input_shape)
+        expected = model(inputs)
+        folder = self.get_temp_dir()
+
+        path = os.path.join(folder, "model.keras")
+        model.save(path)
+        loaded = keras.saving.load_model(path)
+        self.assert_close(
+            loaded(inputs), expected, "a loaded .keras file", 1e-6
+        )
+
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            path = os.path.join(folder, "saved_model")
+            model.export(path, verbose=False)
+            served = tf.saved_model.load(path)
+            self.assert_close(
+                served.serve(inputs), expected, "a loaded SavedModel", 1e-6
+            )
+
+    def assert_finite(self, name, values):
+        for value in tree.flatten(values):
+            value = self.convert_to_numpy(ops.cast(value, "float32"))
+            assert np.all(np.isfinite(value)), f"not finite: {name}, {value}"
+
+    def assert_close(self, actual, expected, name, tolerance=5e-6):
+        """Within `tolerance` of the largest number expected, or of 1."""
+        actual, expected = tree.flatten(actual), tree.flatten(expected)
+        self.assertLen(actual, len(expected), f"{name}: number of tensors")
+        for one, other in zip(actual, expected, strict=True):
+            one = self.convert_to_numpy(ops.cast(one, "float32"))
+            other = self.convert_to_numpy(ops.cast(other, "float32"))
+            assert one.shape == other.shape, f"{name}: shape"
+            largest = max(1.0, np.max(np.abs(other), initial=0))
+            self.assertAllClose(
+                one, other, atol=tolerance * largest, rtol=0, msg=name
+            )
+
+
+def apply(function, values, **kwargs):
+    """Calls a layer, or one of its methods, on one value or one per name."""
+    if isinstance(values, dict):
+        return function(**values, **kwargs)
+    return function(values, **kwargs)
+
+
+def as_one_function(layer):
+    """Calls the layer, as one function on JAX: operation by operation, each
+    with a compilation of its own, it takes long there."""
+
+    def call(inputs, call_kwargs=None):
+        return apply(layer, inputs, **(call_kwargs or {}))
+
+    if keras.backend.backend() != "jax":
+        return call
+
+    import jax
+
+    return jax.jit(call)
+
+
+def init_arguments(layer_cls):
+    """Names of the arguments of `__init__`, and of those it may pass on.
+
+    `*args` stands for the arguments of the class above, so the first that
+    names its own is taken; the second set is what `**kwargs` may hold.
+    """
+    named, inherited = None, set()
+    for cls in layer_cls.__mro__:
+        if "__init__" not in vars(cls) or cls is object:
+            continue
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        names = {
+            parameter.name
+            for parameter in parameters
+            if parameter.kind
+            not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        } - {"self"}
+        takes_any = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+        if named is None and not takes_any:
+            named = names
+        else:
+            inherited |= names
+    return named, inherited
+
+
+def random_inputs(shape):
+    """A float32 array, or a dictionary of them by the name of the argument."""
+    rng = np.random.default_rng(0)
+    if isinstance(shape, dict):
+        return {
+            name.removesuffix("_shape"): rng.normal(size=size).astype("float32")
+            for name, size in shape.items()
+        }
+    return rng.normal(size=shape).astype("float32")
+
+
+def symbolic_inputs(shape):
+    """`keras.Input` of that shape, its batch size included."""
+    if isinstance(shape, dict):
+        return {
+            name.removesuffix("_shape"): keras.Input(
+                batch_shape=size, name=name.removesuffix("_shape")
+            )
+            for name, size in shape.items()
+        }
+    return keras.Input(batch_shape=shape)
+
+
+def first_of(inputs):
+    return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
+
+
+def with_first(inputs, value):
+    """The inputs, with another value for the first of them."""
+    if isinstance(inputs, dict):
+        return {**inputs, next(iter(inputs)): value}
+    return value
+
+
+def mask_argument(inputs):
+    """Keras fills `mask` for a single tensor only, else `<name>_mask`."""
+    if isinstance(inputs, dict):
+        return f"{next(iter(inputs))}_mask"
+    return "mask"
+
+
+def with_batch(shape, batch):
+    if isinstance(shape, dict):
+        return {name: (batch, *size[1:]) for name, size in shape.items()}
+    return (batch, *shape[1:])
+
+
+def shape_list(shapes):
+    """One shape, or a structure of them, as a list of tuples."""
+    if all(size is None or isinstance(size, int) for size in shapes):
+        return [tuple(shapes)]
+    return [shape for part in shapes for shape in shape_list(part)]
+
+
+def shapes_of(tensors):
+    return [tuple(tensor.shape) for tensor in tree.flatten(tensors)]
+
+
+def functional_model(layer, shape, **kwargs):
+    """Of any batch size."""
+    inputs = symbolic_inputs(with_batch(shape, None))
+    return keras.Model(inputs, apply(layer, inputs, **kwargs))
+
+
+def outputs_and_gradients(layer, inputs, jit_compile=False, **call_kwargs):
+    """Outputs, and the gradients of one number made of all of them.
+
+    Args:
+        layer: A layer that has been built.
+        inputs: An array, or a dictionary of arrays.
+        jit_compile: Whether XLA compiles it all, as it always does on JAX.
+        **call_kwargs: Passed to the layer.
+
+    Returns:
+        Outputs; a list, a gradient for each trainable weight, zeros where there
+        is none; and the gradient of the inputs, structured like them.
+    """
+    inputs = tree.map_structure(ops.convert_to_tensor, inputs)
+
+    def one_number(outputs):
+        # A plain sum has no gradient through a softmax.
+        rng, total = np.random.default_rng(2), 0
+        for output in tree.flatten(outputs):
+            factors = ops.convert_to_tensor(
+                rng.normal(size=output.shape), "float32"
+            )
+            total = total + ops.sum(ops.cast(output, "float32") * factors)
+        return total
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        def step(inputs):
+            variables = [weight.value for weight in layer.trainable_weights]
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                outputs = apply(layer, inputs, **call_kwargs)
+                number = one_number(outputs)
+            gradients = tape.gradient(
+                number, (variables, inputs), unconnected_gradients="zero"
+            )
+            return outputs, *gradients
+
+        if jit_compile:
+            step = tf.function(step, jit_compile=True, autograph=False)
+        return step(inputs)
+
+    import jax
+
+    def number_and_outputs(trainable, inputs):
+        # `layer.stateless_call` would leave the inputs in their own dtype.
+        values = zip(layer.trainable_variables, trainable, strict=True)
+        with keras.StatelessScope(state_mapping=list(values)):
+            outputs = apply(layer, inputs, **call_kwargs)
+        return one_number(outputs), outputs
+
+    step = jax.jit(
+        jax.value_and_grad(number_and_outputs, argnums=(0, 1), has_aux=True)
+    )
+    trainable = [weight.value for weight in layer.trainable_variables]
+    (_, outputs), gradients = step(trainable, inputs)
+    return outputs, *gradients
