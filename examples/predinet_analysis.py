@@ -101,9 +101,9 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
-    model = {"type": pathlib.Path, "metavar": "PATH.keras"}
-    add("--model", **model, default=f"{RUN}/model.keras", help="a PrediNet")
-    add("--baseline", **model, nargs="+", default=[], help="MHA, or any others")
+    model = {"type": pathlib.Path, "metavar": "KERAS"}
+    add("--model", **model, default=f"{RUN}/model.keras", help="%(default)s")
+    add("--baseline", **model, nargs="+", default=[], help="MHA, or others")
     add("--task", choices=relations_game.TASKS, default="colour_and_shape")
     add("--directory", type=pathlib.Path, default="runs/analysis")
     return parser.parse_args()

@@ -1,1 +1,47 @@
+from keras_relational.analysis.attention import attended_locations
+from keras_relational.analysis.attention import attention_maps
+from keras_relational.analysis.attention import content_masks
+from keras_relational.analysis.attention import head_weights
+from keras_relational.analysis.attention import object_attention
+from keras_relational.analysis.attention import object_heads
+from keras_relational.analysis.attention import plot_attention_maps
+from keras_relational.analysis.attention import plot_head_attention
+from keras_relational.analysis.central_module import central_outputs
+from keras_relational.analysis.central_module import head_outputs
+from keras_relational.analysis.components import PrincipalComponents
+from keras_relational.analysis.components import head_relations
+from keras_relational.analysis.components import plot_components
+from keras_relational.analysis.components import plot_head_components
+from keras_relational.analysis.components import principal_components
+from keras_relational.analysis.components import project
+from keras_relational.analysis.learning_curves import mean_and_spread
+from keras_relational.analysis.learning_curves import plot_learning_curves
+from keras_relational.analysis.learning_curves import plot_transfer_curves
+from keras_relational.analysis.pruning import plot_pruning
+from keras_relational.analysis.pruning import pruned_accuracy
+from keras_relational.analysis.pruning import pruning_curve
 
+__all__ = [
+    "PrincipalComponents",
+    "attended_locations",
+    "attention_maps",
+    "central_outputs",
+    "content_masks",
+    "head_outputs",
+    "head_relations",
+    "head_weights",
+    "mean_and_spread",
+    "object_attention",
+    "object_heads",
+    "plot_attention_maps",
+    "plot_components",
+    "plot_head_attention",
+    "plot_head_components",
+    "plot_learning_curves",
+    "plot_pruning",
+    "plot_transfer_curves",
+    "principal_components",
+    "project",
+    "pruned_accuracy",
+    "pruning_curve",
+]

@@ -13,7 +13,7 @@ NUM_HEADS, NUM_RELATIONS = 4, 3
 
 
 def random_model(central, num_tasks=0):
-    """With an output MLP that tells images apart, unlike a fresh one."""
+    """Heads and output MLP tell images apart, unlike those of a fresh one."""
     keras.utils.set_random_seed(1)
     model = models.relations_classifier(
         central,
@@ -23,9 +23,9 @@ def random_model(central, num_tasks=0):
         num_relations=NUM_RELATIONS,
     )
     rng = np.random.default_rng(2)
-    for name in ("hidden", "logits"):
+    for name, scale in (("central", 0.4), ("hidden", 2), ("logits", 1)):
         for weight in model.get_layer(name).weights:
-            weight.assign(rng.normal(size=weight.shape))
+            weight.assign(rng.normal(scale=scale, size=weight.shape))
     return model
 
 

@@ -34,7 +34,9 @@ def test_predinet_maps_are_the_softmax_of_each_query(predinet, game):
 
     assert maps.shape == (30, 4, 2, 5, 5)
     assert maps.dtype == "float32"
-    assert maps.std() > 0.03  # neither even nor the same for all heads
+    assert (
+        0.2 < maps.max(axis=(3, 4)).mean() < 0.9
+    )  # neither even nor all on one
     for image, entities in enumerate(entities_of(predinet, images)):
         keys = entities @ weights["key_kernel"]
         for head in range(4):

@@ -36,7 +36,7 @@ def test_curves_can_come_from_a_file(rows, tmp_path):
 
 
 def test_an_unknown_curve_is_named_beside_the_known_ones():
-    with pytest.raises(ValueError, match="'loss'.*batches, stripes_accuracy"):
+    with pytest.raises(ValueError, match=r"'loss'.*batches, stripes_accuracy"):
         analysis.mean_and_spread([curves(0.5)], "loss")
 
 

@@ -1,0 +1,344 @@
+"""Where in an image the heads look: Figs. 6a and S9 of the PrediNet paper.
+
+Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.analysis.central_module import layer_with_heads
+from keras_relational.analysis.figure import new_figure
+from keras_relational.layers import PrediNet
+
+# In pixels: a tile of the board, and what one location of the encoder sees.
+_TILE, _FIELD, _STRIDE = 12, 12, 6
+
+
+def attention_maps(model, images, batch_size=250):
+    """How each head spreads its attention over each image.
+
+    PrediNet has two maps a head, softmax(Q1 Kᵀ) and softmax(Q2 Kᵀ). An MHA
+    head's output is Σᵢ aᵢ Vᵢ with a = wᵀ softmax(Q Kᵀ), signed; its one map is
+    |aᵢ| / Σ |a|, the part that each location's value has in the output.
+    Reference: Fig. 6a of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307); the map of an MHA is defined here.
+
+    Args:
+        model: A model laid out as `models.relations_classifier`, on
+            `"predinet"` or `"mha"`.
+        images: uint8 array `(batch, 36, 36, 3)`.
+        batch_size: Number of images computed at once.
+
+    Returns:
+        float32 array `(batch, num_heads, num_maps, height, width)`, with 2
+        maps for PrediNet and 1 for MHA; each map sums to 1.
+
+    Raises:
+        ValueError: If the central module has no heads, or reads no image.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> model = models.relations_classifier("predinet")
+    >>> attention_maps(model, np.zeros((3, 36, 36, 3), "uint8")).shape
+    (3, 32, 2, 5, 5)
+    """
+    layer = layer_with_heads(model)
+    if len(layer.input.shape) != 4:
+        raise ValueError(
+            "Heat maps need a central module that reads an image (batch, "
+            "height, width, m). Received one that reads a set of shape "
+            f"{tuple(layer.input.shape)}"
+        )
+    _, height, width, _ = layer.input.shape
+    # The layer is called on arrays: Keras 3.15 builds no functional model of a
+    # layer that was called for one output first and for several later.
+    part = keras.Model(model.inputs[0], layer.input)
+    entities = part.predict(images, batch_size=batch_size, verbose=0)
+    maps = np.concatenate(
+        [
+            _maps(layer, entities[i : i + batch_size])
+            for i in range(0, len(entities), batch_size)
+        ]
+    )
+    return maps.reshape(*maps.shape[:3], height, width)
+
+
+def _maps(layer, entities):
+    """The maps of one batch, `(batch, num_heads, num_maps, n)`."""
+    _, scores = layer(entities, return_attention_scores=True)
+    if isinstance(layer, PrediNet):
+        maps = [_as_float32(of_one_query) for of_one_query in scores]
+        return np.stack(maps, axis=2)
+    weights = _as_float32(layer.position_kernel)[:, None]
+    parts = np.abs(weights @ _as_float32(scores))
+    total = parts.sum(axis=-1, keepdims=True)
+    return parts / np.maximum(total, np.finfo("float32").tiny)
+
+
+def _as_float32(tensor):
+    return ops.convert_to_numpy(tensor).astype("float32")
+
+
+def content_masks(images):
+    """Which locations of the encoded image show an object.
+
+    A location sees 12×12 pixels, 6 to the right of or below those of the one
+    before. It is 0 if none of them contains an object, 1 if more than 90 % do,
+    and .5 otherwise. Reference: the content mask of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307), section S2.2.
+
+    A pixel is taken to contain an object if anything is drawn on its tile, be
+    the pixel itself black or not: an object's coloured pixels never fill more
+    than 56 % of a tile, so that no location would ever be 1 by them.
+
+    Args:
+        images: uint8 array `(batch, 36, 36, 3)` of the Relations Game.
+
+    Returns:
+        float32 array `(batch, 5, 5)` of 0, .5 and 1.
+
+    Raises:
+        ValueError: If the images have another shape.
+
+    Example:
+
+    >>> image = np.zeros((1, 36, 36, 3), "uint8")
+    >>> image[0, 16:19, 16:19] = 64  # one block, on the middle tile
+    >>> content_masks(image)[0].tolist()[2]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    images = np.asarray(images)
+    if images.shape[1:] != (36, 36, 3):
+        raise ValueError(
+            "Content masks are defined for images of the Relations Game, "
+            f"(batch, 36, 36, 3). Received: images.shape={images.shape}"
+        )
+    tiles = images.reshape(-1, 3, _TILE, 3, _TILE, 3).any(axis=(2, 4, 5))
+    pixels = tiles.repeat(_TILE, axis=1).repeat(_TILE, axis=2)
+    fields = np.lib.stride_tricks.sliding_window_view(
+        pixels, (_FIELD, _FIELD), axis=(1, 2)
+    )[:, ::_STRIDE, ::_STRIDE]
+    share = fields.mean(axis=(3, 4))
+    return np.select([share > 0.9, share > 0], [1, 0.5]).astype("float32")
+
+
+def object_attention(maps, images):
+    """How far each head attends to objects: 1, or to the background: 0.
+
+    Σ over the locations of attention × `content_masks`. Reference: the top of
+    Fig. S9 of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307), there
+    over 1,000 images.
+
+    Args:
+        maps: Array `(batch, num_heads, num_maps, 5, 5)`: `attention_maps`.
+        images: The uint8 images `(batch, 36, 36, 3)` that they belong to.
+
+    Returns:
+        float32 array `(batch, num_heads, num_maps)` in 0..1.
+
+    Raises:
+        ValueError: If maps and images do not belong together.
+    """
+    masks = content_masks(images)
+    if (len(maps), *maps.shape[3:]) != masks.shape:
+        raise ValueError(
+            "Maps (batch, num_heads, num_maps, 5, 5) and images (batch, 36, "
+            "36, 3) must belong to the same batch. Received: maps.shape="
+            f"{maps.shape}, images.shape={images.shape}"
+        )
+    return np.einsum("bhmyx,byx->bhm", maps, masks)
+
+
+def attended_locations(maps):
+    """The mean location that each head attends to.
+
+    Σ over the locations of attention × index, the index counting row by row
+    from 0. A head whose value hardly changes from image to image attends to a
+    fixed location or, if it is near the middle, evenly to all; one that picks
+    any location with equal chance has a standard deviation of 7.2 on 5×5.
+    Reference: the position mask of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307), section S2.2 and middle of Fig. S9.
+
+    Args:
+        maps: Array `(batch, num_heads, num_maps, height, width)`:
+            `attention_maps`.
+
+    Returns:
+        float32 array `(batch, num_heads, num_maps)`, in 0..height × width − 1.
+
+    Example:
+
+    >>> maps = np.zeros((1, 1, 1, 5, 5), "float32")
+    >>> maps[..., 1, 2] = 1
+    >>> attended_locations(maps).item()
+    7.0
+    """
+    height, width = maps.shape[3:]
+    indices = np.arange(height * width, dtype="float32").reshape(height, width)
+    return np.einsum("bhmyx,yx->bhm", maps, indices)
+
+
+def object_heads(objects, threshold=0.9):
+    """The heads all of whose maps attend to objects.
+
+    Those whose `object_attention`, averaged over the images, is at least
+    `threshold` for every map. Reference: the heads "attending to two objects"
+    of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307), sections S2.2
+    and S2.3, which give no threshold.
+
+    Args:
+        objects: Array `(batch, num_heads, num_maps)`: `object_attention`.
+        threshold: Number between 0 and 1.
+
+    Returns:
+        Integer array of head numbers, from 0, ascending; it may be empty.
+
+    Example:
+
+    >>> object_heads(np.array([[[0.95, 1.0], [0.95, 0.2]]]))
+    array([0])
+    """
+    return np.flatnonzero((objects.mean(axis=0) >= threshold).all(axis=-1))
+
+
+def head_weights(model):
+    """How much weight the output MLP gives to each head.
+
+    The mean absolute value of the weights from the head's outputs to the layer
+    `"hidden"`. Reference: the bottom of Fig. S9 of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307).
+
+    Args:
+        model: A model laid out as `models.relations_classifier`, on
+            `"predinet"` or `"mha"`.
+
+    Returns:
+        float32 array `(num_heads,)`.
+
+    Raises:
+        ValueError: If the central module has no heads.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> head_weights(models.relations_classifier("predinet")).shape
+    (32,)
+    """
+    layer = layer_with_heads(model)
+    kernel = _as_float32(model.get_layer("hidden").kernel)
+    # Rows beyond those of the heads are a task's one-hot code.
+    of_heads = np.abs(kernel[: layer.output.shape[-1]])
+    return of_heads.reshape(layer.num_heads, -1).mean(axis=1)
+
+
+def plot_attention_maps(images, maps, heads=range(4)):
+    """Draws heat maps of attention over images: Fig. 6a.
+
+    One row an image, first as it is, then once for each head and map. A cell
+    of a heat map lies around the middle of the pixels that its location sees.
+
+    Args:
+        images: uint8 array `(batch, 36, 36, 3)`; a few.
+        maps: Array `(batch, num_heads, num_maps, 5, 5)`: `attention_maps`.
+        heads: Numbers of the heads to draw, from 0; the paper draws four.
+
+    Returns:
+        `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        ValueError: If maps and images do not belong together.
+    """
+    if len(maps) != len(images):
+        raise ValueError(
+            "There must be maps for each image. Received: "
+            f"maps.shape={maps.shape}, images.shape={images.shape}"
+        )
+    num_maps, height, width = maps.shape[2:]
+    shown = [(head, number) for head in heads for number in range(num_maps)]
+    columns = 1 + len(shown)
+    figure = new_figure(1.2 * columns + 0.8, 1.25 * len(images) + 0.3)
+    axes = figure.subplots(len(images), columns, squeeze=False)
+    # From the middle of the first location's pixels to that of the last.
+    first = (_FIELD - _STRIDE) / 2 - 0.5
+    extent = (first, first + _STRIDE * width, first + _STRIDE * height, first)
+    highest = max(maps[:, head, number].max() for head, number in shown)
+    for row, image, of_image in zip(axes, images, maps, strict=True):
+        row[0].imshow(image)
+        for panel, (head, number) in zip(row[1:], shown, strict=True):
+            panel.imshow(image.mean(axis=-1), cmap="gray", vmin=0, vmax=400)
+            heat = panel.imshow(
+                of_image[head, number],
+                cmap="inferno",
+                vmin=0,
+                vmax=highest,
+                alpha=0.8 * of_image[head, number] / highest,
+                extent=extent,
+            )
+            panel.set(xlim=(-0.5, 35.5), ylim=(35.5, -0.5))
+    axes[0, 0].set_title("image")
+    for panel, (head, number) in zip(axes[0, 1:], shown, strict=True):
+        which = f", E{number + 1}" if num_maps > 1 else ""
+        panel.set_title(f"head {head}{which}")
+    for panel in axes.flat:
+        panel.set(xticks=[], yticks=[])
+    figure.colorbar(heat, ax=axes, label="attention", shrink=0.8)
+    return figure
+
+
+def plot_head_attention(objects, locations, weights, threshold=0.9):
+    """Draws what each head attends to, and its weight: Fig. S9.
+
+    Three plots over the heads: attention to objects, location attended to,
+    both mean and standard deviation over the images, and the weight in the
+    output MLP. The heads that `object_heads` finds are shaded.
+
+    Args:
+        objects: Array `(batch, num_heads, num_maps)`: `object_attention`.
+        locations: Array of the same shape: `attended_locations`.
+        weights: Array `(num_heads,)`: `head_weights`.
+        threshold: As in `object_heads`; drawn as a line.
+
+    Returns:
+        `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    num_heads, num_maps = objects.shape[1:]
+    heads = np.arange(num_heads)
+    figure = new_figure(max(6, 0.32 * num_heads), 7.5)
+    top, middle, bottom = figure.subplots(3, 1, sharex=True)
+    for panel, values in ((top, objects), (middle, locations)):
+        for number in range(num_maps):
+            shift = 0.3 * (number - (num_maps - 1) / 2)
+            panel.errorbar(
+                heads + shift,
+                values[:, :, number].mean(axis=0),
+                values[:, :, number].std(axis=0),
+                fmt="o",
+                markersize=4,
+                elinewidth=1,
+                color=f"C{number}",
+                label=f"E{number + 1}" if num_maps > 1 else None,
+            )
+    top.axhline(threshold, color="black", linewidth=1, linestyle="--")
+    top.set(ylim=(-0.05, 1.3), ylabel="attention to objects")
+    middle.set(ylabel="location (0 to 24, row by row)")
+    bottom.bar(heads, weights, color="tab:gray")
+    bottom.set(
+        xlabel="head (shaded: an object head)",
+        xticks=heads,
+        xlim=(-0.6, num_heads - 0.4),
+        ylabel="mean |weight| in output MLP",
+    )
+    for panel in (top, middle, bottom):
+        for head in object_heads(objects, threshold):
+            panel.axvspan(
+                head - 0.5, head + 0.5, color="gold", alpha=0.3, lw=0, zorder=0
+            )
+    if num_maps > 1:
+        top.legend(ncols=num_maps, loc="upper right")
+    return figure

@@ -1,0 +1,36 @@
+"""What the figures share: matplotlib, and only once a figure is drawn."""
+
+
+def new_figure(width, height):
+    """An empty figure, in inches, apart from pyplot and its list of figures."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Figures are drawn with matplotlib, which is not installed. Run: "
+            "pip install 'keras_relational[plots]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def legend_below(figure, names, entry_width, **style):
+    """One legend for all panels, wrapped to the figure's width.
+
+    Args:
+        figure: The figure.
+        names: Dictionary from number to name; number i has the colour `"Ci"`.
+        entry_width: Room for one entry, in inches.
+        **style: How the marks look, as `matplotlib.lines.Line2D` takes it.
+    """
+    from matplotlib.lines import Line2D
+
+    marks = [
+        Line2D([], [], color=f"C{number}", label=name, **style)
+        for number, name in names.items()
+    ]
+    across = int(figure.get_figwidth() / entry_width)
+    figure.legend(
+        handles=marks,
+        loc="outside lower center",
+        ncols=min(max(1, across), len(marks)),
+    )

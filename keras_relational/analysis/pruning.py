@@ -1,0 +1,174 @@
+"""How few heads are enough: Fig. S10 of the PrediNet paper.
+
+Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.analysis.central_module import layer_with_heads
+from keras_relational.analysis.figure import new_figure
+
+
+def pruned_accuracy(model, x, labels, kept, batch_size=250):
+    """Accuracy with the outputs of all heads but some set to zero.
+
+    The output MLP's first layer is linear in the heads: with `C^h` what head
+    `h` adds to it, it is `Σ kept^h C^h + b`. So encoder and central module run
+    once, and a set of heads costs one product with `C`. Reference: section S2.3
+    of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307).
+
+    Args:
+        model: A model laid out as `models.relations_classifier`, on
+            `"predinet"` or `"mha"`.
+        x: The model's input: uint8 images `(batch, 36, 36, 3)`, or a pair of
+            those and task ids.
+        labels: Integer array `(batch,)`.
+        kept: Boolean array `(num_sets, num_heads)`, `True` for heads that are
+            kept.
+        batch_size: Number of images computed at once.
+
+    Returns:
+        Array `(num_sets,)` of shares between 0 and 1.
+
+    Raises:
+        ValueError: If the central module has no heads, or another number of
+            them than `kept`.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> model = models.relations_classifier("predinet")
+    >>> images, labels = np.zeros((5, 36, 36, 3), "uint8"), np.zeros(5, "uint8")
+    >>> pruned_accuracy(model, images, labels, np.eye(32, dtype=bool)).shape
+    (32,)
+    """
+    layer = layer_with_heads(model)
+    kept, labels = np.asarray(kept), np.asarray(labels)
+    if kept.ndim != 2 or kept.shape[1] != layer.num_heads:
+        raise ValueError(
+            "`kept` must have one row a set and one column a head, "
+            f"(num_sets, {layer.num_heads}). Received: kept.shape={kept.shape}"
+        )
+    hidden, last = model.get_layer("hidden"), model.get_layer("logits")
+    kernel, bias, last_kernel, last_bias = (
+        ops.convert_to_numpy(weight).astype("float32")
+        for weight in (hidden.kernel, hidden.bias, last.kernel, last.bias)
+    )
+    # (batch, size of the central output, and of a task's one-hot code if any)
+    part = keras.Model(model.inputs, hidden.input)
+    features = part.predict(x, batch_size=batch_size, verbose=0)
+    features = features.astype("float32")
+    size, num_heads = layer.output.shape[-1], layer.num_heads
+    # Units before examples: (units, batch), and (num_heads, units * batch).
+    always = kernel[size:].T @ features[:, size:].T + bias[:, None]
+    of_heads = np.einsum(
+        "bhs,hsu->hub",
+        features[:, :size].reshape(len(features), num_heads, -1),
+        kernel[:size].reshape(num_heads, -1, len(bias)),
+        optimize=True,
+    ).reshape(num_heads, -1)
+
+    # From sets of heads to the number of right answers.
+    sets = keras.Input((num_heads,))
+    before = ops.reshape(ops.matmul(sets, of_heads), (-1, *always.shape))
+    after = hidden.activation(before + always)
+    logits = ops.matmul(last_kernel.T, after) + last_bias[:, None]
+    right = ops.equal(ops.argmax(logits, axis=1), labels.astype("int32"))
+    count = keras.Model(sets, ops.sum(ops.cast(right, "int32"), axis=1))
+    # As many sets at a time as stay in a processor's cache: 1 million numbers.
+    sets_at_once = max(1, 1_000_000 // always.size)
+    kept = kept.astype("float32")
+    counts = count.predict(kept, batch_size=sets_at_once, verbose=0)
+    return counts / len(labels)
+
+
+def pruning_curve(
+    model, x, labels, heads=None, num_subsets=100, seed=0, batch_size=250
+):
+    """Accuracy with random subsets of q heads, for each number q.
+
+    Reference: Fig. S10 of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307): mean and best of 100 subsets of each
+    size, drawn from all heads or from those that attend to objects.
+
+    Args:
+        model: A model laid out as `models.relations_classifier`, on
+            `"predinet"` or `"mha"`.
+        x: The model's input, as in `pruned_accuracy`.
+        labels: Integer array `(batch,)`.
+        heads: Numbers of the heads to draw from, as of `object_heads`; all by
+            default. No other head is ever kept.
+        num_subsets: Positive integer, subsets of each size.
+        seed: Non-negative integer that fixes the subsets.
+        batch_size: Number of images computed at once.
+
+    Returns:
+        Array `(len(heads), num_subsets)` of shares between 0 and 1; row q − 1
+        has the subsets of q heads. Its mean and maximum over the last axis are
+        the paper's curves.
+
+    Raises:
+        ValueError: If the central module has no heads, or `heads` is empty or
+            names one that there is not.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> model = models.relations_classifier("predinet")
+    >>> images, labels = np.zeros((5, 36, 36, 3), "uint8"), np.zeros(5, "uint8")
+    >>> pruning_curve(model, images, labels, num_subsets=10).shape
+    (32, 10)
+    """
+    num_heads = layer_with_heads(model).num_heads
+    heads = np.arange(num_heads) if heads is None else np.unique(heads)
+    if not len(heads) or not set(heads) <= set(range(num_heads)):
+        raise ValueError(
+            f"`heads` must name one or more of the heads 0 to {num_heads - 1}. "
+            f"Received: heads={heads.tolist()}"
+        )
+    sizes = np.arange(1, len(heads) + 1).repeat(num_subsets)
+    order = np.random.default_rng(seed).random((len(sizes), len(heads)))
+    kept = np.zeros((len(sizes), num_heads), bool)
+    # The q heads whose random numbers are the lowest.
+    kept[:, heads] = order.argsort(axis=1).argsort(axis=1) < sizes[:, None]
+    accuracies = pruned_accuracy(model, x, labels, kept, batch_size)
+    return accuracies.reshape(len(heads), num_subsets)
+
+
+def plot_pruning(accuracies):
+    """Draws accuracy over the number of heads kept: Fig. S10.
+
+    A line for the mean of the subsets of each size, a dashed one for the best.
+
+    Args:
+        accuracies: Dictionary from name to array `(num_heads, num_subsets)`:
+            `pruning_curve`.
+
+    Returns:
+        `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    figure = new_figure(6, 4)
+    panel = figure.subplots()
+    for number, (name, of_sizes) in enumerate(accuracies.items()):
+        sizes = np.arange(1, len(of_sizes) + 1)
+        for values, style, what in (
+            (of_sizes.mean(axis=1), "-", "mean"),
+            (of_sizes.max(axis=1), "--", "best"),
+        ):
+            panel.plot(
+                sizes,
+                100 * values,
+                style,
+                marker=".",
+                color=f"C{number}",
+                label=f"{name}, {what}",
+            )
+    panel.set(xlabel="heads kept", ylabel="accuracy (%)")
+    panel.grid(alpha=0.3)
+    panel.legend()
+    return figure
