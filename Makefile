@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest
 
+LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
+
 .PHONY: demo test test-all lint bench clean
 
 $(VENV)/installed: setup.cfg pyproject.toml
@@ -18,10 +20,12 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	@echo "Running the tests, on TensorFlow and on JAX (under ten minutes on two cores) ..."
 	@$(PYTEST) -m "not slow"
+	@KERAS_BACKEND=jax $(PYTEST) -m "not slow" $(LAYER_TESTS)
 
 test-all: $(VENV)/installed
 	@echo "Running every test, learning runs included ..."
 	@$(PYTEST)
+	@KERAS_BACKEND=jax $(PYTEST) $(LAYER_TESTS)
 
 lint: $(VENV)/installed
 	@$(BIN)/ruff check .
