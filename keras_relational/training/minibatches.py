@@ -20,7 +20,7 @@ class MinibatchModel(keras.Model):
     those of the model whose inputs and outputs it is built from.
 
     Before `fit`, once, let it see the shape of a single batch: call `evaluate`
-    on a few examples.
+    on a few examples. `fit` needs `shuffle=False`: the blocks are shuffled.
 
     Example:
 
@@ -31,7 +31,9 @@ class MinibatchModel(keras.Model):
     >>> x, y = np.zeros((40, 3), "float32"), np.zeros((40, 2), "float32")
     >>> loss = model.evaluate(x[:1], y[:1], verbose=0)
     >>> blocks = Minibatches(x, y, batch_size=10, steps_per_execution=4)
-    >>> history = model.fit(blocks, steps_per_epoch=2, verbose=0)
+    >>> history = model.fit(
+    ...     blocks, steps_per_epoch=2, shuffle=False, verbose=0
+    ... )
     >>> int(model.optimizer.iterations)
     8
     """
