@@ -64,11 +64,11 @@ def main():
         serving.export_model(model, exports)
         print("4. Exported as a SavedModel; serving it on this machine.")
         with serving.serve(exports) as server:
-            ask(server, images[chosen], heads[0])
+            ask(server, images[chosen], heads)
     print("   The server has stopped.")
 
 
-def ask(server, images, head):
+def ask(server, images, heads):
     request = {"image": images}
     by_rest = serving.predict_rest(server.rest_url, request)
     print(f"5. REST, {server.rest_url}, and gRPC, {server.grpc_address}:")
@@ -83,15 +83,17 @@ def ask(server, images, head):
         answer = ("different", "the same")[by_rest["label"][i]]
         probability = by_rest["probabilities"][i].max()
         print(f"   Answer: {answer} (probability {probability:.3f}).")
-        one, two = by_grpc["positions_1"], by_grpc["positions_2"]
-        distances = by_grpc["distances"][i, head]
-        relation = np.abs(distances).argmax()
+        # Of these heads, the one whose two entities lie farthest apart here.
+        places = by_grpc["positions_1"][i], by_grpc["positions_2"][i]
+        apart = np.linalg.norm(places[0] - places[1], axis=-1)
+        head = heads[apart[heads].argmax()]
+        (x1, y1), (x2, y2) = (positions[head] for positions in places)
+        distances = np.abs(by_grpc["distances"][i, head])
         print(
             f"   Head {head} says: the entities at (x, y) = "
-            f"({one[i, head, 0]:.2f}, {one[i, head, 1]:.2f}) and "
-            f"({two[i, head, 0]:.2f}, {two[i, head, 1]:.2f}) are at most "
-            f"{abs(distances[relation]):.2f} apart in any of its "
-            f"{len(distances)} relations; that is in relation {relation}."
+            f"({x1:.2f}, {y1:.2f}) and ({x2:.2f}, {y2:.2f}) differ by "
+            f"{distances.max():.2f} in relation {distances.argmax()}, and by "
+            f"less in its other {len(distances) - 1}."
         )
 
 

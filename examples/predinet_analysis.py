@@ -27,7 +27,7 @@ LABELS = ["same shape and colour", "same shape", "same colour", "neither"]
 def main():
     args = parse_arguments()
     names = LABELS if args.task == "colour_and_shape" else ["False", "True"]
-    x, y, x_test, y_test = data(args.task)
+    x, y, x_test, y_test = data(args.task, args.num_images)
     outputs, curves = {}, {}
     for path in (args.model, *args.baseline):
         model = keras.models.load_model(path, compile=False)
@@ -60,9 +60,9 @@ def main():
                 print(f"{name:>12}, {size:2} kept: {shares}")
 
 
-def data(task):
-    train = relations_game.generate(task, 10_000, seed=[0, 2])
-    test = relations_game.generate(task, 10_000, "hexominoes", seed=[0, 3])
+def data(task, size):
+    train = relations_game.generate(task, size, seed=[0, 2])
+    test = relations_game.generate(task, size, "hexominoes", seed=[0, 3])
     return *train[:2], *test[:2]
 
 
@@ -105,6 +105,7 @@ def parse_arguments():
     add("--model", **model, default=f"{RUN}/model.keras", help="%(default)s")
     add("--baseline", **model, nargs="+", default=[], help="MHA, or others")
     add("--task", choices=relations_game.TASKS, default="colour_and_shape")
+    add("--num-images", type=int, default=10_000, help="of each object set")
     add("--directory", type=pathlib.Path, default="runs/analysis")
     return parser.parse_args()
 

@@ -47,7 +47,7 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
     small = ["--num-train", "40", "--num-test", "20", "--verbose", "0"]
     done = run_blocked(
         f"""
-        import runpy, sys
+        import pathlib, runpy, sys
 
         def run(example, *arguments):
             sys.argv = [example, *arguments]
@@ -63,11 +63,21 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
             "--central", "mlp1", "--stages", "3",
             "--directory", {str(tmp_path / "transfer")!r},
         )
+        run("predinet_tables.py", "--directory", {str(tmp_path)!r})
+        (model,) = pathlib.Path({str(tmp_path)!r}).glob("game/*/model.keras")
+        run(
+            "predinet_analysis.py", "--model", str(model), "--task", "between",
+            "--num-images", "60", "--directory", {str(tmp_path / "looks")!r},
+        )
         assert "tensorflow" not in sys.modules
         """,
-        {"tensorflow", "tensorboard", "matplotlib"},
+        {"tensorflow", "tensorboard"},
     )
     assert done.returncode == 0, done.stderr
+    assert "### between, sgd, k2-j16" in done.stdout
+    assert "| mlp1 | 1 | - | - |" in done.stdout
+    assert "Accuracy on held-out hexominoes" in done.stdout
+    assert list(tmp_path.glob("looks/*.png"))
     assert '"batches": 5000' in done.stdout
     assert list(tmp_path.glob("game/*/model.keras"))
     assert list(tmp_path.glob("transfer/*/stage_3/curves.csv"))

@@ -233,7 +233,7 @@ def head_weights(model):
     return of_heads.reshape(layer.num_heads, -1).mean(axis=1)
 
 
-def plot_attention_maps(images, maps, heads=range(4)):
+def plot_attention_maps(images, maps, heads=None):
     """Draws heat maps of attention over images: Fig. 6a.
 
     One row an image, first as it is, then once for each head and map. A cell
@@ -242,7 +242,8 @@ def plot_attention_maps(images, maps, heads=range(4)):
     Args:
         images: uint8 array `(batch, 36, 36, 3)`; a few.
         maps: Array `(batch, num_heads, num_maps, 5, 5)`: `attention_maps`.
-        heads: Numbers of the heads to draw, from 0; the paper draws four.
+        heads: Numbers of the heads to draw, from 0; by default the first four,
+            as in the paper.
 
     Returns:
         `matplotlib.figure.Figure`.
@@ -257,6 +258,8 @@ def plot_attention_maps(images, maps, heads=range(4)):
             f"maps.shape={maps.shape}, images.shape={images.shape}"
         )
     num_maps, height, width = maps.shape[2:]
+    if heads is None:
+        heads = range(min(4, maps.shape[1]))
     shown = [(head, number) for head in heads for number in range(num_maps)]
     columns = 1 + len(shown)
     figure = new_figure(1.2 * columns + 0.8, 1.25 * len(images) + 0.3)
