@@ -23,7 +23,7 @@ def main():
     rate = matrix_product_rate()
     backend = keras.backend.backend()
     print(f"Backend {backend}; matrix products at {rate / 1e9:.0f} GFLOP/s")
-    print(f"{'':42s}{'plain':>10s}{'ours':>10s}{'ratio':>7s}{'of rate':>9s}")
+    print(f"{'':50s}{'plain':>10s}{'ours':>10s}{'ratio':>7s}{'of rate':>9s}")
     images, labels, _ = relations_game.generate("same", 20_000, seed=0)
     training_step(rate, images, labels)
     inference(rate, images)
@@ -162,7 +162,7 @@ def layer_step(name, rate, entities, layer, reference, flops):
 
 def report(name, theirs, ours, floor):
     print(
-        f"{name:42s}{theirs * 1e3:7.2f} ms{ours * 1e3:7.2f} ms"
+        f"{name:50s}{theirs * 1e3:7.2f} ms{ours * 1e3:7.2f} ms"
         f"{theirs / ours:7.1f}{floor / ours:9.0%}",
         flush=True,
     )

@@ -49,7 +49,7 @@ class PlainPrediNet(keras.layers.Layer):
         denses = (*self.queries_1, *self.queries_2, self.keys, self.relations)
         kernels = (*kernels, layer.key_kernel, layer.relation_kernel)
         for dense, kernel in zip(denses, kernels, strict=True):
-            dense.kernel.assign(kernel)
+            dense.kernel.assign(own(kernel))
 
 
 class PlainRelationNetwork(keras.layers.Layer):
@@ -78,7 +78,7 @@ class PlainRelationNetwork(keras.layers.Layer):
         self.hidden.kernel.assign(
             ops.concatenate([layer.sender_kernel, layer.receiver_kernel])
         )
-        self.out.kernel.assign(layer.output_kernel)
+        self.out.kernel.assign(own(layer.output_kernel))
 
 
 class PlainAttentionPooling(keras.layers.Layer):
@@ -117,8 +117,13 @@ class PlainAttentionPooling(keras.layers.Layer):
         ):
             kernels = ops.split(kernels, len(denses), axis=1)
             for dense, kernel in zip(denses, kernels, strict=True):
-                dense.kernel.assign(kernel)
-        self.positions.assign(layer.position_kernel)
+                dense.kernel.assign(own(kernel))
+        self.positions.assign(own(layer.position_kernel))
+
+
+def own(weight):
+    """A copy: on JAX, training gives away the arrays it is given."""
+    return ops.convert_to_numpy(weight)
 
 
 def plain_classifier(model):
