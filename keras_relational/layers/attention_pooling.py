@@ -1,10 +1,10 @@
 import keras
 from keras import ops
 
+from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_same_size
-from keras_relational.layers.shared import clone_initializer
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import set_shape
 
@@ -79,15 +79,14 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
     def build(self, input_shape):
         _, num_entities, features = set_shape(self, input_shape, True)
         self.built_shape = tuple(input_shape)
-        for name, shape in (
-            ("query_kernel", (features, self.num_heads * self.key_dim)),
-            ("key_kernel", (features, self.num_heads * self.key_dim)),
-            ("value_kernel", (features, self.num_heads * self.value_dim)),
-            ("position_kernel", (self.num_heads, num_entities)),
-        ):
-            initializer = clone_initializer(self.kernel_initializer)
-            weight = self.add_weight(shape, initializer, name=name)
-            setattr(self, name, weight)
+        add_kernels(
+            self,
+            self.kernel_initializer,
+            query_kernel=(features, self.num_heads * self.key_dim),
+            key_kernel=(features, self.num_heads * self.key_dim),
+            value_kernel=(features, self.num_heads * self.value_dim),
+            position_kernel=(self.num_heads, num_entities),
+        )
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         check_same_size(self, self.built_shape, inputs.shape)

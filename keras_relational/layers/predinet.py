@@ -1,10 +1,10 @@
 import keras
 from keras import ops
 
+from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_same_size
-from keras_relational.layers.shared import clone_initializer
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import set_shape
 
@@ -91,26 +91,23 @@ class PrediNet(keras.layers.Layer):
                 f"position. Received: inputs.shape={tuple(input_shape)}"
             )
         self.built_shape = tuple(input_shape)
-        for name, shape in (
+        add_kernels(
+            self,
+            self.kernel_initializer,
             # W_Q1 of every head, then W_Q2 of every head, side by side.
-            (
-                "query_kernel",
-                (num_entities * features, 2 * self.num_heads * self.key_dim),
+            query_kernel=(
+                num_entities * features,
+                2 * self.num_heads * self.key_dim,
             ),
-            ("key_kernel", (features, self.key_dim)),
-            ("relation_kernel", (features, self.num_relations)),
-        ):
-            initializer = clone_initializer(self.kernel_initializer)
-            weight = self.add_weight(shape, initializer, name=name)
-            setattr(self, name, weight)
+            key_kernel=(features, self.key_dim),
+            relation_kernel=(features, self.num_relations),
+        )
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         check_same_size(self, self.built_shape, inputs.shape)
         entities = as_set(inputs)
-        batch, (num_entities, features) = (
-            ops.shape(entities)[0],
-            entities.shape[1:],
-        )
+        batch = ops.shape(entities)[0]
+        _, num_entities, features = entities.shape
         if mask is not None:
             entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
             mask = ops.expand_dims(mask, 1)

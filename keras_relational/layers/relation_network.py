@@ -1,9 +1,9 @@
 import keras
 from keras import ops
 
+from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import clone_initializer
 from keras_relational.layers.shared import set_shape
 
 
@@ -63,14 +63,13 @@ class RelationNetwork(keras.layers.Layer):
 
     def build(self, input_shape):
         features = set_shape(self, input_shape)[-1]
-        for name, shape in (
-            ("sender_kernel", (features, self.hidden_units)),
-            ("receiver_kernel", (features, self.hidden_units)),
-            ("output_kernel", (self.hidden_units, self.units)),
-        ):
-            initializer = clone_initializer(self.kernel_initializer)
-            weight = self.add_weight(shape, initializer, name=name)
-            setattr(self, name, weight)
+        add_kernels(
+            self,
+            self.kernel_initializer,
+            sender_kernel=(features, self.hidden_units),
+            receiver_kernel=(features, self.hidden_units),
+            output_kernel=(self.hidden_units, self.units),
+        )
 
     def call(self, inputs, mask=None):
         entities = as_set(inputs)

@@ -13,11 +13,17 @@ def check_positive_integers(**arguments):
             )
 
 
-def clone_initializer(initializer):
-    """A copy that draws values of its own, unless it was given a seed."""
-    if isinstance(initializer, keras.initializers.Initializer):
-        return initializer.clone()
-    return initializer
+def add_kernels(layer, initializer, **shapes):
+    """Adds weights to a layer, as attributes of these names.
+
+    Each gets a copy of the initializer, which draws values of its own unless
+    it was given a seed.
+    """
+    for name, shape in shapes.items():
+        own = initializer
+        if isinstance(initializer, keras.initializers.Initializer):
+            own = initializer.clone()
+        setattr(layer, name, layer.add_weight(shape, own, name=name))
 
 
 def set_shape(layer, input_shape, fixed_size=False):
