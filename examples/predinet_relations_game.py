@@ -21,7 +21,9 @@ from keras_relational.datasets import relations_game
 
 def main():
     args = parse_arguments()
-    single = args.task == "colour_and_shape"
+    # The four-label task needs objects that differ in shape: no stripes.
+    four_labels = args.task == "colour_and_shape"
+    held_out = ["hexominoes"] if four_labels else ["hexominoes", "stripes"]
     x, y, _ = relations_game.generate(
         args.task, args.num_train, seed=[args.seed, 0]
     )
@@ -29,7 +31,7 @@ def main():
         object_set: relations_game.generate(
             args.task, args.num_test, object_set, seed=[args.seed, 1]
         )[:2]
-        for object_set in ["hexominoes"] + ["stripes"] * (not single)
+        for object_set in held_out
     }
     if args.published:
         tests["published"] = relations_game.load_npz(args.published)[:2]
@@ -37,7 +39,7 @@ def main():
     keras.utils.set_random_seed(args.seed)
     model = models.relations_classifier(
         args.central,
-        num_classes=4 if single else 2,
+        num_classes=4 if four_labels else 2,
         num_heads=args.num_heads,
         num_relations=args.num_relations,
     )
@@ -63,7 +65,9 @@ def main():
         seed=args.seed,
         verbose=args.verbose,
     )
-    model.save(directory / "model.keras")
+    aside = directory / "partial.keras"
+    model.save(aside)
+    aside.replace(directory / "model.keras")
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
