@@ -118,7 +118,7 @@ class PlainAttentionPooling(keras.layers.Layer):
             kernels = ops.split(kernels, len(denses), axis=1)
             for dense, kernel in zip(denses, kernels, strict=True):
                 dense.kernel.assign(own(kernel))
-        self.positions.assign(own(layer.position_kernel))
+        self.positions.assign(own(layer.position_kernel).T)
 
 
 def own(weight):

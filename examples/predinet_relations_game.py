@@ -9,7 +9,6 @@ Killed, it continues when it is started again.
 """
 
 import argparse
-import json
 import pathlib
 
 import keras
@@ -74,10 +73,7 @@ def main():
         "minutes": round(float(curves["minutes"][-1]), 1),
         **{k: training.accuracy(model, *test) for k, test in tests.items()},
     }
-    print(json.dumps(result))
-    training.write_aside(
-        directory / "result.json", json.dumps(result, indent=1).encode()
-    )
+    training.save_result(directory, result)
 
 
 def parse_arguments():

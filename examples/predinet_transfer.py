@@ -10,7 +10,6 @@ Killed, a run continues when it is started again.
 """
 
 import argparse
-import json
 import pathlib
 
 from keras_relational import models
@@ -52,10 +51,7 @@ def main():
         "minutes": {s: round(c["minutes"][-1], 1) for s, c in curves.items()},
         "stripes": {s: c["stripes_accuracy"][-1] for s, c in curves.items()},
     }
-    print(json.dumps(result))
-    training.write_aside(
-        directory / "result.json", json.dumps(result, indent=1).encode()
-    )
+    training.save_result(directory, result)
 
 
 def parse_arguments():

@@ -71,7 +71,7 @@ def _maps(layer, entities):
     if isinstance(layer, PrediNet):
         maps = [_as_float32(of_one_query) for of_one_query in scores]
         return np.stack(maps, axis=2)
-    weights = _as_float32(layer.position_kernel)[:, None]
+    weights = _as_float32(layer.position_kernel).T[:, None]
     parts = np.abs(weights @ _as_float32(scores))
     total = parts.sum(axis=-1, keepdims=True)
     return parts / np.maximum(total, np.finfo("float32").tiny)

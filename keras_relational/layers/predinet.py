@@ -38,9 +38,9 @@ class PrediNet(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`,
             read row by row; `m` at least 2.
-        mask: Optional boolean tensor `(batch, n)`, for 3D inputs: `True` for
-            entities that are there. The others are neither seen nor attended
-            to; where none is there the outputs are zero.
+        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`:
+            `True` for entities that are there. The others are neither seen nor
+            attended to; where none is there the outputs are zero.
         return_attention_scores: Whether to return the attention masks too.
 
     Returns:
@@ -105,11 +105,10 @@ class PrediNet(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         check_same_size(self, self.built_shape, inputs.shape)
-        entities = as_set(inputs)
+        entities, mask = as_set(self, inputs, mask)
         batch = ops.shape(entities)[0]
         _, num_entities, features = entities.shape
         if mask is not None:
-            entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
             mask = ops.expand_dims(mask, 1)
         # The two queries of every head are 2 * num_heads rows of one product.
         queries = ops.matmul(

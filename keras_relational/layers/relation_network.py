@@ -30,9 +30,9 @@ class RelationNetwork(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`, of
             any size.
-        mask: Optional boolean tensor `(batch, n)`, for 3D inputs: `True` for
-            entities that are there. The mean is over pairs of those; where
-            none is there the outputs are zero.
+        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`:
+            `True` for entities that are there. The mean is over pairs of
+            those; where none is there the outputs are zero.
 
     Returns:
         Tensor `(batch, units)` in the compute dtype.
@@ -72,9 +72,7 @@ class RelationNetwork(keras.layers.Layer):
         )
 
     def call(self, inputs, mask=None):
-        entities = as_set(inputs)
-        if mask is not None:  # The gradient of a padded NaN would be NaN.
-            entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
+        entities, mask = as_set(self, inputs, mask)
         senders = ops.matmul(entities, self.sender_kernel)
         receivers = ops.matmul(entities, self.receiver_kernel)
         # (batch, n, 1, hidden) + (batch, 1, n, hidden)

@@ -53,13 +53,47 @@ def set_shape(layer, input_shape, fixed_size=False):
     return (shape[0], num_entities, shape[3])
 
 
-def as_set(inputs):
-    """`(batch, height, width, m)` → `(batch, height * width, m)`."""
-    if len(inputs.shape) == 3:
-        return inputs
-    height, width, features = inputs.shape[1:]
-    num_entities = -1 if None in (height, width) else height * width
-    return ops.reshape(inputs, (ops.shape(inputs)[0], num_entities, features))
+def as_set(layer, inputs, mask=None):
+    """Inputs as sets, with zeros for the entities that are not there.
+
+    A zero in place of padding, since zero times a NaN in it would be NaN.
+
+    Args:
+        layer: The layer that reads the set, named in the error.
+        inputs: `(batch, n, m)`, or `(batch, height, width, m)`, read row by
+            row.
+        mask: Optional boolean tensor, `inputs` without its last axis or
+            `(batch, n)`; `True` for entities that are there.
+
+    Returns:
+        Entities `(batch, n, m)`, and the mask as `(batch, n)` or `None`.
+
+    Raises:
+        ValueError: If the mask has another shape.
+    """
+    entities = inputs
+    batch = ops.shape(inputs)[0]
+    if len(inputs.shape) == 4:
+        height, width, features = inputs.shape[1:]
+        num_entities = -1 if None in (height, width) else height * width
+        entities = ops.reshape(inputs, (batch, num_entities, features))
+    if mask is None:
+        return entities, None
+    if not any(
+        len(shape) == len(mask.shape)
+        and all(
+            size is None or right is None or size == right
+            for size, right in zip(mask.shape, shape, strict=True)
+        )
+        for shape in (inputs.shape[:-1], entities.shape[:-1])
+    ):
+        raise ValueError(
+            f"{layer.name} takes a mask with one value an entity, of shape "
+            f"{tuple(inputs.shape[:-1])}. Received: mask.shape="
+            f"{tuple(mask.shape)}, inputs.shape={tuple(inputs.shape)}"
+        )
+    mask = ops.reshape(mask, ops.shape(entities)[:-1])
+    return ops.where(ops.expand_dims(mask, -1), entities, 0), mask
 
 
 def check_same_size(layer, built_shape, input_shape):

@@ -1,6 +1,7 @@
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.supervised import accuracy
+from keras_relational.training.supervised import save_result
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.supervised import write_aside
 from keras_relational.training.transfer import STAGES
@@ -12,6 +13,7 @@ __all__ = [
     "Minibatches",
     "accuracy",
     "four_stage_transfer",
+    "save_result",
     "train_classifier",
     "write_aside",
 ]

@@ -64,7 +64,8 @@ def train_classifier(
 
     Raises:
         ValueError: If the three numbers of batches do not divide each other,
-            or the checkpoint in `directory` is of another model.
+            or the checkpoint in `directory` is of another model or has
+            another `batches_per_epoch`.
     """
     if num_batches % batches_per_epoch or (
         batches_per_epoch % steps_per_execution
@@ -159,6 +160,13 @@ class _Curves(keras.callbacks.Callback):
                 f"{len(values)} variables, this run has {len(variables)}, and "
                 "their shapes differ. Use another directory or delete it."
             )
+        epoch_length = self.curves["batches"][0]
+        if epoch_length != self.batches_per_epoch:
+            raise ValueError(
+                f"{path} was written with batches_per_epoch={epoch_length}. "
+                f"Received: batches_per_epoch={self.batches_per_epoch}. Use "
+                "the same, use another directory, or delete it."
+            )
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
         self.started -= 60 * self.curves["minutes"][-1]
@@ -194,6 +202,18 @@ class _Curves(keras.callbacks.Callback):
             },
         )
         write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
+
+
+def save_result(directory, result):
+    """Prints the figures of a finished run, and keeps them in `result.json`.
+
+    Args:
+        directory: `pathlib.Path` of the run.
+        result: Dictionary of what JSON can hold.
+    """
+    print(json.dumps(result))
+    content = json.dumps(result, indent=1).encode()
+    write_aside(directory / "result.json", content)
 
 
 def write_aside(path, content):

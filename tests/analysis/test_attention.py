@@ -70,7 +70,7 @@ def test_mha_map_is_the_share_of_each_value_in_the_output(mha, game):
             )
             received = np.zeros(25)
             for weight, query in zip(
-                weights["position_kernel"][head], queries, strict=True
+                weights["position_kernel"][:, head], queries, strict=True
             ):
                 received += weight * softmax(keys @ query)
             np.testing.assert_allclose(

@@ -31,7 +31,7 @@ def pooling_in_loops(weights, inputs, mask=None):
                     value = entities[j] @ weights["value_kernel"][:, values]
                     total += np.exp(query @ key)
                     attended += np.exp(query @ key) * value
-                weight = weights["position_kernel"][head, i]
+                weight = weights["position_kernel"][i, head]
                 outputs[example, values] += weight * attended / total
     return outputs
 
@@ -67,7 +67,7 @@ class MultiHeadAttentionPoolingTest(LayerContract):
         order = np.array([2, 0, 3, 1])
         moved = entities[:, order]
         self.assertNotAllClose(layer(moved), outputs)
-        layer.position_kernel.assign(ops.take(layer.position_kernel, order, 1))
+        layer.position_kernel.assign(ops.take(layer.position_kernel, order, 0))
         self.assertAllClose(layer(moved), outputs)
 
     def test_scores_move_with_the_entities(self):
@@ -97,7 +97,7 @@ class MultiHeadAttentionPoolingTest(LayerContract):
         entities = random_entities()
         outputs = ops.convert_to_numpy(layer(entities))
         layer.position_kernel.assign(
-            layer.position_kernel * np.array([[1.0], [-2.0]], "float32")
+            layer.position_kernel * np.array([1.0, -2.0], "float32")
         )
         changed = layer(entities)
         self.assertAllClose(changed[:, :VALUE_DIM], outputs[:, :VALUE_DIM])

@@ -1,4 +1,5 @@
 import csv
+import json
 
 import keras
 import numpy as np
@@ -127,6 +128,14 @@ def test_another_model_in_the_directory_is_refused(data, tmp_path):
         training.train_classifier(other, *data, directory=tmp_path, **ARGUMENTS)
 
 
+def test_another_length_of_epoch_is_refused(data, tmp_path):
+    arguments = {**ARGUMENTS, "directory": tmp_path}
+    training.train_classifier(small_model(), *data, **arguments)
+    arguments["batches_per_epoch"] = arguments["num_batches"]
+    with pytest.raises(ValueError, match="was written with batches_per_epoch"):
+        training.train_classifier(small_model(), *data, **arguments)
+
+
 def test_numbers_of_batches_must_divide_each_other(data):
     with pytest.raises(ValueError, match="batches_per_epoch=7, steps"):
         training.train_classifier(
@@ -143,6 +152,13 @@ def test_multi_task_model_trains():
         model, (images, task_ids), labels, **ARGUMENTS
     )
     assert np.isfinite(curves["loss"]).all()
+
+
+def test_save_result_prints_and_writes(capsys, tmp_path):
+    training.save_result(tmp_path, {"run": "a", "accuracy": 0.5})
+    assert json.loads(capsys.readouterr().out)["accuracy"] == 0.5
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result == {"run": "a", "accuracy": 0.5}
 
 
 def test_write_aside_leaves_the_old_file_if_it_fails(tmp_path):
