@@ -3,6 +3,9 @@ from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.strided_convolution import StridedConv2D
+from keras_relational.layers.two_simplicial_attention import (
+    TwoSimplicialAttention,
+)
 
 __all__ = [
     "AppendCoordinates",
@@ -10,4 +13,5 @@ __all__ = [
     "PrediNet",
     "RelationNetwork",
     "StridedConv2D",
+    "TwoSimplicialAttention",
 ]

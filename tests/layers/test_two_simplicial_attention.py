@@ -1,0 +1,322 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from layer_contract import LayerContract
+from layer_contract import outputs_and_gradients
+
+from keras_relational.layers import TwoSimplicialAttention
+from keras_relational.layers import two_simplicial_attention
+
+SCORES = two_simplicial_attention.SCORES
+triple_product = two_simplicial_attention.unsigned_scalar_triple_product
+
+
+def score(a, b, c, name):
+    """One logit, as the papers define it."""
+    if name == "unsigned":
+        return np.linalg.norm((a @ b) * c - (a @ c) * b + (b @ c) * a)
+    if name == "trilinear":
+        return np.sum(a * b * c) / np.sqrt(len(a))
+    pieces = zip(*(x.reshape(-1, 3) for x in (a, b, c)), strict=True)
+    return sum(np.linalg.det(np.stack(x)) for x in pieces) / np.sqrt(len(a))
+
+
+def attention_in_loops(num_heads, key_dim, name="unsigned"):
+    def reference(weights, inputs, mask=None):
+        query, base = inputs["query"], inputs["base"]
+        if mask is None:
+            mask = np.ones(query.shape[:2], bool)
+        outputs = np.zeros((*query.shape[:2], num_heads * key_dim))
+        for example, head in np.ndindex(len(query), num_heads):
+            part = slice(head * key_dim, (head + 1) * key_dim)
+            keys_1, keys_2, values = (
+                base[example] @ weights[kernel][:, part]
+                for kernel in ("key_1_kernel", "key_2_kernel", "value_kernel")
+            )
+            pairs = list(itertools.product(range(len(values)), repeat=2))
+            for i in np.flatnonzero(mask[example]):
+                p = query[example, i] @ weights["query_kernel"][:, part]
+                logits = [
+                    score(p, keys_1[j], keys_2[k], name) for j, k in pairs
+                ]
+                attention = np.exp(logits) / np.sum(np.exp(logits))
+                for weight, (j, k) in zip(attention, pairs, strict=True):
+                    outer = np.outer(values[j], values[k])
+                    for q in range(key_dim):
+                        outputs[example, i, head * key_dim + q] += (
+                            weight
+                            * np.sum(weights["product_kernel"][head, q] * outer)
+                        )
+        return outputs
+
+    return reference
+
+
+def random_array(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+class TwoSimplicialAttentionTest(LayerContract):
+    def run_with_base(self, num_heads, key_dim, name, query, base):
+        self.run_layer_contract(
+            TwoSimplicialAttention,
+            init_kwargs={
+                "num_heads": num_heads,
+                "key_dim": key_dim,
+                "score": name,
+                "kernel_initializer": "he_normal",
+            },
+            input_shape={"query_shape": query, "base_shape": base},
+            second_input_shape={
+                "query_shape": (query[0], query[1] + 2, query[2]),
+                "base_shape": (base[0], base[1] + 1, base[2]),
+            },
+            fixed_size=False,
+            reference=attention_in_loops(num_heads, key_dim, name),
+            supports_masking=True,
+            output_mask=lambda mask: mask,
+            attention_scores_shape=(
+                query[0],
+                num_heads,
+                query[1],
+                base[1],
+                base[1],
+            ),
+            expected_output_shape=(*query[:2], num_heads * key_dim),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=5,
+            expected_num_non_trainable_weights=0,
+            expected_num_non_trainable_variables=0,
+            expected_num_seed_generators=0,
+            expected_num_losses=0,
+        )
+
+    def test_contract(self):
+        self.run_with_base(2, 4, "unsigned", (3, 5, 6), (3, 2, 7))
+
+    def test_contract_trilinear_and_a_large_base(self):
+        self.run_with_base(1, 5, "trilinear", (2, 3, 4), (2, 5, 4))
+
+    def test_contract_determinant(self):
+        self.run_with_base(2, 6, "determinant", (2, 4, 5), (2, 3, 5))
+
+
+def multivector_product(a, b):
+    """Of two elements of a Clifford algebra: dictionaries from sorted tuples of
+    basis vectors to coefficients. e_i e_i = 1, e_i e_j = −e_j e_i."""
+    result = {}
+    for (left, x), (right, y) in itertools.product(a.items(), b.items()):
+        indices, sign = [*left, *right], 1
+        swapped = True
+        while swapped:  # Bubble sort, a sign for each exchange.
+            swapped = False
+            for k in range(len(indices) - 1):
+                if indices[k] > indices[k + 1]:
+                    indices[k : k + 2] = indices[k + 1], indices[k]
+                    sign, swapped = -sign, True
+        key = tuple(i for i in set(indices) if indices.count(i) % 2)
+        key = tuple(sorted(key))
+        result[key] = result.get(key, 0) + sign * x * y
+    return result
+
+
+def clifford(a, b, c):
+    """⟨a, b, c⟩ as Definition C.8 has it: the parts of abc below degree 3."""
+    vectors = [{(i,): x for i, x in enumerate(v)} for v in (a, b, c)]
+    product = multivector_product(
+        multivector_product(vectors[0], vectors[1]), vectors[2]
+    )
+    return np.sqrt(sum(x**2 for key, x in product.items() if len(key) < 3))
+
+
+def one(a, b, c):
+    """The triple product of three vectors, by the layer's function."""
+    a, b, c = (ops.convert_to_tensor(x[None], "float64") for x in (a, b, c))
+    return float(ops.convert_to_numpy(triple_product(a, b, c))[0, 0, 0])
+
+
+@pytest.fixture
+def double_precision():
+    """JAX computes in float64 only if it is told to."""
+    if keras.backend.backend() != "jax":
+        yield
+        return
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture(params=range(5))
+def vectors(request, double_precision):
+    return np.random.default_rng(request.param).normal(size=(3, 6))
+
+
+def test_equals_the_clifford_algebra(vectors):
+    assert one(*vectors) == pytest.approx(clifford(*vectors), rel=1e-12)
+
+
+def test_lemma_i_bounds(vectors):
+    assert 0 <= one(*vectors) <= np.prod(np.linalg.norm(vectors, axis=1))
+
+
+def test_lemma_ii_orthogonal_vectors(vectors):
+    orthogonal = np.linalg.qr(vectors.T)[0].T
+    assert one(*orthogonal) == pytest.approx(0, abs=1e-7)
+    assert one(*vectors) > 1e-2
+
+
+def test_lemma_iii_dependent_vectors(vectors):
+    a, b, c = vectors
+    largest = np.prod(np.linalg.norm(vectors, axis=1))
+    assert one(a, b, c) < 0.99999 * largest
+    dependent = 2 * a - b
+    largest = np.prod(np.linalg.norm([a, b, dependent], axis=1))
+    assert one(a, b, dependent) == pytest.approx(largest, rel=1e-12)
+
+
+def test_lemma_iv_permutations(vectors):
+    for permuted in itertools.permutations(vectors):
+        assert one(*permuted) == pytest.approx(one(*vectors), rel=1e-12)
+
+
+def test_lemma_v_factors(vectors):
+    a, b, c = vectors
+    expected = 0.5 * 3 * 7 * one(a, b, c)
+    assert one(-0.5 * a, 3 * b, -7 * c) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("policy", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("kind", ["zero", "parallel", "orthogonal", "tiny"])
+def test_finite_outputs_and_gradients(policy, kind):
+    identity = np.eye(6, dtype="float32")
+    entities = {
+        "zero": np.zeros((2, 3, 6), "float32"),
+        "parallel": np.ones((2, 3, 6), "float32"),
+        "orthogonal": np.stack([identity[:3], identity[3:]]),
+        "tiny": np.full((2, 3, 6), 1e-7, "float32"),
+    }[kind]
+    for num_heads in (1, 2):
+        layer = TwoSimplicialAttention(num_heads, 6, dtype=policy)
+        layer.build(entities.shape)
+        for kernel in layer.weights[:4]:  # The entities are their own keys.
+            kernel.assign(np.concatenate([identity] * num_heads, axis=1))
+        for values in outputs_and_gradients(layer, entities):
+            for value in keras.tree.flatten(values):
+                assert np.isfinite(ops.convert_to_numpy(value)).all()
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("base_size", [3, 8])
+def test_blocks_of_queries_change_nothing(monkeypatch, name, base_size):
+    """Eight queries in one block, and three or one at a time."""
+    layer = TwoSimplicialAttention(2, 3, score=name)
+    query, base = random_array(2, 8, 5), random_array(2, base_size, 5, seed=1)
+    base_mask = np.arange(base_size) < [[base_size], [base_size - 1]]
+    inputs = {"query": query, "base": base}
+    layer.build(query.shape, base.shape)
+    whole = outputs_and_gradients(layer, inputs, base_mask=base_mask)
+    for size in (3, 1):
+        monkeypatch.setattr(
+            two_simplicial_attention, "BLOCK_SIZE", size * base_size**2
+        )
+        for jit_compile in (False, True):
+            parts = outputs_and_gradients(
+                layer, inputs, base_mask=base_mask, jit_compile=jit_compile
+            )
+            for x, y in zip(
+                keras.tree.flatten(whole),
+                keras.tree.flatten(parts),
+                strict=True,
+            ):
+                np.testing.assert_allclose(
+                    ops.convert_to_numpy(x),
+                    ops.convert_to_numpy(y),
+                    atol=1e-5,
+                    rtol=1e-5,
+                )
+
+
+def test_both_orders_of_the_value_update_agree():
+    """Fewer queries than base entities: B last; more of them: B first."""
+    layer = TwoSimplicialAttention(2, 4)
+    query, base = random_array(2, 7, 5), random_array(2, 5, 5, seed=1)
+    first = ops.convert_to_numpy(layer(query, base))
+    last = ops.convert_to_numpy(layer(query[:, :5], base))
+    np.testing.assert_allclose(first[:, :5], last, rtol=1e-5, atol=1e-6)
+
+
+def test_the_base_is_a_set_and_the_queries_keep_their_places():
+    layer = TwoSimplicialAttention(2, 4)
+    query, base = random_array(2, 6, 5), random_array(2, 4, 5, seed=1)
+    outputs = ops.convert_to_numpy(layer(query, base))
+    rng = np.random.default_rng(2)
+    places = rng.permutation(6)
+    again = layer(query[:, places], base[:, rng.permutation(4)])
+    np.testing.assert_allclose(outputs[:, places], again, rtol=1e-4, atol=1e-5)
+    assert np.abs(outputs - ops.convert_to_numpy(again)).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["unsigned", "determinant"])
+def test_scores_that_rotations_leave_alone(name):
+    """Turning p, l¹ and l² together changes no attention."""
+    turned = np.linalg.qr(random_array(3, 3, seed=5))[0]
+    turned *= np.sign(np.linalg.det(turned))
+    layer = TwoSimplicialAttention(1, 3, score=name)
+    entities = random_array(2, 5, 4)
+    _, scores = layer(entities, return_attention_scores=True)
+    for kernel in (layer.query_kernel, layer.key_1_kernel, layer.key_2_kernel):
+        kernel.assign(ops.matmul(kernel, turned))
+    _, again = layer(entities, return_attention_scores=True)
+    np.testing.assert_allclose(scores, again, rtol=1e-4, atol=1e-6)
+    sums = ops.convert_to_numpy(ops.sum(scores, axis=(-2, -1)))
+    np.testing.assert_allclose(sums, 1, rtol=1e-5)
+
+
+def test_a_mask_of_the_base_takes_entities_out_of_it():
+    layer = TwoSimplicialAttention(2, 4)
+    query, base = random_array(2, 3, 5), random_array(2, 4, 5, seed=1)
+    mask = np.array([[True, True, False, False], [False] * 4])
+    base[:, 2:] = np.nan
+    outputs = ops.convert_to_numpy(layer(query, base, base_mask=mask))
+    alone = layer(query[:1], base[:1, :2])
+    np.testing.assert_allclose(outputs[:1], alone, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(outputs[1], 0)
+
+
+def test_sizes_of_the_sets_may_be_unknown():
+    query, base = keras.Input((None, 5)), keras.Input((None, 5))
+    layer = TwoSimplicialAttention(2, 4)
+    model = keras.Model([query, base], layer(query, base))
+    assert model.output_shape == (None, None, 8)
+    arrays = random_array(2, 3, 5), random_array(2, 4, 5, seed=1)
+    np.testing.assert_allclose(
+        model.predict(arrays, verbose=0), layer(*arrays), rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_heads": 0, "key_dim": 4}, "`num_heads`.*Received: num_heads=0"),
+        ({"num_heads": 1, "key_dim": 4.0}, "`key_dim`.*Received: key_dim=4.0"),
+        ({"num_heads": 1, "key_dim": 4, "score": "dot"}, "unsigned.*'dot'"),
+        (
+            {"num_heads": 1, "key_dim": 4, "score": "determinant"},
+            "multiple of 3.*key_dim=4",
+        ),
+    ],
+)
+def test_refuses_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TwoSimplicialAttention(**arguments)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None)])
+def test_refuses_what_is_no_set(shape):
+    with pytest.raises(ValueError, match=r"\(batch, n, m\).*Received: query"):
+        TwoSimplicialAttention(1, 4).build(shape)
