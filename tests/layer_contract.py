@@ -64,7 +64,9 @@ class LayerCase:
             or a dictionary of them, `mask` None or a boolean array.
         supports_masking: Whether the layer takes a mask.
         output_mask: From the mask `(batch, n)` to that of the outputs, in
-            NumPy. None where the set is gone: no mask is passed on.
+            NumPy. None where the set is gone: no mask is passed on. For several
+            outputs it returns a tuple, with None for one that is not masked:
+            one that is there whatever is padded.
         attention_scores_shape: What `return_attention_scores=True` adds to the
             outputs: a shape or a tuple of them. None if it is no argument.
         expected_output_shape: This one and those below as in Keras'
@@ -302,11 +304,15 @@ class LayerContract(TestCase):
             return with_first(inputs, padded)
 
         expected = case.expected_outputs(layer, padded_with(0), mask)
+        passed_on = None if case.output_mask is None else case.output_mask(mask)
         call = as_one_function(layer)
         for value in (0, 1e4, np.nan):
             outputs = call(padded_with(value), {mask_name: mask})
             self.assert_finite(f"outputs, padding of {value}", outputs)
-            for output in tree.flatten(outputs):
+            for output, output_mask in zip_outputs(outputs, passed_on):
+                several = isinstance(passed_on, tuple)
+                if several and output_mask is None:
+                    continue
                 assert not np.any(self.convert_to_numpy(output)[2]), (
                     "outputs of a row that is all padding are not zero"
                 )
@@ -340,14 +346,13 @@ class LayerContract(TestCase):
         masked = keras.layers.Masking()(first_of(padded_with(0)))
         outputs = apply(layer, with_first(inputs, masked))
         self.assert_close(outputs, expected, "the mask of the inputs")
-        passed_on = None if case.output_mask is None else case.output_mask(mask)
-        for output in tree.flatten(outputs):
+        for output, output_mask in zip_outputs(outputs, passed_on):
             found = getattr(output, "_keras_mask", None)
-            if passed_on is None:
+            if output_mask is None:
                 assert found is None, "passes on the mask of a set now gone"
             else:
                 assert found is not None, "passes on no mask"
-                self.assertAllEqual(found, passed_on, "the mask passed on")
+                self.assertAllEqual(found, output_mask, "the mask passed on")
 
     def check_attention_scores(self, case):
         call = inspect.signature(case.layer_cls.call)
@@ -600,6 +605,14 @@ def with_first(inputs, value):
     if isinstance(inputs, dict):
         return {**inputs, next(iter(inputs)): value}
     return value
+
+
+def zip_outputs(outputs, masks):
+    """Each output with its own mask, or with the one that all share."""
+    outputs = tree.flatten(outputs)
+    if not isinstance(masks, tuple):
+        masks = [masks] * len(outputs)
+    return zip(outputs, masks, strict=True)
 
 
 def mask_argument(inputs):
