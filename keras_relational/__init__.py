@@ -4,6 +4,7 @@ import importlib
 
 from keras_relational import analysis
 from keras_relational import datasets
+from keras_relational import environments
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
@@ -13,6 +14,7 @@ __all__ = [
     "__version__",
     "analysis",
     "datasets",
+    "environments",
     "layers",
     "models",
     "serving",

@@ -1,0 +1,400 @@
+import functools
+import itertools
+
+import boxworld_in_python
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_relational.environments import boxworld
+
+WORLDS = {
+    "bridge": boxworld.BridgeBoxWorld(),
+    "boxworld": boxworld.BoxWorld(),
+    "branches": boxworld.BoxWorld(
+        7, 12, (1, 3), (0, 3), distractor_length=(1, 2)
+    ),
+    "smallest": boxworld.BoxWorld(3, 6, (1, 1), (0, 0)),
+}
+
+
+@pytest.fixture(params=WORLDS.values(), ids=WORLDS)
+def world(request):
+    return request.param
+
+
+def compiled(function):
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(function, jit_compile=True, autograph=False)
+    import jax
+
+    return jax.jit(function)
+
+
+@functools.cache
+def compiled_reset(world):
+    return compiled(world.reset)
+
+
+def reset(world, seeds):
+    return compiled_reset(world)(np.asarray(seeds, "uint32"))
+
+
+@functools.cache
+def compiled_step(world):
+    """The state after a move, and its image, rewards and ends."""
+
+    def step(state, actions):
+        state, reward, terminated, truncated = world.step(state, actions)
+        return state, world.render(state), reward, terminated, truncated
+
+    return compiled(step)
+
+
+def arrays(state):
+    return {name: ops.convert_to_numpy(value) for name, value in state.items()}
+
+
+def python_worlds(world, state):
+    """Each episode as the plain rules see it."""
+    images = ops.convert_to_numpy(world.render(state))
+    for image, losing in zip(images, arrays(state)["losing"], strict=True):
+        slots = np.flatnonzero(losing)
+        rows, columns = np.divmod(slots, world.slot_columns)
+        cells = zip(1 + 2 * rows, 2 + 3 * columns, strict=True)
+        yield boxworld_in_python.PythonBoxWorld(image, set(cells))
+
+
+def solve_and_play(world, num_puzzles, first_seed=0):
+    """Solves puzzles in plain Python, and plays the solutions on tensors."""
+    state = reset(world, np.arange(first_seed, first_seed + num_puzzles))
+    solutions = [
+        boxworld_in_python.solve(puzzle)
+        for puzzle in python_worlds(world, state)
+    ]
+    assert all(solution is not None for solution in solutions)
+    step = compiled_step(world)
+    total, over = np.zeros(num_puzzles), np.zeros(num_puzzles, bool)
+    lengths = np.array([len(solution) for solution in solutions])
+    for time in range(lengths.max()):
+        actions = np.array(
+            [s[time] if time < len(s) else 0 for s in solutions], "int32"
+        )
+        state, _, reward, terminated, _ = step(state, actions)
+        total += np.where(over, 0, ops.convert_to_numpy(reward))
+        over |= ops.convert_to_numpy(terminated)
+        np.testing.assert_array_equal(over, lengths <= time + 1)
+    length = arrays(state)["puzzle_type"][:, 0]
+    # A key, and L − 1 boxes, for each path, and the gem.
+    paths = 2 if isinstance(world, boxworld.BridgeBoxWorld) else 1
+    np.testing.assert_array_equal(total, paths * length + 10)
+
+
+def agree_on_random_moves(world, num_episodes, num_moves):
+    state = reset(world, np.arange(num_episodes) + 7_000_000)
+    puzzles = list(python_worlds(world, state))
+    step = compiled_step(world)
+    rng = np.random.default_rng(0)
+    over = np.zeros(num_episodes, bool)
+    for _ in range(num_moves):
+        actions = rng.integers(4, size=num_episodes)
+        state, images, reward, terminated, _ = step(
+            state, actions.astype("int32")
+        )
+        images, reward, terminated = (
+            ops.convert_to_numpy(x) for x in (images, reward, terminated)
+        )
+        for i, puzzle in enumerate(puzzles):
+            if over[i]:
+                continue
+            expected = puzzle.step(int(actions[i]))
+            assert (reward[i], terminated[i]) == expected
+            if not terminated[i]:
+                np.testing.assert_array_equal(images[i], puzzle.image())
+        over |= terminated
+    return over
+
+
+def test_puzzles_are_solvable(world):
+    solve_and_play(world, 2000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_very_many_puzzles_are_solvable(world, part):
+    solve_and_play(world, 10_000, first_seed=10_000 * (part + 1))
+
+
+def test_random_moves_as_in_plain_python(world):
+    over = agree_on_random_moves(world, num_episodes=100, num_moves=200)
+    assert 0 < over.sum()
+
+
+@pytest.mark.slow
+def test_very_many_random_moves_as_in_plain_python(world):
+    agree_on_random_moves(world, num_episodes=1000, num_moves=1000)
+
+
+def test_boxes_that_end_the_episode_are_those_that_spoil_it(world):
+    """A box loses exactly if the puzzle cannot be solved once it is open."""
+    kinds = set()
+    for puzzle in python_worlds(world, reset(world, np.arange(60))):
+        locks = [cell for cell in puzzle.tiles if puzzle.is_lock(cell)]
+        for lock in locks:
+            box = puzzle.box_of(lock)
+            if puzzle.tiles[box[0]] == boxworld_in_python.GEM:
+                continue
+            # Open it at once, with a key taken from whichever box has it.
+            spoiled = not solvable_through(puzzle, lock)
+            assert spoiled == (lock in puzzle.losing)
+            kinds.add(spoiled)
+    if world.solution_length[1] > 1:
+        assert kinds == {False, True}
+
+
+def solvable_through(puzzle, lock):
+    """Whether some order of openings has that box in it and gets the gem."""
+    stack = [(frozenset(puzzle.tiles), (), False)]
+    while stack:
+        tiles, held, opened = stack.pop()
+        for cell in tiles:
+            taken, key, used = boxworld_in_python.takes(puzzle, tiles, cell)
+            if taken is None or any(
+                held.count(colour) < used.count(colour) for colour in used
+            ):
+                continue
+            if key == boxworld_in_python.GEM:
+                if opened:
+                    return True
+                continue
+            remaining = list(held)
+            for colour in used:
+                remaining.remove(colour)
+            stack.append(
+                (tiles - taken, (*remaining, key), opened or cell == lock)
+            )
+    return False
+
+
+def test_bridge_boards_are_as_the_paper_says():
+    world = boxworld.BridgeBoxWorld()
+    state = arrays(reset(world, np.arange(6000)))
+    board = state["board"].reshape(-1, 7, 9)
+    tiles = board != boxworld.BLANK
+    # Keys only at (2r, 3c − 1), counted from 1; the gem has two rows.
+    gem = board == boxworld.GEM
+    np.testing.assert_array_equal(gem.sum(axis=(1, 2)), 2)
+    _, rows, columns = np.nonzero(gem)
+    assert set(rows[::2]) == {1, 3}
+    assert (rows[1::2] == rows[::2] + 1).all()
+    assert set(columns) == {1, 4}
+    assert not tiles[:, :, [0, 3, 6]].any()
+    assert not tiles[:, [0, 6]].any()
+    # Solution lengths, bridges, their ends: each as likely.
+    a, b, c = state["puzzle_type"].T
+    assert_shares(a, {1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
+    assert_shares(b > 0, {False: 0.5, True: 0.5})
+    threes = (a == 3) & (b > 0)
+    assert_shares(b[threes], {1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
+    assert_shares(c[threes], {4: 1 / 3, 5: 1 / 3, 6: 1 / 3})
+    np.testing.assert_array_equal(c[b == 0], 0)
+    # 2 tiles a box: 2 (a − 1) of them, a gem of 4, 2 loose keys, a bridge.
+    np.testing.assert_array_equal(
+        tiles.sum(axis=(1, 2)), 4 * (a - 1) + 6 + 2 * (b > 0)
+    )
+    # Every slot that may hold a box holds one now and then.
+    assert tiles.any(axis=0).sum() == 18 + 8
+
+
+def test_the_bridge_is_where_its_type_says():
+    world = boxworld.BridgeBoxWorld()
+    state = reset(world, np.arange(400))
+    types = arrays(state)["puzzle_type"]
+    for puzzle, (a, b, c) in zip(
+        python_worlds(world, state), types, strict=True
+    ):
+        if b == 0:
+            assert not puzzle.losing
+            continue
+        (lock,) = puzzle.losing
+        key_colour = puzzle.tiles[lock[0], lock[1] - 1]
+        gems = sorted(
+            cell
+            for cell, tile in puzzle.tiles.items()
+            if tile == boxworld_in_python.GEM
+        )
+        depths = []
+        for row, column in gems:  # upper path, lower path
+            # From the gem's lock back to the loose key.
+            colour, path = puzzle.tiles[row, column + 1], []
+            while colour is not None:
+                path.append(colour)
+                colour = next(
+                    (
+                        puzzle.tiles[cell[0], cell[1] + 1]
+                        for cell, tile in puzzle.tiles.items()
+                        if tile == colour
+                        and puzzle.is_lock((cell[0], cell[1] + 1))
+                        and (cell[0], cell[1] + 1) != lock
+                    ),
+                    None,
+                )
+            depths.append(path)
+        upper, lower = depths
+        assert len(upper) == len(lower) == a
+        assert upper.index(puzzle.tiles[lock]) == b - 1
+        assert lower.index(key_colour) == c - a - 1
+
+
+def test_boxworld_is_drawn_from_its_ranges():
+    world = boxworld.BoxWorld(9, 9, (1, 5), (0, 4))
+    length, distractors, _ = arrays(reset(world, np.arange(6000)))[
+        "puzzle_type"
+    ].T
+    assert_shares(length, dict.fromkeys(range(1, 6), 0.2))
+    assert_shares(distractors, dict.fromkeys(range(5), 0.2))
+
+
+def test_colours_are_the_palette_and_each_as_likely():
+    assert len(set(boxworld.HUES)) == 20
+    world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    images = ops.convert_to_numpy(world.render(reset(world, np.arange(8000))))
+    # The loose key is the only coloured tile that is no lock.
+    board = arrays(reset(world, np.arange(8000)))["board"]
+    keys = [row[np.isin(row, boxworld.HUES)][0] for row in board]
+    assert_shares(np.array(keys), dict.fromkeys(boxworld.HUES, 0.05))
+    # HSV (18°, 0.7, 0.8): red, and a little green.
+    colours = {tuple(int(x) for x in c) for c in images.reshape(-1, 3)}
+    assert (204, 104, 61) in colours
+    assert colours >= {(199,) * 3, (10,) * 3, (127,) * 3, (255,) * 3}
+
+
+def assert_shares(values, expected):
+    """Within five standard deviations of the share of each value."""
+    assert set(np.unique(values)) == set(expected)
+    for value, share in expected.items():
+        error = abs(np.mean(values == value) - share)
+        assert error < 5 * np.sqrt(share * (1 - share) / len(values)), value
+
+
+def test_no_three_coloured_tiles_touch(world):
+    """But for a box, whose key and lock do, and the two rows of the gem."""
+    for puzzle in python_worlds(world, reset(world, np.arange(200))):
+        for (row, column), tile in puzzle.tiles.items():
+            near = [
+                (row + down, column + right)
+                for down, right in itertools.product((-1, 0, 1), repeat=2)
+                if (down, right) != (0, 0)
+            ]
+            touching = [cell for cell in near if cell in puzzle.tiles]
+            gem = boxworld_in_python.GEM
+            if tile == gem or any(puzzle.tiles[c] == gem for c in touching):
+                continue
+            assert len(touching) <= 1
+
+
+def test_seeds_fix_episodes_and_differ(world):
+    first, again = reset(world, [0, 1, 2]), reset(world, [2, 1, 0])
+    for name in first:
+        np.testing.assert_array_equal(
+            arrays(first)[name], arrays(again)[name][::-1]
+        )
+    boards = arrays(reset(world, np.arange(500)))["board"]
+    if world is not WORLDS["smallest"]:
+        assert len(np.unique(boards, axis=0)) > 450
+
+
+def test_episodes_are_the_same_on_any_machine():
+    """Written down once, with both backends."""
+    world = boxworld.BridgeBoxWorld()
+    board = arrays(reset(world, [12348]))["board"][0]
+    names = {boxworld.BLANK: ".", boxworld.GEM: "G"}
+    names |= {hue: chr(97 + i) for i, hue in enumerate(boxworld.HUES)}
+    assert "".join(names[int(tile)] for tile in board) == EPISODE_12348
+    eager = arrays(world.reset(np.array([12348])))["board"]
+    np.testing.assert_array_equal(eager[0], board)
+
+
+EPISODE_12348 = (
+    "..........fg.go.o...........Gr.rg.nf.Gn..........d..fd........."
+)
+
+
+def test_restart_makes_the_next_episode_where_asked():
+    world = boxworld.BridgeBoxWorld()
+    state = reset(world, np.arange(4))
+    state, *_ = world.step(state, [2, 3, 2, 3])
+    where = np.array([True, False, True, False])
+    new = arrays(world.restart(state, where))
+    old = arrays(state)
+    for name, value in new.items():
+        np.testing.assert_array_equal(value[~where], old[name][~where])
+    np.testing.assert_array_equal(new["player"][where], 0)
+    np.testing.assert_array_equal(new["steps"][where], 0)
+    np.testing.assert_array_equal(new["episode"], [1, 0, 1, 0])
+    assert (new["board"][where] != old["board"][where]).any(axis=1).all()
+
+
+def test_episodes_are_cut_off_only_if_asked():
+    world = boxworld.BridgeBoxWorld(max_episode_steps=3)
+    state = reset(world, [0, 1])
+    for time in range(3):
+        state, _, terminated, truncated = world.step(state, [0, 0])
+        assert not ops.convert_to_numpy(terminated).any()
+        assert (ops.convert_to_numpy(truncated) == (time == 2)).all()
+    world = boxworld.BridgeBoxWorld()
+    state = reset(world, [0])
+    for _ in range(150):
+        state, *_, truncated = compiled_step(world)(state, np.zeros(1, "int32"))
+        assert not ops.convert_to_numpy(truncated).any()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: boxworld.BridgeBoxWorld(solution_length=(1, 4)),
+            "room for 8 loose keys and boxes, and 10 may be",
+        ),
+        (
+            lambda: boxworld.BoxWorld(5, 6, (1, 5), (0, 0)),
+            "5 by 6 has room for 4 .* and 6 may be",
+        ),
+        (
+            lambda: boxworld.BoxWorld(21, 21, (1, 10), (0, 11)),
+            "20 colours, and 21 may be",
+        ),
+        (lambda: boxworld.BoxWorld(2, 9), "at least 3 rows.*rows=2"),
+        (lambda: boxworld.BridgeBoxWorld(4, 9), "room for|at least 5 rows"),
+        (
+            lambda: boxworld.BoxWorld(solution_length=(0, 2)),
+            r"from 1 on. Received: solution_length=\(0, 2\)",
+        ),
+        (
+            lambda: boxworld.BoxWorld(num_distractors=(3, 2)),
+            r"Received: num_distractors=\(3, 2\)",
+        ),
+        (
+            lambda: boxworld.BridgeBoxWorld(bridge_probability=1.5),
+            "bridge_probability=1.5",
+        ),
+        (
+            lambda: boxworld.BridgeBoxWorld(max_episode_steps=0),
+            "max_episode_steps=0",
+        ),
+    ],
+)
+def test_refuses_what_does_not_fit(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_largest_puzzle_that_fits_is_made():
+    """Six columns of one row: six boxes and loose keys in all."""
+    world = boxworld.BoxWorld(3, 18, (5, 5), (0, 0))
+    solve_and_play(world, 100)
+    world = boxworld.BridgeBoxWorld(7, 9, (3, 3), bridge_probability=1)
+    solve_and_play(world, 100)
