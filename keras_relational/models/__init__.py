@@ -1,4 +1,11 @@
+from keras_relational.models.boxworld_agent import NETWORKS
+from keras_relational.models.boxworld_agent import boxworld_agent
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.relations_classifier import relations_classifier
 
-__all__ = ["CENTRAL_MODULES", "relations_classifier"]
+__all__ = [
+    "CENTRAL_MODULES",
+    "NETWORKS",
+    "boxworld_agent",
+    "relations_classifier",
+]

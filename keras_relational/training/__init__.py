@@ -6,6 +6,7 @@ from keras_relational.training.supervised import train_classifier
 from keras_relational.training.supervised import write_aside
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
+from keras_relational.training.vtrace import vtrace
 
 __all__ = [
     "STAGES",
@@ -15,5 +16,6 @@ __all__ = [
     "four_stage_transfer",
     "save_result",
     "train_classifier",
+    "vtrace",
     "write_aside",
 ]

@@ -1,0 +1,96 @@
+"""V-trace: values and advantages for actors that lag behind their learner."""
+
+import collections
+
+from keras import ops
+
+VTrace = collections.namedtuple("VTrace", ("values", "advantages"))
+
+
+def vtrace(
+    behaviour_log_probs,
+    target_log_probs,
+    rewards,
+    discounts,
+    values,
+    bootstrap_value,
+    clip_rho=1.0,
+    clip_c=1.0,
+):
+    """Off-policy corrected value targets and policy gradient advantages.
+
+    With importance ratios π/μ of target and behaviour policy, cut off at ρ̄ and
+    c̄, backwards in time,
+
+        δ_t = min(ρ̄, π_t/μ_t) (r_t + γ_t V_{t+1} − V_t)
+        v_t = V_t + δ_t + γ_t min(c̄, π_t/μ_t) (v_{t+1} − V_{t+1})
+        advantages_t = min(ρ̄, π_t/μ_t) (r_t + γ_t v_{t+1} − V_t)
+
+    where v_T = V_T is the bootstrap value. Where both policies are the same and
+    neither cut-off is below 1, v is the n-step return. Reference: equation (1)
+    and section 4.2 of [Espeholt et al., 2018](
+    https://arxiv.org/abs/1802.01561). No gradient passes through.
+
+    Args:
+        behaviour_log_probs: Float tensor `[T, B]`: log probability of the
+            action taken, in the policy that took it.
+        target_log_probs: Float tensor `[T, B]`: the same, in the policy that
+            learns.
+        rewards: Float tensor `[T, B]`.
+        discounts: Float tensor `[T, B]`: γ, and 0 where the episode ended.
+        values: Float tensor `[T, B]`: V of what was seen before each action.
+        bootstrap_value: Float tensor `[B]`: V of what was seen after the last.
+        clip_rho: Positive number, ρ̄.
+        clip_c: Positive number, c̄.
+
+    Returns:
+        Named tuple of `values`, v, and `advantages`, both `[T, B]`.
+
+    Raises:
+        ValueError: If the shapes do not agree.
+
+    Example:
+
+    >>> import numpy as np
+    >>> one = np.ones((3, 1), "float32")
+    >>> out = vtrace(0 * one, 0 * one, one, 0.5 * one, 0 * one, 4 * one[0])
+    >>> [float(value) for value in ops.reshape(out.values, -1)]
+    [2.25, 2.5, 3.0]
+    """
+    shape = tuple(rewards.shape)
+    steps = {
+        "behaviour_log_probs": behaviour_log_probs,
+        "target_log_probs": target_log_probs,
+        "discounts": discounts,
+        "values": values,
+    }
+    for name, tensor in steps.items():
+        if tuple(tensor.shape) != shape or len(shape) != 2:
+            raise ValueError(
+                "All arguments are [T, B], like `rewards`. Received: "
+                f"rewards.shape={shape}, {name}.shape={tuple(tensor.shape)}"
+            )
+    if tuple(bootstrap_value.shape) != shape[1:]:
+        raise ValueError(
+            f"`bootstrap_value` is [B], here {shape[1:]}. Received: "
+            f"bootstrap_value.shape={tuple(bootstrap_value.shape)}"
+        )
+    ratios = ops.exp(target_log_probs - behaviour_log_probs)
+    rho = ops.minimum(ratios, clip_rho)
+    decays = discounts * ops.minimum(ratios, clip_c)
+    last = ops.expand_dims(bootstrap_value, 0)
+    next_values = ops.concatenate([values[1:], last], axis=0)
+    deltas = rho * (rewards + discounts * next_values - values)
+
+    def step(later, inputs):
+        delta, decay = inputs
+        difference = delta + decay * later
+        return difference, difference
+
+    _, differences = ops.scan(
+        step, ops.zeros_like(deltas[0]), (deltas, decays), reverse=True
+    )
+    targets = values + differences
+    next_targets = ops.concatenate([targets[1:], last], axis=0)
+    advantages = rho * (rewards + discounts * next_targets - values)
+    return VTrace(ops.stop_gradient(targets), ops.stop_gradient(advantages))

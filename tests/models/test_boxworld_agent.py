@@ -1,0 +1,98 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_relational import models
+
+# Two convolutions, and the embedding of each of their outputs.
+CONVOLUTIONS = (2 * 2 * 3 * 12 + 12) + (2 * 2 * 12 * 24 + 24)
+# Four dense layers of 256, then logits and value without a bias.
+HEAD = (64 * 256 + 256) + 3 * (256 * 256 + 256) + 256 * 4 + 256
+NORMALIZATION = 2 * 64
+
+
+def random_images(batch, shape=(7, 10, 3)):
+    rng = np.random.default_rng(0)
+    return rng.integers(256, size=(batch, *shape), dtype="uint8")
+
+
+@pytest.mark.parametrize("iterations", [2, 4])
+def test_parameters_of_the_relational_agent(iterations):
+    """Only the normalizations grow with the number of iterations."""
+    model = models.boxworld_agent("relational", num_iterations=iterations)
+    block = 3 * 64 * 64 + 2 * (64 * 64 + 64) + iterations * 2 * NORMALIZATION
+    assert model.count_params() == CONVOLUTIONS + 24 * 62 + block + HEAD
+
+
+@pytest.mark.parametrize("iterations", [2, 4])
+def test_parameters_of_the_simplicial_agent(iterations):
+    model = models.boxworld_agent("simplicial", num_iterations=iterations)
+    block = (
+        3 * 64 * 64  # E¹: two heads of 32
+        + 4 * 64 * 48  # E²
+        + 48**3  # B
+        + ((64 + 48) * 64 + 64)
+        + (64 * 64 + 64)
+        + iterations * (2 * NORMALIZATION + 2 * 48)
+    )
+    virtual = 2 * 64
+    expected = CONVOLUTIONS + 24 * 62 + virtual + block + HEAD
+    assert model.count_params() == expected
+
+
+def test_parameters_of_the_convolutional_agent():
+    model = models.boxworld_agent("convolutional")
+    dense = (5 * 8 * 24 * 256 + 256) + (256 * 256 + 256)
+    assert model.count_params() == CONVOLUTIONS + dense + 256 * 4 + 256
+
+
+@pytest.mark.parametrize("network", ["relational", "simplicial"])
+def test_forty_entities_on_the_board_of_the_paper(network):
+    model = models.boxworld_agent(network)
+    assert model.get_layer("entities").output.shape == (None, 40, 64)
+    entities = keras.Model(model.input, model.get_layer("entities").output)
+    positions = ops.convert_to_numpy(entities(random_images(1)))[0, :, -2:]
+    np.testing.assert_allclose(positions[0], [-1, -1])  # row, column
+    np.testing.assert_allclose(positions[7], [-1, 1])
+    np.testing.assert_allclose(positions[-1], [1, 1])
+
+
+@pytest.mark.parametrize("network", ["relational", "simplicial"])
+def test_every_pixel_and_weight_counts(network):
+    model = models.boxworld_agent(network)
+    images = random_images(4)
+    logits, values = model.predict(images, verbose=0)
+    assert logits.shape == (4, 4)
+    assert values.shape == (4,)
+    assert np.ptp(values) > 0
+    changed = images.copy()
+    changed[:, 0, -1] ^= 255  # the top of the inventory
+    again, _ = model.predict(changed, verbose=0)
+    assert (np.abs(again - logits).max(axis=1) > 0).all()
+
+
+def test_saved_and_loaded(tmp_path):
+    model = models.boxworld_agent("simplicial", num_virtual_entities=3)
+    model.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    images = random_images(3)
+    for x, y in zip(
+        model.predict(images, verbose=0),
+        loaded.predict(images, verbose=0),
+        strict=True,
+    ):
+        np.testing.assert_allclose(x, y, atol=1e-6)
+
+
+def test_smallest_board():
+    model = models.boxworld_agent("simplicial", image_shape=(4, 4, 3))
+    logits, _ = model.predict(random_images(2, (4, 4, 3)), verbose=0)
+    assert np.isfinite(logits).all()
+
+
+def test_refuses_arguments():
+    with pytest.raises(ValueError, match=r"'lstm'.*relational, simplicial"):
+        models.boxworld_agent("lstm")
+    with pytest.raises(ValueError, match=r"image_shape=\(2, 7, 3\)"):
+        models.boxworld_agent(image_shape=(2, 7, 3))
