@@ -2,12 +2,12 @@ import functools
 import itertools
 
 import boxworld_in_python
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_relational.environments import boxworld
+from keras_relational.environments.compilation import compiled
 
 WORLDS = {
     "bridge": boxworld.BridgeBoxWorld(),
@@ -22,16 +22,6 @@ WORLDS = {
 @pytest.fixture(params=WORLDS.values(), ids=WORLDS)
 def world(request):
     return request.param
-
-
-def compiled(function):
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.function(function, jit_compile=True, autograph=False)
-    import jax
-
-    return jax.jit(function)
 
 
 @functools.cache

@@ -1,0 +1,220 @@
+"""BoxWorld and bridge BoxWorld as Gymnasium environments, single and batched.
+
+Importing this module registers `keras_relational/BoxWorld-v0` and
+`keras_relational/BridgeBoxWorld-v0`, whose arguments are those of the worlds in
+`boxworld`:
+
+>>> import gymnasium
+>>> env = gymnasium.make("keras_relational/BridgeBoxWorld-v0", rows=7)
+>>> image, info = env.reset(seed=0)
+>>> image.shape, info["puzzle_type"].shape
+((7, 10, 3), (3,))
+>>> envs = gymnasium.make_vec("keras_relational/BoxWorld-v0", num_envs=4)
+>>> images, infos = envs.reset(seed=0)
+>>> images.shape
+(4, 9, 10, 3)
+"""
+
+import typing
+
+import gymnasium
+import numpy as np
+from gymnasium.vector.utils import batch_space
+from keras import ops
+
+from keras_relational.environments import boxworld
+from keras_relational.environments.compilation import compiled
+
+WORLDS = {
+    "BoxWorld": boxworld.BoxWorld,
+    "BridgeBoxWorld": boxworld.BridgeBoxWorld,
+}
+
+
+class BoxWorldEnv(gymnasium.Env):
+    """One episode at a time.
+
+    Observations are the images of `render`, actions the places in
+    `boxworld.ACTIONS`; `info` has `puzzle_type`. A seed given to `reset` fixes
+    that episode and those after it.
+
+    Args:
+        world: `"BoxWorld"` or `"BridgeBoxWorld"`.
+        render_mode: `"rgb_array"`, or None.
+        tile_size: Pixels of a tile's side in `render()`.
+        **arguments: Those of the world.
+
+    Raises:
+        ValueError: If `world` or `render_mode` is unknown.
+    """
+
+    metadata: typing.ClassVar = {
+        "render_modes": ["rgb_array"],
+        "render_fps": 8,
+    }
+
+    def __init__(self, world, render_mode=None, tile_size=16, **arguments):
+        self.world = _world(world, arguments)
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(
+                "`render_mode` must be None or 'rgb_array'. Received: "
+                f"render_mode={render_mode!r}"
+            )
+        self.render_mode = render_mode
+        self.tile_size = tile_size
+        self.observation_space, self.action_space = _spaces(self.world)
+        self._rules = _Rules(self.world)
+        self._state = None
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        seeds = self.np_random.integers(2**32, size=1, dtype="uint32")
+        self._state, images = self._rules.reset(seeds)
+        self._image = ops.convert_to_numpy(images)[0]
+        return self._image, self._info()
+
+    def step(self, action):
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        actions = np.array([action], "int32")
+        self._state, images, *rest = self._rules.step(self._state, actions)
+        reward, terminated, truncated = (
+            ops.convert_to_numpy(x)[0].item() for x in rest
+        )
+        self._image = ops.convert_to_numpy(images)[0]
+        return self._image, reward, terminated, truncated, self._info()
+
+    def render(self):
+        if self.render_mode is None:
+            return None
+        return np.kron(
+            self._image, np.ones((self.tile_size, self.tile_size, 1), "uint8")
+        )
+
+    def _info(self):
+        puzzle_type = ops.convert_to_numpy(self._state["puzzle_type"])
+        return {"puzzle_type": puzzle_type[0]}
+
+
+class BoxWorldVectorEnv(gymnasium.vector.VectorEnv):
+    """Many episodes at a time, in one compiled call.
+
+    An episode that is over is followed, at the next step, by the first image of
+    a new one (`AutoresetMode.NEXT_STEP`); the action for it is ignored.
+
+    Args:
+        num_envs: Positive integer.
+        world: `"BoxWorld"` or `"BridgeBoxWorld"`.
+        **arguments: Those of the world.
+
+    Raises:
+        ValueError: If `world` is unknown.
+    """
+
+    metadata: typing.ClassVar = {
+        "render_modes": [],
+        "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(self, num_envs, world, **arguments):
+        self.num_envs = num_envs
+        self.world = _world(world, arguments)
+        spaces = _spaces(self.world)
+        self.single_observation_space, self.single_action_space = spaces
+        self.observation_space, self.action_space = (
+            batch_space(space, num_envs) for space in spaces
+        )
+        self._rules = _Rules(self.world)
+        self._state = None
+
+    def reset(self, *, seed=None, options=None):
+        """Seeds: one integer, or one for each of the episodes."""
+        if seed is None or isinstance(seed, int | np.integer):
+            super().reset(seed=None if seed is None else int(seed))
+            seeds = self.np_random.integers(
+                2**32, size=self.num_envs, dtype="uint32"
+            )
+        else:
+            if len(seed) != self.num_envs:
+                raise ValueError(
+                    f"One seed for each of the {self.num_envs} environments "
+                    f"is needed. Received: {len(seed)} seeds."
+                )
+            seeds = np.array(
+                [
+                    np.random.default_rng(s).integers(2**32, dtype="uint32")
+                    for s in seed
+                ]
+            )
+        self._state, images = self._rules.reset(seeds)
+        self._over = np.zeros(self.num_envs, bool)
+        return ops.convert_to_numpy(images), self._info()
+
+    def step(self, actions):
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        self._state, *outputs = self._rules.vector_step(
+            self._state, np.asarray(actions, "int32"), self._over
+        )
+        images, reward, terminated, truncated = (
+            ops.convert_to_numpy(x) for x in outputs
+        )
+        self._over = terminated | truncated
+        return images, reward, terminated, truncated, self._info()
+
+    def _info(self):
+        everywhere = np.ones(self.num_envs, bool)
+        return {
+            "puzzle_type": ops.convert_to_numpy(self._state["puzzle_type"]),
+            "_puzzle_type": everywhere,
+        }
+
+
+class _Rules:
+    """The functions of a world, compiled, with images."""
+
+    def __init__(self, world):
+        def reset(seeds):
+            state = world.reset(seeds)
+            return state, world.render(state)
+
+        def step(state, actions):
+            state, *rest = world.step(state, actions)
+            return state, world.render(state), *rest
+
+        def vector_step(state, actions, over):
+            moved, reward, terminated, truncated = world.step(state, actions)
+            state = world.restart(moved, over)
+            return (
+                state,
+                world.render(state),
+                ops.where(over, 0.0, reward),
+                terminated & ~over,
+                truncated & ~over,
+            )
+
+        self.reset = compiled(reset)
+        self.step = compiled(step)
+        self.vector_step = compiled(vector_step)
+
+
+def _world(name, arguments):
+    if name not in WORLDS:
+        raise ValueError(
+            f"Unknown world {name!r}. Expected one of: {', '.join(WORLDS)}"
+        )
+    return WORLDS[name](**arguments)
+
+
+def _spaces(world):
+    images = gymnasium.spaces.Box(0, 255, world.image_shape, np.uint8)
+    return images, gymnasium.spaces.Discrete(len(boxworld.ACTIONS))
+
+
+for _name in WORLDS:
+    gymnasium.register(
+        f"keras_relational/{_name}-v0",
+        entry_point=f"{__name__}:BoxWorldEnv",
+        vector_entry_point=f"{__name__}:BoxWorldVectorEnv",
+        kwargs={"world": _name},
+    )

@@ -1,0 +1,138 @@
+import gymnasium
+import numpy as np
+import pytest
+from boxworld_in_python import PythonBoxWorld
+from boxworld_in_python import solve
+from gymnasium.utils.env_checker import check_env
+
+from keras_relational.environments import gymnasium_environment
+
+IDS = ("keras_relational/BoxWorld-v0", "keras_relational/BridgeBoxWorld-v0")
+
+
+@pytest.fixture(params=IDS)
+def name(request):
+    return request.param
+
+
+def test_passes_the_check_of_gymnasium(name):
+    env = gymnasium.make(name, render_mode="rgb_array")
+    check_env(env.unwrapped)
+
+
+def test_spaces_hold_what_is_returned(name):
+    env = gymnasium.make(name, max_episode_steps=30)
+    image, _ = env.reset(seed=1)
+    for action in np.random.default_rng(0).integers(4, size=100):
+        assert image in env.observation_space
+        image, reward, terminated, truncated, info = env.step(int(action))
+        assert reward in (-1.0, 0.0, 1.0, 10.0)
+        assert info["puzzle_type"].shape == (3,)
+        if terminated or truncated:
+            image, _ = env.reset()
+
+
+def test_seeds(name):
+    env = gymnasium.make(name)
+    first, _ = env.reset(seed=3)
+    second, _ = env.reset()
+    assert (first != second).any()
+    np.testing.assert_array_equal(env.reset(seed=3)[0], first)
+    np.testing.assert_array_equal(env.reset()[0], second)
+    assert (env.reset(seed=4)[0] != first).any()
+
+
+def test_render_enlarges_the_image(name):
+    env = gymnasium.make(name, render_mode="rgb_array", tile_size=5)
+    image, _ = env.reset(seed=0)
+    picture = env.render()
+    np.testing.assert_array_equal(picture[::5, ::5], image)
+    np.testing.assert_array_equal(picture[4::5, 4::5], image)
+
+
+def test_vector_environment_plays_as_single_ones_do(name):
+    """Until, and through, the end of episodes, with the reset a step later."""
+    arguments = {"max_episode_steps": 20}
+    envs = gymnasium.make_vec(name, num_envs=3, **arguments)
+    images, infos = envs.reset(seed=[5, 6, 7])
+    assert images in envs.observation_space
+    singles = [
+        gymnasium_environment.BoxWorldEnv(name.split("/")[1][:-3], **arguments)
+        for _ in range(3)
+    ]
+    over = [False] * 3
+    for i, (env, seed) in enumerate(zip(singles, (5, 6, 7), strict=True)):
+        image, info = env.reset(seed=seed)
+        np.testing.assert_array_equal(images[i], image)
+        np.testing.assert_array_equal(
+            infos["puzzle_type"][i], info["puzzle_type"]
+        )
+    rng = np.random.default_rng(0)
+    for time in range(45):
+        actions = rng.integers(4, size=3)
+        images, rewards, terminated, truncated, _ = envs.step(actions)
+        for i, env in enumerate(singles):
+            if over[i]:  # The first image of a new episode.
+                assert (rewards[i], terminated[i], truncated[i]) == (0, 0, 0)
+                assert (images[i, 0, 0] == 127).all()
+                continue
+            if time >= 20:
+                continue
+            image, *rest, _ = env.step(int(actions[i]))
+            np.testing.assert_array_equal(images[i], image)
+            assert (rewards[i], terminated[i], truncated[i]) == tuple(rest)
+        over = terminated | truncated
+    assert rewards.shape == (3,)
+
+
+def test_vector_environment_takes_one_seed_for_all(name):
+    envs = gymnasium.make_vec(name, num_envs=4)
+    images, _ = envs.reset(seed=2)
+    np.testing.assert_array_equal(envs.reset(seed=2)[0], images)
+    assert len(np.unique(images.reshape(4, -1), axis=0)) > 1
+
+
+def test_arguments_are_those_of_the_world():
+    env = gymnasium.make(
+        IDS[0],
+        rows=5,
+        columns=6,
+        solution_length=(1, 1),
+        num_distractors=(1,) * 2,
+    )
+    assert env.observation_space.shape == (5, 7, 3)
+    assert env.reset(seed=0)[1]["puzzle_type"].tolist() == [1, 1, 0]
+    with pytest.raises(ValueError, match="room for 8"):
+        gymnasium.make(IDS[1], solution_length=(1, 9))
+
+
+def test_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match=r"'Sokoban'.*BoxWorld, Bridge"):
+        gymnasium_environment.BoxWorldEnv("Sokoban")
+    with pytest.raises(ValueError, match="render_mode='human'"):
+        gymnasium_environment.BoxWorldEnv("BoxWorld", render_mode="human")
+    envs = gymnasium_environment.BoxWorldVectorEnv(2, "BoxWorld")
+    with pytest.raises(ValueError, match=r"each of the 2 .*: 3 seeds"):
+        envs.reset(seed=[1, 2, 3])
+    for env in (envs, gymnasium_environment.BoxWorldEnv("BoxWorld")):
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step(0)
+
+
+def test_a_solution_played_through_gymnasium():
+    env = gymnasium_environment.BoxWorldEnv(
+        "BoxWorld",
+        rows=3,
+        columns=6,
+        solution_length=(1, 1),
+        num_distractors=(0, 0),
+    )
+    for seed in range(5):
+        image, _ = env.reset(seed=seed)
+        moves = solve(PythonBoxWorld(image, set()))
+        rewards = []
+        for move in moves:
+            _, reward, terminated, _, _ = env.step(move)
+            rewards.append(reward)
+        assert terminated
+        assert sum(rewards) == 11
