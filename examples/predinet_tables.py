@@ -1,8 +1,8 @@
 """Tables and curves of finished PrediNet runs, as Table 1 and Figs. 4, 5, S11.
 
 Reads what predinet_relations_game.py and predinet_transfer.py left in a folder,
-prints Markdown tables, mean ± standard deviation over the seeds, and draws the
-learning curves beside them.
+prints Markdown tables, percent, mean ± standard deviation over the seeds, and
+draws the learning curves of each transfer beside them.
 """
 
 import argparse
@@ -16,8 +16,41 @@ import numpy as np
 from keras_relational import analysis
 from keras_relational import models
 
-SINGLE = r"(\w+)-(\w+)-(sgd|adam)-(k\d+-j\d+)-seed(\d+)"
-TRANSFER = r"([\w+]+-to-[\w+]+)-(\w+)-seed(\d+)"
+SINGLE = r"(\w+)-(\w+)-(sgd|adam)-k(\d+)-j(\d+)-seed(\d+)"
+TRANSFER = r"([\w+]+)-to-([\w+]+)-(\w+)-seed(\d+)"
+TASKS = ("same", "between", "occurs", "xoccurs", "colour_and_shape")
+# Table 1 of the paper, hexominoes and stripes, in the order of CENTRAL_MODULES.
+PAPER = {
+    "same": (
+        (100, 100),
+        (95.8, 92.5),
+        (96.2, 93.2),
+        (72.5, 73.6),
+        (99.4, 98.2),
+    ),
+    "between": (
+        (99.3, 98.8),
+        (98.8, 97.0),
+        (98.7, 97.3),
+        (70.1, 67.6),
+        (95.0, 91.2),
+    ),
+    "occurs": (
+        (97.6, 96.3),
+        (91.6, 79.0),
+        (93.0, 82.6),
+        (60.4, 61.1),
+        (96.0, 84.1),
+    ),
+    "xoccurs": (
+        (95.4, 94.3),
+        (80.7, 77.4),
+        (82.9, 78.6),
+        (55.0, 54.0),
+        (54.7, 53.6),
+    ),
+    "colour_and_shape": ((94.2,), (55.0,), (55.6,), (41.8,), (89.0,)),
+}
 
 
 def main():
@@ -26,69 +59,95 @@ def main():
         "--directory", type=pathlib.Path, default="runs", help="of the runs"
     )
     args = parser.parse_args()
-    single = collections.defaultdict(lambda: collections.defaultdict(list))
-    transfer = collections.defaultdict(lambda: collections.defaultdict(list))
+    single, transfer = (collections.defaultdict(list) for _ in range(2))
     for path in sorted(args.directory.glob("**/result.json")):
         result = json.loads(path.read_text())
         if match := re.fullmatch(SINGLE, result["run"]):
-            task, central, optimizer, sizes, _ = match.groups()
-            curves = read_curves(path.parent)
-            single[task, optimizer, sizes][central].append((result, curves))
+            task, central, *settings, seed = match.groups()
+            key = (tuple(settings), TASKS.index(task), module(central))
+            single[key].append((seed, result, read_curves(path.parent)))
         elif match := re.fullmatch(TRANSFER, result["run"]):
-            stages = {
-                int(stage): read_curves(path.parent / f"stage_{stage}")
-                for stage in result["stripes"]
-            }
-            transfer[match[1]][match[2]].append(stages)
-    for (task, optimizer, sizes), runs in single.items():
-        print(f"\n### {task}, {optimizer}, {sizes}\n")
-        print_single(runs)
-    for name, runs in transfer.items():
-        print(f"\n### {name}, stripes after the last batch\n")
-        print_transfer(runs)
-        figure = analysis.plot_transfer_curves(runs)
-        figure.savefig(args.directory / f"{name}.png", dpi=100)
+            curriculum, target, central, seed = match.groups()
+            key = (curriculum, target, result["batches"], module(central))
+            transfer[key].append((seed, result, path.parent))
+    print_single(single)
+    print_transfer(transfer)
+    draw_transfer(transfer, args.directory)
 
 
-def print_single(runs):
-    """One row a module and object set: at the end, and the ten best points.
-
-    The paper's Table 1 summarises "the top 10 batches" of its curves.
-    """
+def print_single(single):
+    """The paper's Table 1 summarises "the top 10 batches" of its curves."""
     print(
-        "| central module | objects | seeds | last batch | ten best | minutes |"
+        "| task | objects | module | optimizer, k, j | seeds | last batch | "
+        "ten best | paper | minutes a run |\n" + 9 * "|---" + "|"
     )
-    print("|---|---|---|---|---|---|")
-    for central in sorted(runs, key=models.CENTRAL_MODULES.index):
-        results, curves = zip(*runs[central], strict=True)
-        minutes = "/".join(str(result["minutes"]) for result in results)
-        for name in curves[0].dtype.names:
-            if name.endswith("_accuracy"):
-                objects = name.removesuffix("_accuracy")
-                last = [result[objects] for result in results]
-                best = [np.sort(c[name])[-10:].mean() for c in curves]
-                print(
-                    f"| {central} | {objects} | {len(results)} | "
-                    f"{spread(last)} | {spread(best)} | {minutes} |"
-                )
-
-
-def print_transfer(runs):
-    print("| central module | seeds | stage 1 | stage 2 | stage 3 | stage 4 |")
-    print("|---|---|---|---|---|---|")
-    for central in sorted(runs, key=models.CENTRAL_MODULES.index):
-        cells = [
-            spread(
-                [
-                    stages[stage]["stripes_accuracy"][-1]
-                    for stages in runs[central]
-                    if stage in stages
-                ]
+    for (settings, task, central), runs in sorted(single.items()):
+        seeds, results, curves = zip(*sorted(runs, key=str), strict=True)
+        minutes = ", ".join(str(result["minutes"]) for result in results)
+        names = [n for n in curves[0].dtype.names if n.endswith("_accuracy")]
+        for column, name in enumerate(names):
+            objects = name.removesuffix("_accuracy")
+            best = [np.sort(c[name])[-10:].mean() for c in curves]
+            # Curves of a few runs have 20 points, the others 100.
+            mark = " †" if min(map(len, curves)) < 100 else ""
+            paper = ""
+            if settings == ("sgd", "32", "16"):
+                paper = dict(enumerate(PAPER[TASKS[task]][central])).get(column)
+            cells = (
+                TASKS[task],
+                objects,
+                models.CENTRAL_MODULES[central],
+                ", ".join(settings),
+                ", ".join(seeds),
+                spread([result[objects] for result in results]),
+                spread(best) + mark,
+                paper or "",
+                "" if column else minutes,
             )
-            for stage in (1, 2, 3, 4)
+            print("|", " | ".join(map(str, cells)), "|")
+
+
+def print_transfer(transfer):
+    print(
+        "\n| curriculum | target | batches | module | seeds | stage 1 | "
+        "stage 2 | stage 3 | stage 4 | minutes |\n" + 10 * "|---" + "|"
+    )
+    for (*names, central), runs in sorted(transfer.items()):
+        seeds, results, _ = zip(*sorted(runs, key=str), strict=True)
+        stages = [
+            spread([r["stripes"][s] for r in results if s in r["stripes"]])
+            for s in "1234"
         ]
-        seeds = len(runs[central])
-        print(f"| {central} | {seeds} | {' | '.join(cells)} |")
+        minutes = sum(sum(r["minutes"].values()) for r in results)
+        cells = (
+            *names,
+            models.CENTRAL_MODULES[central],
+            ", ".join(seeds),
+            *stages,
+            f"{minutes:.0f}",
+        )
+        print("|", " | ".join(map(str, cells)), "|")
+
+
+def draw_transfer(transfer, directory):
+    figures = collections.defaultdict(dict)
+    for (curriculum, target, batches, central), runs in transfer.items():
+        figures[f"{curriculum}-to-{target}-{batches}"][
+            models.CENTRAL_MODULES[central]
+        ] = [
+            {
+                int(s): read_curves(path / f"stage_{s}")
+                for s in result["stripes"]
+            }
+            for _, result, path in runs
+        ]
+    for name, curves in figures.items():
+        figure = analysis.plot_transfer_curves(curves)
+        figure.savefig(directory / f"{name}.png", dpi=100)
+
+
+def module(name):
+    return models.CENTRAL_MODULES.index(name)
 
 
 def read_curves(directory):
@@ -97,10 +156,10 @@ def read_curves(directory):
 
 
 def spread(shares):
-    if not shares:
-        return "-"
     percent = 100 * np.array(shares)
-    return f"{percent.mean():.1f} ± {percent.std():.1f}"
+    if len(percent) < 2:
+        return " ".join(f"{x:.1f}" for x in percent)
+    return f"{percent.mean():.1f} ± {percent.std(ddof=1):.1f}"
 
 
 if __name__ == "__main__":
