@@ -261,22 +261,76 @@ def unsigned_scalar_triple_product(a, b, c):
     Returns:
         Tensor `(..., n, v, w)`.
     """
-    ab = ops.matmul(a, ops.swapaxes(b, -1, -2))[..., :, :, None]
-    ac = ops.matmul(a, ops.swapaxes(c, -1, -2))[..., :, None, :]
-    bc = ops.matmul(b, ops.swapaxes(c, -1, -2))[..., None, :, :]
-    aa = ops.sum(ops.square(a), axis=-1)[..., :, None, None]
-    bb = ops.sum(ops.square(b), axis=-1)[..., None, :, None]
-    cc = ops.sum(ops.square(c), axis=-1)[..., None, None, :]
-    square = (
-        ops.square(ab) * cc
-        + ops.square(ac) * bb
-        + ops.square(bc) * aa
-        - 2 * ab * ac * bc
+    square = squared_triple_product(
+        ops.matmul(a, ops.swapaxes(b, -1, -2)),
+        ops.matmul(a, ops.swapaxes(c, -1, -2)),
+        ops.matmul(b, ops.swapaxes(c, -1, -2)),
+        *(ops.sum(ops.square(x), axis=-1) for x in (a, b, c)),
     )
     # Rounding may leave a little less than 0. The inner `where` keeps the
     # infinite slope of the root at 0 out of the gradient.
     positive = square > 0
     return ops.where(positive, ops.sqrt(ops.where(positive, square, 1)), 0)
+
+
+@ops.custom_gradient
+def squared_triple_product(ab, ac, bc, aa, bb, cc):
+    """The right hand side of equation (8), from all dot products.
+
+    The gradient is written as matrix products. Of the one it would derive
+    itself, XLA makes sums over one axis and another in a single loop, which
+    take five times as long on a CPU.
+
+    Args:
+        ab: `(..., n, v)`.
+        ac: `(..., n, w)`.
+        bc: `(..., v, w)`.
+        aa: `(..., n)`.
+        bb: `(..., v)`.
+        cc: `(..., w)`.
+
+    Returns:
+        Tensor `(..., n, v, w)`.
+    """
+    ab_, ac_, bc_ = (
+        ab[..., :, :, None],
+        ac[..., :, None, :],
+        bc[..., None, :, :],
+    )
+    square = (
+        ops.square(ab_) * cc[..., None, None, :]
+        + ops.square(ac_) * bb[..., None, :, None]
+        + ops.square(bc_) * aa[..., :, None, None]
+        - 2 * ab_ * ac_ * bc_
+    )
+
+    def gradient(upstream):
+        g, g_bc = upstream, upstream * bc_
+        bb_, cc_ = (
+            ops.broadcast_to(x[..., None, :], ops.shape(y))
+            for x, y in ((bb, ab), (cc, ac))
+        )
+        # Sums over k of g cc, g ac² and g bc ac, each (..., n, v); over j, of
+        # g bb, g ab² and g bc ab, each (..., n, w).
+        over_k = ops.matmul(g, ops.stack([cc_, ops.square(ac)], axis=-1))
+        over_j = ops.matmul(ops.stack([bb_, ops.square(ab)], axis=-2), g)
+        g_bc_ac = ops.matmul(g_bc, ac[..., :, None])[..., 0]
+        g_bc_ab = ops.matmul(ab[..., None, :], g_bc)[..., 0, :]
+        # Σ_jk g bc² (..., n) and Σ_i g aa (..., v, w).
+        flat_bc = ops.reshape(bc, (*ops.shape(bc)[:-2], -1, 1))
+        flat_g = ops.reshape(g, (*ops.shape(g)[:-2], ops.shape(flat_bc)[-2]))
+        g_aa = ops.matmul(aa[..., None, :], flat_g)
+        return (
+            2 * (ab * over_k[..., 0] - g_bc_ac),
+            2 * (ac * over_j[..., 0, :] - g_bc_ab),
+            2 * (bc * ops.reshape(g_aa, ops.shape(bc)))
+            - 2 * ops.sum(g * (ab_ * ac_), axis=-3),
+            ops.matmul(flat_g, ops.square(flat_bc))[..., 0],
+            ops.sum(over_k[..., 1], axis=-2),
+            ops.sum(over_j[..., 1, :], axis=-2),
+        )
+
+    return square, gradient
 
 
 def trilinear_product(a, b, c, determinant=False):
