@@ -1,0 +1,129 @@
+import numpy as np
+import tensorflow as tf
+
+from keras_relational.environments import boxworld
+from keras_relational.environments.compilation import compiled
+from keras_relational.environments.tf_agents_environment import (
+    BoxWorldTFEnvironment,
+)
+
+# isort: split
+from tf_agents.drivers import dynamic_step_driver
+from tf_agents.environments import py_environment
+from tf_agents.environments import utils
+from tf_agents.metrics import tf_metrics
+from tf_agents.policies import random_tf_policy
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import time_step as ts
+
+
+class AsPyEnvironment(py_environment.PyEnvironment):
+    """tf-agents validates its Python environments alone."""
+
+    def __init__(self, environment):
+        super().__init__(handle_auto_reset=False)
+        self.environment = environment
+
+    batched = True
+
+    @property
+    def batch_size(self):
+        return self.environment.batch_size
+
+    def observation_spec(self):
+        return tensor_spec.to_array_spec(self.environment.observation_spec())
+
+    def action_spec(self):
+        return tensor_spec.to_array_spec(self.environment.action_spec())
+
+    def _reset(self):
+        return tf.nest.map_structure(np.array, self.environment.reset())
+
+    def _step(self, action):
+        time_step = self.environment.step(tf.constant(action))
+        return tf.nest.map_structure(np.array, time_step)
+
+
+def small_environment(batch_size=4, seed=0, steps=15):
+    world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=steps)
+    return BoxWorldTFEnvironment(world, batch_size, seed)
+
+
+def test_passes_the_validation_of_tf_agents():
+    for environment in (
+        small_environment(),
+        BoxWorldTFEnvironment(
+            boxworld.BridgeBoxWorld(max_episode_steps=10), batch_size=2
+        ),
+    ):
+        utils.validate_py_environment(AsPyEnvironment(environment), episodes=9)
+
+
+def test_follows_the_rules():
+    """Step by step as the world does, with a reset after each end."""
+    environment = small_environment(batch_size=32, steps=30)
+    world = environment.world
+    step, restart = compiled(world.step), compiled(world.restart)
+    time_step = environment.reset()
+    state = {k: v.numpy() for k, v in environment._state.items()}
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(65):
+        over = time_step.is_last().numpy()
+        actions = rng.integers(4, size=32).astype("int32")
+        moved, reward, terminated, truncated = step(state, actions)
+        state = restart(moved, over)
+        time_step = environment.step(actions)
+        np.testing.assert_array_equal(
+            time_step.observation, world.render(state)
+        )
+        np.testing.assert_array_equal(
+            time_step.reward, np.where(over, 0, reward)
+        )
+        terminated, truncated = terminated.numpy(), truncated.numpy()
+        np.testing.assert_array_equal(
+            time_step.step_type,
+            np.where(over, 0, np.where(terminated | truncated, 2, 1)),
+        )
+        np.testing.assert_array_equal(
+            time_step.discount, np.where(terminated & ~over, 0, 1)
+        )
+        seen |= set(np.ravel(time_step.step_type))
+        seen |= {("won", bool(x)) for x in terminated & ~over}
+        seen |= {("cut off", bool(x)) for x in truncated & ~over}
+    assert seen >= {0, 1, 2, ("won", True), ("cut off", True)}
+
+
+def test_a_driver_runs_it():
+    environment = small_environment()
+    policy = random_tf_policy.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    returns = tf_metrics.AverageReturnMetric(batch_size=4)
+    episodes = tf_metrics.NumberOfEpisodes()
+    driver = dynamic_step_driver.DynamicStepDriver(
+        environment, policy, observers=[returns, episodes], num_steps=200
+    )
+    driver.run()
+    assert episodes.result().numpy() >= 4 * 200 // 4 // 16
+    assert 0 <= returns.result().numpy() <= 11
+
+
+def test_current_time_step_and_seeds():
+    one, same, other = (small_environment(seed=seed) for seed in (1, 1, 2))
+    first = one.current_time_step()
+    assert (first.step_type.numpy() == ts.StepType.FIRST).all()
+    np.testing.assert_array_equal(
+        first.observation, same.current_time_step().observation
+    )
+    different = other.current_time_step().observation.numpy()
+    assert (first.observation.numpy() != different).any()
+    after = one.step(tf.fill([4], 2))
+    np.testing.assert_array_equal(
+        one.current_time_step().observation, after.observation
+    )
+    assert one.puzzle_type().shape == (4, 3)
+    # A reset begins a new episode everywhere.
+    again = one.reset()
+    assert (again.step_type.numpy() == ts.StepType.FIRST).all()
+    assert (again.observation.numpy() != first.observation.numpy()).any()
