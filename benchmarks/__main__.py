@@ -17,6 +17,9 @@ from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.environments import boxworld
+from keras_relational.environments import compilation
+from keras_relational.environments import random_bits
 
 
 def main():
@@ -57,6 +60,7 @@ def main():
         lambda: relations_game.generate("between", 20_000, seed=0)
     )
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
+    print(f"Bridge BoxWorld: {boxworld_rate():,.0f} steps a second")
 
 
 # Floating-point operations of the matrix products, one example forward.
@@ -149,6 +153,34 @@ def layer_step(name, rate, entities, layer, reference, flops):
         epoch = median_epoch(model, blocks, steps_per_epoch=1, shuffle=False)
         seconds.append(epoch / steps)
     report(f"{name}, batch 10", *seconds, 3 * 10 * flops() / rate)
+
+
+def boxworld_rate(batch=1024, steps=100):
+    """Random play on 7 x 9, at most 120 steps an episode, an image each step.
+
+    Finished episodes are replaced by freshly made boards.
+    """
+    world = boxworld.BridgeBoxWorld(max_episode_steps=120)
+
+    def play(state):
+        def step(_, carry):
+            state, brightness = carry
+            actions = 4 * random_bits.random_uniform(
+                state["seed"], state["episode"], state["steps"]
+            )
+            state, _, *ends = world.step(state, ops.floor(actions))
+            state = world.restart(state, ends[0] | ends[1])
+            # So that the image is needed.
+            pixels = ops.cast(world.render(state)[:, :, :, 0], "int32")
+            return state, brightness + ops.sum(pixels)
+
+        zero = ops.convert_to_tensor(0, "int32")
+        return ops.fori_loop(0, steps, step, (state, zero))
+
+    play = compilation.compiled(play)
+    state = world.reset(np.arange(batch))
+    seconds = median_seconds(lambda: ops.convert_to_numpy(play(state)[1]))
+    return batch * steps / seconds
 
 
 def report(name, theirs, ours, floor):
