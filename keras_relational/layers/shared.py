@@ -118,6 +118,9 @@ def masked_softmax(logits, mask=None):
     Returns:
         Tensor like `logits`. A row sums to one, or to zero if all is padding.
     """
+    if logits.shape[-1] == 1:  # Keras warns of a softmax over one entry.
+        ones = ops.ones_like(logits)
+        return ones if mask is None else ops.where(mask, ones, 0)
     if mask is None:
         return ops.softmax(logits, axis=-1)
     # A finite stand-in for -inf, so that a row of padding has no NaN in it.

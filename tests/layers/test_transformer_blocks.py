@@ -157,24 +157,23 @@ class VirtualEntitiesTest(LayerContract):
 
 
 class RelationalTransformerBlockTest(LayerContract):
-    def test_contract_two_iterations_share_all_but_normalizations(self):
+    def test_contract(self):
         self.run_layer_contract(
             RelationalTransformerBlock,
             init_kwargs={
                 **RELATIONAL,
-                "num_iterations": 2,
                 "kernel_initializer": "he_normal",
             },
             input_shape=(2, 4, 5),
             second_input_shape=(2, 6, 5),
             fixed_size=False,
-            reference=relational_in_loops(2),
+            reference=relational_in_loops(1),
             supports_masking=True,
             output_mask=lambda mask: mask,
-            attention_scores_shape=(2, 2, HEADS, 4, 4),
+            attention_scores_shape=(2, 1, HEADS, 4, 4),
             expected_output_shape=(2, 4, 5),
             expected_output_dtype="float32",
-            expected_num_trainable_weights=3 + 4 + 2 * 4,
+            expected_num_trainable_weights=3 + 4 + 4,
             expected_num_non_trainable_weights=0,
             expected_num_non_trainable_variables=0,
             expected_num_seed_generators=0,
@@ -193,12 +192,11 @@ class RelationalTransformerBlockTest(LayerContract):
 
 
 class SimplicialTransformerBlockTest(LayerContract):
-    def test_contract_two_iterations_share_all_but_normalizations(self):
+    def test_contract(self):
         self.run_layer_contract(
             SimplicialTransformerBlock,
             init_kwargs={
                 **SIMPLICIAL,
-                "num_iterations": 2,
                 "kernel_initializer": "he_normal",
             },
             input_shape={
@@ -210,17 +208,17 @@ class SimplicialTransformerBlockTest(LayerContract):
                 "virtual_entities_shape": (2, 2, 5),
             },
             fixed_size=False,
-            reference=simplicial_in_loops(2),
+            reference=simplicial_in_loops(1),
             supports_masking=True,
             output_mask=lambda mask: (mask, None),
             attention_scores_shape=(
-                (2, 2, HEADS, 4, 4),
-                (2, 2, HEADS, 3, 7),
-                (2, 2, SIMPLICIAL_HEADS, 4, 3, 3),
+                (2, 1, HEADS, 4, 4),
+                (2, 1, HEADS, 3, 7),
+                (2, 1, SIMPLICIAL_HEADS, 4, 3, 3),
             ),
             expected_output_shape=((2, 4, 5), (2, 3, 5)),
             expected_output_dtype=("float32", "float32"),
-            expected_num_trainable_weights=3 + 5 + 4 + 2 * 6,
+            expected_num_trainable_weights=3 + 5 + 4 + 6,
             expected_num_non_trainable_weights=0,
             expected_num_non_trainable_variables=0,
             expected_num_seed_generators=0,
@@ -260,6 +258,55 @@ class SimplicialTransformerBlockTest(LayerContract):
         ):
             value = ops.convert_to_numpy(value)[:, places]
             self.assertAllClose(output, value, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "reference", "inputs", "num_weights"),
+    [
+        (
+            RelationalTransformerBlock,
+            RELATIONAL,
+            relational_in_loops,
+            {"inputs": random_array(2, 4, 5)},
+            3 + 4 + 3 * 4,
+        ),
+        (
+            SimplicialTransformerBlock,
+            SIMPLICIAL,
+            simplicial_in_loops,
+            {
+                "entities": random_array(2, 4, 5),
+                "virtual_entities": random_array(2, 3, 5, seed=1),
+            },
+            3 + 5 + 4 + 3 * 6,
+        ),
+    ],
+)
+def test_iterations_share_all_but_normalizations(
+    cls, arguments, reference, inputs, num_weights
+):
+    config = cls(**arguments, num_iterations=3).get_config()
+    layer = cls.from_config(config)
+    layer(**inputs)
+    assert len(layer.trainable_weights) == num_weights
+    rng = np.random.default_rng(2)
+    for weight in layer.weights:
+        weight.assign(rng.normal(scale=0.5, size=weight.shape))
+    weights = {
+        weight.path.split("/", 1)[1]: np.asarray(
+            ops.convert_to_numpy(weight), "float64"
+        )
+        for weight in layer.weights
+    }
+    expected = reference(3)(weights, inputs.get("inputs", inputs))
+    outputs, scores = layer(**inputs, return_attention_scores=True)
+    for x, y in zip(
+        keras.tree.flatten(outputs), keras.tree.flatten(expected), strict=True
+    ):
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(x), y, rtol=1e-4, atol=1e-4
+        )
+    assert {score.shape[1] for score in keras.tree.flatten(scores)} == {3}
 
 
 @pytest.mark.parametrize(

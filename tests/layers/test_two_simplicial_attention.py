@@ -249,6 +249,20 @@ def test_a_mask_of_the_base_takes_entities_out_of_it():
     np.testing.assert_array_equal(outputs[1], 0)
 
 
+def test_one_entity_is_a_base_too():
+    layer = TwoSimplicialAttention(2, 4)
+    query, base = random_array(2, 3, 5), random_array(2, 1, 5, seed=1)
+    mask = np.array([[True], [False]])
+    outputs, scores = layer(
+        query, base, base_mask=mask, return_attention_scores=True
+    )
+    scores = np.ravel(ops.convert_to_numpy(scores))
+    np.testing.assert_array_equal(scores, [1] * 6 + [0] * 6)
+    np.testing.assert_array_equal(outputs[1], 0)
+    alone = layer(query, base)
+    np.testing.assert_allclose(outputs[0], alone[0], rtol=1e-5)
+
+
 def test_sizes_of_the_sets_may_be_unknown():
     query, base = keras.Input((None, 5)), keras.Input((None, 5))
     layer = TwoSimplicialAttention(2, 4)
