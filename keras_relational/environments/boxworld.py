@@ -182,6 +182,25 @@ class _Boards:
         }
         return state, ops.where(takes, reward, 0.0), terminated, truncated
 
+    def step_or_restart(self, state, actions, over):
+        """One move where the episode goes on, the next episode elsewhere.
+
+        Args:
+            state: As returned by `reset`.
+            actions: As for `step`, ignored where the episode is over.
+            over: Boolean tensor `(batch,)`.
+
+        Returns:
+            As `step`: reward 0, and no end, where an episode begins.
+        """
+        moved, reward, terminated, truncated = self.step(state, actions)
+        return (
+            self.restart(moved, over),
+            ops.where(over, 0.0, reward),
+            terminated & ~over,
+            truncated & ~over,
+        )
+
     def render(self, state):
         """What the agent sees.
 

@@ -183,15 +183,8 @@ class _Rules:
             return state, world.render(state), *rest
 
         def vector_step(state, actions, over):
-            moved, reward, terminated, truncated = world.step(state, actions)
-            state = world.restart(moved, over)
-            return (
-                state,
-                world.render(state),
-                ops.where(over, 0.0, reward),
-                terminated & ~over,
-                truncated & ~over,
-            )
+            state, *rest = world.step_or_restart(state, actions, over)
+            return state, world.render(state), *rest
 
         self.reset = compiled(reset)
         self.step = compiled(step)

@@ -89,17 +89,17 @@ class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
     def _advanced(self, state, step_type, action):
         """Pure: the next state and time step."""
         over = tf.equal(step_type, ts.StepType.LAST)
-        moved, reward, terminated, truncated = self.world.step(state, action)
-        state = self.world.restart(moved, over)
-        ends = (terminated | truncated) & ~over
+        state, reward, terminated, truncated = self.world.step_or_restart(
+            state, action, over
+        )
         step_type = tf.where(
             over,
             ts.StepType.FIRST,
-            tf.where(ends, ts.StepType.LAST, ts.StepType.MID),
+            tf.where(terminated | truncated, ts.StepType.LAST, ts.StepType.MID),
         )
         return state, ts.TimeStep(
             step_type=step_type,
-            reward=tf.where(over, 0.0, reward),
-            discount=tf.where(terminated & ~over, 0.0, 1.0),
+            reward=reward,
+            discount=tf.where(terminated, 0.0, 1.0),
             observation=self.world.render(state),
         )

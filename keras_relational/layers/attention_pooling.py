@@ -7,6 +7,7 @@ from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_same_size
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import set_shape
+from keras_relational.layers.shared import split_heads
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -101,14 +102,10 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
     def call(self, inputs, mask=None, return_attention_scores=False):
         check_same_size(self, self.built_shape, inputs.shape)
         entities, mask = as_set(self, inputs, mask)
-        batch, num_entities = ops.shape(entities)[0], entities.shape[1]
+        batch = ops.shape(entities)[0]
 
         def heads(kernel):  # (batch, num_heads, n, size)
-            projected = ops.reshape(
-                ops.matmul(entities, kernel),
-                (batch, num_entities, self.num_heads, -1),
-            )
-            return ops.swapaxes(projected, 1, 2)
+            return split_heads(ops.matmul(entities, kernel), self.num_heads)
 
         queries, keys = heads(self.query_kernel), heads(self.key_kernel)
         logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))

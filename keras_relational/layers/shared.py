@@ -96,6 +96,29 @@ def as_set(layer, inputs, mask=None):
     return ops.where(ops.expand_dims(mask, -1), entities, 0), mask
 
 
+def check_set(layer, shape, name="inputs"):
+    """Raises a `ValueError` where a shape is not `(batch, n, m)`, `m` known."""
+    if len(shape) != 3 or shape[-1] is None:
+        raise ValueError(
+            f"{layer.name} takes sets (batch, n, m) with a fixed m. Received: "
+            f"{name}.shape={tuple(shape)}"
+        )
+
+
+def split_heads(projected, num_heads):
+    """`(batch, n, num_heads * d)` → `(batch, num_heads, n, d)`."""
+    batch, n = ops.shape(projected)[:2]
+    size = projected.shape[-1] // num_heads
+    projected = ops.reshape(projected, (batch, n, num_heads, size))
+    return ops.swapaxes(projected, 1, 2)
+
+
+def join_heads(heads):
+    """`(batch, num_heads, n, d)` → `(batch, n, num_heads * d)`."""
+    batch, num_heads, n, size = ops.shape(heads)
+    return ops.reshape(ops.swapaxes(heads, 1, 2), (batch, n, num_heads * size))
+
+
 def check_same_size(layer, built_shape, input_shape):
     """Raises a `ValueError` where a set has another size than at build."""
     if tuple(built_shape[1:]) != tuple(input_shape[1:]):

@@ -4,7 +4,10 @@ from keras import ops
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_set
+from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import split_heads
 from keras_relational.layers.two_simplicial_attention import (
     TwoSimplicialAttention,
 )
@@ -153,9 +156,8 @@ class RelationalTransformerBlock(keras.layers.Layer):
     def build(self, input_shape):
         check_set(self, input_shape)
         features = input_shape[-1]
-        width = self.num_heads * self.key_dim
         self._build_attention(features)
-        self._build_feedforward(features, width)
+        self._build_feedforward(features, self.num_heads * self.key_dim)
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         entities, mask = as_set(self, inputs, mask)
@@ -244,10 +246,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         """Queries, keys and values, each `(batch, num_heads, n, key_dim)`."""
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
         projected = ops.matmul(x, ops.concatenate(kernels, axis=1))
-        projected = ops.reshape(
-            projected, (*ops.shape(x)[:2], 3, self.num_heads, self.key_dim)
-        )
-        return ops.unstack(ops.transpose(projected, (2, 0, 3, 1, 4)), 3)
+        return ops.split(split_heads(projected, 3 * self.num_heads), 3, axis=1)
 
     def _feedforward(self, entities, attended, iteration):
         update = self.update(self.hidden(attended))
@@ -348,8 +347,8 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         )
 
     def build(self, entities_shape, virtual_entities_shape):
-        for shape in (entities_shape, virtual_entities_shape):
-            check_set(self, shape)
+        check_set(self, entities_shape, "entities")
+        check_set(self, virtual_entities_shape, "virtual_entities")
         features = entities_shape[-1]
         if virtual_entities_shape[-1] != features:
             raise ValueError(
@@ -476,17 +475,6 @@ def attend(queries, keys, values, mask=None):
     """
     if mask is not None:
         mask = mask[:, None, None, :]
-    batch, heads, n, d = ops.shape(queries)
-    logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3)) / d**0.5
-    scores = masked_softmax(logits, mask)
-    attended = ops.swapaxes(ops.matmul(scores, values), 1, 2)
-    return ops.reshape(attended, (batch, n, heads * d)), scores
-
-
-def check_set(layer, shape):
-    """Raises a `ValueError` where a shape is not `(batch, n, m)`, `m` known."""
-    if len(shape) != 3 or shape[-1] is None:
-        raise ValueError(
-            f"{layer.name} takes sets (batch, n, m) with a fixed m. Received: "
-            f"{tuple(shape)}"
-        )
+    logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
+    scores = masked_softmax(logits / queries.shape[-1] ** 0.5, mask)
+    return join_heads(ops.matmul(scores, values)), scores

@@ -4,7 +4,10 @@ from keras import ops
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_set
+from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import split_heads
 
 SCORES = ("unsigned", "trilinear", "determinant")
 
@@ -109,11 +112,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
     def build(self, query_shape, base_shape=None):
         base_shape = query_shape if base_shape is None else base_shape
         for name, shape in (("query", query_shape), ("base", base_shape)):
-            if len(shape) != 3 or shape[-1] is None:
-                raise ValueError(
-                    f"{self.name} takes sets (batch, n, m) with a fixed m. "
-                    f"Received: {name}.shape={tuple(shape)}"
-                )
+            check_set(self, shape, name)
         width = self.num_heads * self.key_dim
         add_kernels(
             self,
@@ -172,10 +171,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
             outputs = in_blocks(
                 lambda *arguments: attend(*arguments)[1], block, *arguments
             )
-        outputs = ops.reshape(
-            ops.swapaxes(outputs, 1, 2),
-            (*ops.shape(query)[:2], self.num_heads * self.key_dim),
-        )
+        outputs = join_heads(outputs)
         if query_mask is not None:
             outputs = ops.where(query_mask[..., None], outputs, 0)
         if return_attention_scores:
@@ -222,12 +218,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     def _heads(self, inputs, kernel):
         """`(batch, size, m)` → `(batch, num_heads, size, key_dim)`."""
-        batch, size = ops.shape(inputs)[:2]
-        projected = ops.reshape(
-            ops.matmul(inputs, kernel),
-            (batch, size, self.num_heads, self.key_dim),
-        )
-        return ops.swapaxes(projected, 1, 2)
+        return split_heads(ops.matmul(inputs, kernel), self.num_heads)
 
     def _weights(self, *queries_and_keys, pair_mask):
         # Squares of products of three need more than half precision.
