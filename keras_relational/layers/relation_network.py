@@ -17,8 +17,9 @@ class RelationNetwork(keras.layers.Layer):
 
     that is, the pair `(o_i, o_j)`, a sender and a receiver, meets a hidden
     layer whose kernel is `S` over the one and `R` over the other: `n` products
-    each instead of `n²`. Pairs of an entity with itself are included, and
-    there are no biases. Reference: the relation net of [Santoro et al., 2017](
+    each instead of `n²`. The output layer takes the pairs of one sender at a
+    time, few enough to stay in a processor's cache until they are averaged.
+    Pairs of an entity with itself are included, and there are no biases. Reference: the relation net of [Santoro et al., 2017](
     https://arxiv.org/abs/1706.01427) as [Shanahan et al., 2020](
     https://arxiv.org/abs/1905.10307), section 4 and Table S2, set it up.
 
@@ -73,21 +74,25 @@ class RelationNetwork(keras.layers.Layer):
 
     def call(self, inputs, mask=None):
         entities, mask = as_set(self, inputs, mask)
+        batch, n = ops.shape(entities)[:2]
         senders = ops.matmul(entities, self.sender_kernel)
         receivers = ops.matmul(entities, self.receiver_kernel)
-        # (batch, n, 1, hidden) + (batch, 1, n, hidden)
-        hidden = ops.relu(
-            ops.expand_dims(senders, 2) + ops.expand_dims(receivers, 1)
-        )
-        pairs = ops.relu(ops.matmul(hidden, self.output_kernel))
         if mask is None:
-            return ops.mean(pairs, axis=(1, 2))
-        pair_mask = ops.expand_dims(mask, 2) & ops.expand_dims(mask, 1)
-        pair_mask = ops.expand_dims(pair_mask, -1)
-        count = ops.sum(ops.cast(pair_mask, "float32"), axis=(1, 2))
-        share = ops.cast(1 / ops.maximum(count, 1), pairs.dtype)
-        pairs = ops.where(pair_mask, pairs, 0) * share[:, None, None]
-        return ops.sum(pairs, axis=(1, 2))
+            mask = ops.ones((batch, n), "bool")
+        count = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+        shares = ops.where(mask, 1 / ops.maximum(count, 1), 0)
+        shares = ops.cast(shares, senders.dtype)
+
+        def mean_over_receivers(sender):
+            """`(batch, hidden_units)` → `(batch, units)`."""
+            hidden = ops.relu(sender[:, None] + receivers)
+            hidden = ops.reshape(hidden, (batch * n, self.hidden_units))
+            pairs = ops.relu(ops.matmul(hidden, self.output_kernel))
+            pairs = ops.reshape(pairs, (batch, n, self.units))
+            return ops.sum(pairs * shares[..., None], axis=1)
+
+        means = ops.map(mean_over_receivers, ops.swapaxes(senders, 0, 1))
+        return ops.einsum("nbu,bn->bu", means, shares)
 
     def compute_mask(self, inputs, mask=None):
         return None
