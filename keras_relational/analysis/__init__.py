@@ -6,6 +6,10 @@ from keras_relational.analysis.attention import object_attention
 from keras_relational.analysis.attention import object_heads
 from keras_relational.analysis.attention import plot_attention_maps
 from keras_relational.analysis.attention import plot_head_attention
+from keras_relational.analysis.boxworld_episodes import by_puzzle_type
+from keras_relational.analysis.boxworld_episodes import play
+from keras_relational.analysis.boxworld_episodes import record
+from keras_relational.analysis.boxworld_episodes import shortest_lengths
 from keras_relational.analysis.central_module import central_outputs
 from keras_relational.analysis.central_module import head_outputs
 from keras_relational.analysis.components import PrincipalComponents
@@ -25,6 +29,7 @@ __all__ = [
     "PrincipalComponents",
     "attended_locations",
     "attention_maps",
+    "by_puzzle_type",
     "central_outputs",
     "content_masks",
     "head_outputs",
@@ -33,6 +38,7 @@ __all__ = [
     "mean_and_spread",
     "object_attention",
     "object_heads",
+    "play",
     "plot_attention_maps",
     "plot_components",
     "plot_head_attention",
@@ -44,4 +50,6 @@ __all__ = [
     "project",
     "pruned_accuracy",
     "pruning_curve",
+    "record",
+    "shortest_lengths",
 ]

@@ -29,6 +29,7 @@ ACTIONS = ("left", "up", "right", "down")
 BLANK, EMPTY, PLAYER, GEM = (
     grey * (1 + 256 + 65536) for grey in (199, 10, 127, 255)
 )
+GEM_REWARD = 10.0
 NUM_HUES = 20
 HUES = tuple(
     sum(
@@ -167,7 +168,7 @@ class _Boards:
             state["losing"], ops.maximum(slot, 0)[:, None], axis=1
         )
         lost, won = opens & lost[:, 0], opens & (key == GEM)
-        reward = ops.where(won, 10.0, ops.where(lost, -1.0, 1.0))
+        reward = ops.where(won, GEM_REWARD, ops.where(lost, -1.0, 1.0))
         terminated = won | lost
         steps = state["steps"] + 1
         truncated = ops.zeros_like(terminated)

@@ -41,6 +41,26 @@ def random_uniform(seed, *counters):
     return ops.cast(ops.cast(bits, "int32"), "float32") * 2.0**-24
 
 
+def random_draws(logits, seed, *counters):
+    """Draws from a softmax: an integer for each row of logits.
+
+    The largest of the logits with Gumbel noise is such a draw.
+
+    Args:
+        logits: Float tensor `(batch, n)` of known shape.
+        seed: Integer, or tensor `(batch, 1)`.
+        *counters: Likewise.
+
+    Returns:
+        int32 tensor `(batch,)`.
+    """
+    batch, n = logits.shape
+    cells = np.arange(batch * n, dtype="uint32").reshape(batch, n)
+    uniform = random_uniform(seed, *counters, cells)
+    noise = -ops.log(-ops.log(uniform))
+    return ops.cast(ops.argmax(logits + noise, axis=-1), "int32")
+
+
 def random_ranks(numbers):
     """The rank of each number in its row, equal ones in their order.
 

@@ -52,54 +52,62 @@ class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
         )
         seeds = random_bits(np.uint32(seed), np.arange(batch_size))
         state = world.reset(seeds)
-        self._state = {k: tf.Variable(v, name=k) for k, v in state.items()}
-        self._time_step = tf.nest.map_structure(
-            tf.Variable, ts.restart(world.render(state), batch_size)
-        )
-        self._advance = compiled(self._advanced)
+        time_step = ts.restart(world.render(state), batch_size)
+        self.state = tf.nest.map_structure(tf.Variable, (state, time_step))
+        self._advance = compiled(self.advance)
 
-    def puzzle_type(self):
-        """That of each of the current episodes, `(batch_size, 3)`."""
-        return tf.identity(self._state["puzzle_type"])
+    def puzzle_type(self, state=None):
+        """That of each episode, `(batch_size, 3)`; by default of those now."""
+        world_state, _ = self.state if state is None else state
+        return tf.identity(world_state["puzzle_type"])
+
+    def advance(self, state, action):
+        """One step of all episodes as a pure function.
+
+        Args:
+            state: The state of the world and the time step, as in the
+                attribute `state`.
+            action: int32 tensor `(batch_size,)`.
+
+        Returns:
+            The next state of the world and time step.
+        """
+        world_state, time_step = state
+        over = time_step.is_last()
+        world_state, reward, terminated, truncated = self.world.step_or_restart(
+            world_state, action, over
+        )
+        ends = tf.where(
+            terminated | truncated, ts.StepType.LAST, ts.StepType.MID
+        )
+        return world_state, ts.TimeStep(
+            step_type=tf.where(over, ts.StepType.FIRST, ends),
+            reward=reward,
+            discount=tf.where(terminated, 0.0, 1.0),
+            observation=self.world.render(world_state),
+        )
 
     def _current_time_step(self):
-        return tf.nest.map_structure(tf.identity, self._time_step)
+        return tf.nest.map_structure(tf.identity, self.state[1])
 
     @tf.function(autograph=False)
     def _reset(self):
+        world_state, time_step = tf.nest.map_structure(tf.identity, self.state)
         over = tf.fill([self.batch_size], ts.StepType.LAST)
-        return self._assign(over, tf.zeros([self.batch_size], tf.int32))
+        return self._assign(
+            (world_state, time_step._replace(step_type=over)),
+            tf.zeros([self.batch_size], tf.int32),
+        )
 
     @tf.function(autograph=False)
     def _step(self, action):
-        return self._assign(self._time_step.step_type, action)
+        return self._assign(
+            tf.nest.map_structure(tf.identity, self.state), action
+        )
 
-    def _assign(self, step_type, action):
-        state = {k: tf.identity(v) for k, v in self._state.items()}
-        state, time_step = self._advance(state, step_type, action)
-        new = (state, time_step)
-        for variable, value in zip(
-            tf.nest.flatten((self._state, self._time_step)),
-            tf.nest.flatten(new),
-            strict=True,
-        ):
-            variable.assign(value)
-        return tf.nest.map_structure(tf.identity, time_step)
-
-    def _advanced(self, state, step_type, action):
-        """Pure: the next state and time step."""
-        over = tf.equal(step_type, ts.StepType.LAST)
-        state, reward, terminated, truncated = self.world.step_or_restart(
-            state, action, over
+    def _assign(self, state, action):
+        state = self._advance(state, action)
+        tf.nest.map_structure(
+            lambda variable, value: variable.assign(value), self.state, state
         )
-        step_type = tf.where(
-            over,
-            ts.StepType.FIRST,
-            tf.where(terminated | truncated, ts.StepType.LAST, ts.StepType.MID),
-        )
-        return state, ts.TimeStep(
-            step_type=step_type,
-            reward=reward,
-            discount=tf.where(terminated, 0.0, 1.0),
-            observation=self.world.render(state),
-        )
+        return tf.nest.map_structure(tf.identity, state[1])

@@ -1,5 +1,6 @@
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
 from keras_relational.layers.coordinates import AppendCoordinates
+from keras_relational.layers.episodic_rnn import EpisodicRNN
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.strided_convolution import StridedConv2D
@@ -16,6 +17,7 @@ from keras_relational.layers.two_simplicial_attention import (
 
 __all__ = [
     "AppendCoordinates",
+    "EpisodicRNN",
     "MultiHeadAttentionPooling",
     "PrediNet",
     "RelationNetwork",

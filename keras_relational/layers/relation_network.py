@@ -19,7 +19,8 @@ class RelationNetwork(keras.layers.Layer):
     layer whose kernel is `S` over the one and `R` over the other: `n` products
     each instead of `n²`. The output layer takes the pairs of one sender at a
     time, few enough to stay in a processor's cache until they are averaged.
-    Pairs of an entity with itself are included, and there are no biases. Reference: the relation net of [Santoro et al., 2017](
+    Pairs of an entity with itself are included, and there are no biases.
+    Reference: the relation net of [Santoro et al., 2017](
     https://arxiv.org/abs/1706.01427) as [Shanahan et al., 2020](
     https://arxiv.org/abs/1905.10307), section 4 and Table S2, set it up.
 

@@ -1,8 +1,10 @@
 """Networks of BoxWorld agents: from an image to a policy and a value."""
 
 import keras
+from keras import ops
 
 from keras_relational.layers import AppendCoordinates
+from keras_relational.layers import EpisodicRNN
 from keras_relational.layers import RelationalTransformerBlock
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.layers import StridedConv2D
@@ -18,6 +20,7 @@ def boxworld_agent(
     num_iterations=2,
     num_virtual_entities=2,
     score="unsigned",
+    cell=None,
 ):
     """Builds the network of an agent that plays BoxWorld.
 
@@ -29,8 +32,12 @@ def boxworld_agent(
     heads of 32, one 2-simplicial head of 48, 64 hidden units. The weights of
     the block are the same in every iteration, its normalizations are not.
 
+    With a `cell` the last dense layer feeds a recurrent layer, and that the
+    policy and the value: the agent remembers. It then takes sequences of
+    frames, of any length, and wipes its memory where an episode begins.
+
     The layers are named `"entities"`, `"block"`, `"virtual_entities"`,
-    `"policy"` and `"value"`.
+    `"core"`, `"policy"` and `"value"`.
 
     Args:
         network: `"relational"`, `"simplicial"`, or `"convolutional"`: a small
@@ -41,11 +48,16 @@ def boxworld_agent(
         num_iterations: How often the block is applied.
         num_virtual_entities: M in the paper, for `"simplicial"`.
         score: As for `TwoSimplicialAttention`, for `"simplicial"`.
+        cell: Optional Keras RNN cell, such as `keras.layers.GRUCell(256)`.
 
     Returns:
         `keras.Model` from uint8 images `(batch, *image_shape)` to the pair of
         logits `(batch, num_actions)` and values `(batch,)`. Pixels are divided
-        by 255 inside.
+        by 255 inside. With a `cell` it is a model from the list of images
+        `(batch, time, *image_shape)`, booleans `(batch, time)`, `True` for the
+        first frame of an episode, and the states of the cell, each `(batch,
+        size)`, to the list of logits `(batch, time, num_actions)`, values
+        `(batch, time)`, and the states after the last frame.
 
     Raises:
         ValueError: If `network` is unknown or the image too small.
@@ -66,8 +78,10 @@ def boxworld_agent(
             "Two 2 by 2 convolutions need images of 3 by 3 pixels or more. "
             f"Received: image_shape={tuple(image_shape)}"
         )
-    images = keras.Input(image_shape, dtype="uint8", name="image")
-    x = keras.layers.Rescaling(1 / 255, name="rescaling")(images)
+    time = () if cell is None else (None,)
+    images = keras.Input((*time, *image_shape), dtype="uint8", name="image")
+    x = images if cell is None else ops.reshape(images, (-1, *image_shape))
+    x = keras.layers.Rescaling(1 / 255, name="rescaling")(x)
     for filters in (12, 24):
         x = StridedConv2D(
             filters, 2, activation="relu", name=f"convolution_{filters}"
@@ -82,10 +96,22 @@ def boxworld_agent(
         num_layers = 4
     for i in range(num_layers):
         x = keras.layers.Dense(256, activation="relu", name=f"hidden_{i}")(x)
+    inputs, states = images, []
+    if cell is not None:
+        core = EpisodicRNN(cell, name="core")
+        is_first = keras.Input(time, dtype="bool", name="is_first")
+        states = [
+            keras.Input((size,), name=f"state_{i}")
+            for i, size in enumerate(keras.tree.flatten(cell.state_size))
+        ]
+        inputs = [images, is_first, *states]
+        x, *states = core(x, is_first, states)
     logits = keras.layers.Dense(num_actions, use_bias=False, name="policy")(x)
     value = keras.layers.Dense(1, use_bias=False, name="value_column")(x)
-    value = keras.layers.Reshape((), name="value")(value)
-    return keras.Model(images, (logits, value), name=f"{network}_agent")
+    value = ops.squeeze(value, -1)
+    value = keras.layers.Identity(name="value")(value)
+    outputs = (logits, value, *states)
+    return keras.Model(inputs, outputs, name=f"{network}_agent")
 
 
 def _after_transformer(x, network, num_iterations, num_virtual_entities, score):

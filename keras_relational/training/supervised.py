@@ -187,11 +187,7 @@ class _Curves(keras.callbacks.Callback):
 
     def _save(self):
         self.directory.mkdir(parents=True, exist_ok=True)
-        table = io.StringIO()
-        writer = csv.writer(table)
-        writer.writerow(self.curves)
-        writer.writerows(zip(*self.curves.values(), strict=True))
-        write_aside(self.directory / "curves.csv", table.getvalue().encode())
+        save_curves(self.directory, self.curves)
         arrays = io.BytesIO()
         np.savez(
             arrays,
@@ -214,6 +210,20 @@ def save_result(directory, result):
     print(json.dumps(result))
     content = json.dumps(result, indent=1).encode()
     write_aside(directory / "result.json", content)
+
+
+def save_curves(directory, curves):
+    """Keeps learning curves in `curves.csv`, a column each.
+
+    Args:
+        directory: `pathlib.Path` of the run.
+        curves: Dictionary of names and lists of one length.
+    """
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(curves)
+    writer.writerows(zip(*curves.values(), strict=True))
+    write_aside(directory / "curves.csv", table.getvalue().encode())
 
 
 def write_aside(path, content):

@@ -65,7 +65,7 @@ def test_follows_the_rules():
     world = environment.world
     step, restart = compiled(world.step), compiled(world.restart)
     time_step = environment.reset()
-    state = {k: v.numpy() for k, v in environment._state.items()}
+    state = {k: v.numpy() for k, v in environment.state[0].items()}
     rng = np.random.default_rng(0)
     seen = set()
     for _ in range(65):

@@ -1,0 +1,276 @@
+"""How an agent fares in BoxWorld, beside a random player and the shortest way.
+
+Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 5.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.environments.boxworld import ACTIONS
+from keras_relational.environments.boxworld import GEM_REWARD
+from keras_relational.environments.compilation import compiled
+from keras_relational.environments.random_bits import random_draws
+
+
+def play(world, seeds, model=None, greedy=True, max_steps=1_000):
+    """Plays the first episode of each seed.
+
+    Args:
+        world: A `BoxWorld` or `BridgeBoxWorld`.
+        seeds: Integers `(batch,)`, as for `world.reset`. They fix the puzzles,
+            and what is drawn at random.
+        model: `keras.Model` as `models.boxworld_agent` builds; by default a
+            player that makes random moves.
+        greedy: Whether the agent takes its likeliest move, rather than one
+            drawn from its policy.
+        max_steps: Positive integer. An episode that is not over by then is not
+            solved.
+
+    Returns:
+        Dictionary of arrays with one row an episode: `returns`; `lengths`, in
+        steps; `solved`, whether the gem was taken; `puzzle_types` `(batch, 3)`.
+
+    Example:
+
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> bool(play(world, range(4), max_steps=5_000)["solved"].all())
+    True
+    """
+    player = _Player(world, model, greedy)
+    if world.max_episode_steps is not None:
+        max_steps = min(max_steps, world.max_episode_steps)
+
+    def episodes(seeds, weights):
+        state = world.reset(seeds)
+        memory = player.first_memory(seeds)
+
+        def unfinished(step, state, memory, over, *_):
+            return ops.any(~over) & (step < max_steps)
+
+        def step(step, state, memory, over, returns, lengths, solved):
+            actions, memory = player.actions(
+                weights, state, memory, seeds, step
+            )
+            state, reward, terminated, truncated = world.step(state, actions)
+            reward = ops.where(over, 0.0, reward)
+            return (
+                step + 1,
+                state,
+                memory,
+                over | terminated | truncated,
+                returns + reward,
+                lengths + ops.cast(~over, "int32"),
+                solved | (reward == GEM_REWARD),
+            )
+
+        zeros = ops.zeros_like(state["steps"])
+        false = ops.zeros_like(zeros, dtype="bool")
+        floats = ops.zeros_like(zeros, dtype="float32")
+        puzzle_types = state["puzzle_type"]
+        first = (0, state, memory, false, floats, zeros, false)
+        *_, returns, lengths, solved = ops.while_loop(unfinished, step, first)
+        return {
+            "returns": returns,
+            "lengths": lengths,
+            "solved": solved,
+            "puzzle_types": puzzle_types,
+        }
+
+    seeds = np.asarray(seeds, dtype="uint32")
+    results = compiled(episodes)(seeds, player.weights)
+    return {k: ops.convert_to_numpy(v) for k, v in results.items()}
+
+
+def record(world, seed, model, greedy=True, max_steps=1_000):
+    """Plays one episode and keeps what was seen.
+
+    Args:
+        world: As for `play`.
+        seed: Integer, that of the episode.
+        model: As for `play`.
+        greedy: As for `play`.
+        max_steps: As for `play`.
+
+    Returns:
+        Dictionary of arrays: `images` `(steps + 1, rows, columns + 1, 3)`, from
+        the first frame to the one after the last move, `actions` and `rewards`
+        `(steps,)`, and `solved`.
+    """
+    player = _Player(world, model, greedy)
+    seeds = np.array([seed], "uint32")
+    state, memory = world.reset(seeds), player.first_memory(seeds)
+    step, choose = compiled(world.step), compiled(player.actions)
+    images, actions, rewards = [world.render(state)], [], []
+    for number in range(max_steps):
+        action, memory = choose(
+            player.weights, state, memory, seeds, np.int32(number)
+        )
+        state, reward, terminated, truncated = step(state, action)
+        images.append(world.render(state))
+        actions.append(action)
+        rewards.append(reward)
+        if terminated[0] or truncated[0]:
+            break
+    arrays = [
+        np.concatenate([ops.convert_to_numpy(x) for x in column])
+        for column in (images, actions, rewards)
+    ]
+    return {
+        **dict(zip(("images", "actions", "rewards"), arrays, strict=True)),
+        "solved": bool(arrays[2][-1] == GEM_REWARD),
+    }
+
+
+def shortest_lengths(world, seeds, max_steps=200):
+    """The fewest moves to the gem, in the first episode of each seed.
+
+    A search by breadth through the rules themselves, all episodes at a time. It
+    is meant for small puzzles: all states within reach are gone through.
+
+    Args:
+        world: As for `play`.
+        seeds: As for `play`.
+        max_steps: Positive integer, the depth to give up at.
+
+    Returns:
+        Integer array `(batch,)`.
+
+    Raises:
+        ValueError: If a puzzle takes more than `max_steps` moves.
+
+    Example:
+
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> lengths = shortest_lengths(world, range(20))
+    >>> int(lengths.min()) >= 4
+    True
+    """
+    seeds = np.asarray(seeds, dtype="uint32")
+    lengths = np.zeros(len(seeds), int)
+    frontier = _arrays(world.reset(seeds))
+    puzzles = np.arange(len(seeds))
+    step = compiled(world.step)
+    seen = np.zeros(0, "uint64")
+    for depth in range(1, max_steps + 1):
+        # All moves from all states of the frontier.
+        puzzles = np.repeat(puzzles, len(ACTIONS))
+        frontier, rewards, over = _all_moves(step, frontier)
+        lengths[puzzles[rewards == GEM_REWARD]] = depth
+        if lengths.all():
+            return lengths
+        # Those that are new, and whose puzzle is not solved yet.
+        open_ = np.flatnonzero(~over & (lengths[puzzles] == 0))
+        keys, first = np.unique(_keys(puzzles, frontier)[open_], True)
+        new = ~np.isin(keys, seen)
+        seen = np.concatenate([seen, keys[new]])
+        rows = open_[first[new]]
+        frontier = {name: x[rows] for name, x in frontier.items()}
+        puzzles = puzzles[rows]
+    raise ValueError(
+        f"{np.sum(lengths == 0)} of {len(seeds)} puzzles take more than "
+        f"{max_steps} moves. Received: max_steps={max_steps}"
+    )
+
+
+def by_puzzle_type(episodes):
+    """Share solved and mean length for each type of puzzle: Figs. 14 and 15.
+
+    Args:
+        episodes: As `play` returns.
+
+    Returns:
+        Dictionary from the puzzle type, three integers, to a dictionary of
+        `episodes`, their number, `solved`, a share, and `length`, a mean.
+    """
+    types, members = np.unique(
+        episodes["puzzle_types"], axis=0, return_inverse=True
+    )
+    members = members.reshape(-1)
+    return {
+        tuple(int(x) for x in puzzle_type): {
+            "episodes": int(np.sum(members == number)),
+            "solved": float(episodes["solved"][members == number].mean()),
+            "length": float(episodes["lengths"][members == number].mean()),
+        }
+        for number, puzzle_type in enumerate(types)
+    }
+
+
+class _Player:
+    """Moves of an agent with or without a memory, or at random."""
+
+    def __init__(self, world, model, greedy):
+        self.world = world
+        self.model = model
+        self.greedy = greedy
+        self.weights = ()
+        if model is not None:
+            variables = (
+                model.trainable_variables,
+                model.non_trainable_variables,
+            )
+            self.weights = tuple([v.value for v in kind] for kind in variables)
+
+    def first_memory(self, seeds):
+        """Of one that remembers: the cell starts afresh at the first frame."""
+        if self.model is None or len(self.model.inputs) == 1:
+            return ()
+        return tuple(
+            ops.zeros((seeds.shape[0], *x.shape[1:]), x.dtype)
+            for x in self.model.inputs[2:]
+        )
+
+    def actions(self, weights, state, memory, seeds, step):
+        logits = ops.zeros((*state["steps"].shape, len(ACTIONS)))
+        if self.model is not None:
+            images = self.world.render(state)
+            if memory:
+                is_first = ops.broadcast_to(step == 0, (seeds.shape[0], 1))
+                images = [images[:, None], is_first, *memory]
+            outputs, _ = self.model.stateless_call(*weights, images)
+            logits, _, *memory = outputs
+            logits = ops.reshape(logits, (-1, len(ACTIONS)))
+        if self.model is None or not self.greedy:
+            return random_draws(logits, seeds[:, None], step), tuple(memory)
+        return ops.argmax(logits, axis=-1), tuple(memory)
+
+
+def _all_moves(step, frontier, size=4_096):
+    """What every move makes of each state, rows of one state together.
+
+    In pieces of one size, so that the step is compiled once.
+    """
+    state = {k: np.repeat(v, len(ACTIONS), 0) for k, v in frontier.items()}
+    count = len(state["steps"])
+    actions = np.arange(count) % len(ACTIONS)
+    pieces = []
+    for start in range(0, count, size):
+        # The last piece is filled up with its last row.
+        rows = np.minimum(np.arange(start, start + size), count - 1)
+        piece = step({k: v[rows] for k, v in state.items()}, actions[rows])
+        here = min(size, count - start)
+        pieces.append(
+            keras.tree.map_structure(
+                lambda x, here=here: ops.convert_to_numpy(x)[:here], piece
+            )
+        )
+    state, rewards, over, _ = keras.tree.map_structure(
+        lambda *xs: np.concatenate(xs), *pieces
+    )
+    return state, rewards, over
+
+
+def _keys(puzzles, state):
+    """A number for each state: of two that differ, very likely another."""
+    columns = [puzzles, state["player"], state["board"], state["inventory"]]
+    rows = np.column_stack(columns).astype("uint64")
+    rng = np.random.default_rng(0)
+    factors = rng.integers(2**64, size=rows.shape[1], dtype="uint64")
+    return np.sum(rows * factors, axis=1)
+
+
+def _arrays(state):
+    return keras.tree.map_structure(ops.convert_to_numpy, state)

@@ -1,0 +1,113 @@
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class EpisodicRNN(keras.layers.Layer):
+    """A recurrent layer over frames among which new episodes begin.
+
+    With a cell (y, s) ← cell(x, s) and its initial state s⁰,
+
+        y_t, s_t = cell(x_t, s⁰)       where an episode begins,
+                   cell(x_t, s_{t−1})  elsewhere
+
+    so that nothing of an episode is remembered in the next one, and episodes of
+    any length can be learned from in pieces of one length.
+
+    Args:
+        cell: A Keras RNN cell.
+
+    Call arguments:
+        frames: Float tensor `(batch * time, m)`, all frames of a sequence one
+            after the other.
+        is_first: Boolean tensor `(batch, time)`, `True` where an episode
+            begins: there the cell starts from its initial state.
+        states: List of the cell's states, each `(batch, size)`.
+
+    Returns:
+        List of the outputs `(batch, time, units)` and of the states after the
+        last frame.
+
+    Raises:
+        ValueError: If `cell` is no RNN cell.
+
+    Example:
+
+    >>> layer = EpisodicRNN(keras.layers.GRUCell(16))
+    >>> is_first = keras.Input((5,), dtype="bool")
+    >>> y, state = layer(keras.Input((8,)), is_first, [keras.Input((16,))])
+    >>> y.shape, state.shape
+    ((None, 5, 16), (None, 16))
+    """
+
+    def __init__(self, cell, **kwargs):
+        if not hasattr(cell, "state_size"):
+            raise ValueError(
+                "`cell` must be a Keras RNN cell, such as "
+                f"keras.layers.GRUCell(256). Received: cell={cell!r}"
+            )
+        super().__init__(**kwargs)
+        self.cell = cell
+        self.rnn = keras.layers.RNN(
+            _EpisodicCell(cell), return_sequences=True, return_state=True
+        )
+
+    def build(self, frames_shape, is_first_shape, states_shape):
+        self.rnn.build((*is_first_shape, frames_shape[-1] + 1))
+
+    def call(self, frames, is_first, states):
+        batch, time = ops.shape(is_first)
+        frames = ops.reshape(frames, (batch, time, frames.shape[-1]))
+        flag = ops.expand_dims(ops.cast(is_first, frames.dtype), -1)
+        frames = ops.concatenate([frames, flag], axis=-1)
+        return list(self.rnn(frames, initial_state=list(states)))
+
+    def compute_output_spec(self, frames, is_first, states):
+        shape = (*is_first.shape, self.cell.output_size)
+        outputs = keras.KerasTensor(shape, self.compute_dtype)
+        return [
+            outputs,
+            *(keras.KerasTensor(x.shape, self.compute_dtype) for x in states),
+        ]
+
+    def get_config(self):
+        cell = keras.saving.serialize_keras_object(self.cell)
+        return {**super().get_config(), "cell": cell}
+
+    @classmethod
+    def from_config(cls, config):
+        cell = keras.saving.deserialize_keras_object(config.pop("cell"))
+        return cls(cell, **config)
+
+
+class _EpisodicCell(keras.layers.Layer):
+    """A cell that starts afresh where the last of its inputs is 1.
+
+    Its states are one flat list, however those of the cell are nested.
+    """
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell = cell
+        self.state_size = keras.tree.flatten(cell.state_size)
+        self.output_size = cell.output_size
+
+    def build(self, inputs_shape, states_shape=None):
+        if not self.cell.built:  # A loaded one is.
+            self.cell.build((*inputs_shape[:-1], inputs_shape[-1] - 1))
+
+    def call(self, inputs, states, training=False):
+        first = inputs[..., -1:] > 0
+        initial = self.get_initial_state(ops.shape(inputs)[0])
+        states = [
+            ops.where(first, new, old)
+            for new, old in zip(initial, states, strict=True)
+        ]
+        states = keras.tree.pack_sequence_as(self.cell.state_size, states)
+        outputs, states = self.cell(inputs[..., :-1], states, training=training)
+        return outputs, keras.tree.flatten(states)
+
+    def get_initial_state(self, batch_size=None):
+        return keras.tree.flatten(
+            self.cell.get_initial_state(batch_size=batch_size)
+        )

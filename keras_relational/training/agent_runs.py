@@ -1,0 +1,160 @@
+"""Runs of an agent that are logged, and can be continued."""
+
+# isort: split
+import csv
+import pathlib
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from keras_relational.environments.boxworld import GEM_REWARD
+from keras_relational.training.supervised import save_curves
+
+
+def train_agent(
+    actor_learner,
+    num_steps,
+    directory=None,
+    resume=False,
+    updates_per_epoch=100,
+    by_puzzle_type=False,
+    verbose=True,
+):
+    """Trains an agent on BoxWorld, and takes its learning curves.
+
+    After every epoch a line is printed, the curves are written to `curves.csv`
+    and to `tensorboard/`, and everything that is needed to go on to
+    `checkpoints/`.
+
+    Args:
+        actor_learner: An `impala.ActorLearner`.
+        num_steps: Number of steps of the environment, all episodes together,
+            after which to stop, at the end of an epoch.
+        directory: Folder for logs and checkpoints; none are kept by default.
+        resume: Whether to continue the run in `directory`, with the result that
+            it would have had.
+        updates_per_epoch: Number of updates between two points of the curves.
+        by_puzzle_type: Whether to print the share solved for each type too.
+        verbose: Whether to print at all.
+
+    Returns:
+        Dictionary of arrays, one entry an epoch: `steps` and `updates` so far,
+        `minutes` spent so far, all sittings together, `steps_per_second`; of
+        the episodes that ended in the epoch, `episodes`, their number, and
+        their means `return`, `length`, and `solved`, the share in which the gem
+        was taken; and of the last update `loss`, `policy_loss`, `value_loss`,
+        `entropy`, those a step, and `gradient_norm`.
+
+    Raises:
+        FileExistsError: If there is a run in `directory`, and `resume` is not
+            asked for.
+        FileNotFoundError: If there is none, and it is.
+    """
+    logs = _Logs(actor_learner, directory, resume)
+    steps = actor_learner.environment_steps.result
+    while int(steps()) < num_steps:
+        before, began = int(steps()), time.monotonic()
+        ended = []
+        for _ in range(updates_per_epoch):
+            losses, episodes = actor_learner.train()
+            is_last = episodes.is_last.numpy()
+            ended.append([x.numpy()[is_last] for x in episodes])
+        returns, lengths, _, puzzle_types = map(
+            np.concatenate, zip(*ended, strict=True)
+        )
+        seconds = time.monotonic() - began
+        solved = returns >= GEM_REWARD
+        a_step = is_last.size
+        row = {
+            "steps": int(steps()),
+            "updates": int(actor_learner.agent.train_step_counter),
+            "minutes": logs.minutes + seconds / 60,
+            "steps_per_second": (int(steps()) - before) / seconds,
+            "episodes": len(returns),
+            "return": _mean(returns),
+            "length": _mean(lengths),
+            "solved": _mean(solved),
+            "loss": float(losses.loss) / a_step,
+            "policy_loss": float(losses.extra.policy_loss) / a_step,
+            "value_loss": float(losses.extra.value_loss) / a_step,
+            "entropy": float(losses.extra.entropy) / a_step,
+            "gradient_norm": float(losses.extra.gradient_norm),
+        }
+        logs.save(row)
+        if verbose:
+            print(
+                f"{row['steps']:>13,} steps, {row['steps_per_second']:>7,.0f} "
+                f"a second; return {row['return']:6.2f}, length "
+                f"{row['length']:6.1f}, solved {100 * row['solved']:5.1f} %",
+                flush=True,
+            )
+        if verbose and by_puzzle_type:
+            for kind in np.unique(puzzle_types, axis=0):
+                mine = (puzzle_types == kind).all(axis=1)
+                print(
+                    f"{'':15s}{tuple(int(x) for x in kind)}: solved "
+                    f"{100 * solved[mine].mean():5.1f} % of {mine.sum()}"
+                )
+    return {name: np.array(curve) for name, curve in logs.curves.items()}
+
+
+class _Logs:
+    """Curves, TensorBoard and checkpoints of a run."""
+
+    def __init__(self, actor_learner, directory, resume):
+        self.actor_learner = actor_learner
+        self.directory = directory and pathlib.Path(directory)
+        self.curves = {}
+        self.checkpointer = None
+        if not directory:
+            return
+        self.checkpointer = actor_learner.checkpointer(
+            self.directory / "checkpoints"
+        )
+        if self.checkpointer.checkpoint_exists and not resume:
+            raise FileExistsError(
+                f"{directory} holds a run already. Continue it with "
+                "resume=True, delete it, or use another directory."
+            )
+        if resume and not self.checkpointer.checkpoint_exists:
+            raise FileNotFoundError(
+                f"{directory} holds no checkpoint to continue from."
+            )
+        if resume:
+            self.checkpointer.initialize_or_restore().assert_consumed()
+            self._read_curves()
+        self.writer = tf.summary.create_file_writer(
+            str(self.directory / "tensorboard")
+        )
+
+    @property
+    def minutes(self):
+        return self.curves["minutes"][-1] if self.curves else 0.0
+
+    def save(self, row):
+        for name, value in row.items():
+            self.curves.setdefault(name, []).append(value)
+        if not self.directory:
+            return
+        with self.writer.as_default(step=row["steps"]):
+            for name, value in row.items():
+                tf.summary.scalar(name, value)
+        self.writer.flush()
+        save_curves(self.directory, self.curves)
+        # Last: what the curves have beyond the checkpoint is dropped.
+        self.checkpointer.save(row["updates"])
+
+    def _read_curves(self):
+        updates = int(self.actor_learner.agent.train_step_counter)
+        with open(self.directory / "curves.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                if int(row["updates"]) <= updates:
+                    for name, text in row.items():
+                        number = float(text)
+                        value = int(number) if text.isdigit() else number
+                        self.curves.setdefault(name, []).append(value)
+
+
+def _mean(values):
+    return float(values.mean()) if len(values) else float("nan")

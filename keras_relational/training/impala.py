@@ -1,0 +1,475 @@
+"""IMPALA, the importance weighted actor-learner, on tf-agents."""
+
+import collections
+
+from keras_relational.training import tf_agents_bridge
+
+# isort: split
+import numpy as np
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.metrics import tf_metrics
+from tf_agents.policies import greedy_policy
+from tf_agents.trajectories import time_step as ts
+from tf_agents.trajectories import trajectory as trajectories
+from tf_agents.utils import common
+
+from keras_relational.environments.random_bits import random_draws
+from keras_relational.layers.shared import check_positive_integers
+from keras_relational.training.vtrace import vtrace
+
+ImpalaInfo = collections.namedtuple(
+    "ImpalaInfo", ("policy_loss", "value_loss", "entropy", "gradient_norm")
+)
+# Tensors `[T, B]`: after each step the return and length so far of its episode,
+# whether that was its last, and, `[T, B, 3]`, its type of puzzle.
+Episodes = collections.namedtuple(
+    "Episodes", ("returns", "lengths", "is_last", "puzzle_types")
+)
+
+
+class ImpalaAgent(tf_agent.TFAgent):
+    """An actor-critic that learns from what lagging actors have seen.
+
+    With V-trace's targets v and advantages (see `vtrace`), and sums over all
+    steps of the trajectories,
+
+        loss = − Σ advantages log π(action) + value_estimation_loss_coef ½ Σ
+               (V − v)² − entropy_regularization Σ H(π)
+
+    whose gradient g is cut to the norm `gradient_clipping`; each weight w then
+    moves by RMSProp with a large ε, under the root, and no momentum:
+
+        r ← rms_decay r + (1 − rms_decay) g²
+        w ← w − learning_rate g / √(r + ε)
+
+    Reference: [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561); the
+    update and all defaults are those of [Clift et al., 2019](
+    https://arxiv.org/abs/1909.00668), Table 1 and Appendix G. Since the loss is
+    a sum, the learning rate goes with the number of steps, there 1,280. r
+    starts at 0.
+
+    Where an episode ends by its own rules nothing follows it; where it is cut
+    off (a step that is LAST with discount 1) the value of its last frame stands
+    for the rest. What tf-agents records between the last step of an episode and
+    the first of the next one is left out.
+
+    Args:
+        time_step_spec: As `TFEnvironment.time_step_spec()`.
+        action_spec: As `TFEnvironment.action_spec()`: one integer.
+        model: `keras.Model` as `models.boxworld_agent` builds.
+        learning_rate: Positive number.
+        gamma: Discount of the future, a step.
+        entropy_regularization: Weight of the entropy.
+        value_estimation_loss_coef: Weight of the error of the values.
+        gradient_clipping: Largest norm of the gradient of all weights together.
+        rms_decay: Number below 1, p in the paper.
+        epsilon: ε.
+        clip_rho: As for `vtrace`.
+        clip_c: As for `vtrace`.
+        train_step_counter: Optional integer `tf.Variable`.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> from keras_relational.environments import boxworld
+    >>> from keras_relational.environments import tf_agents_environment
+    >>> environment = tf_agents_environment.BoxWorldTFEnvironment(
+    ...     boxworld.BoxWorld(3, 6, (1, 1), (0, 0)), batch_size=4
+    ... )
+    >>> model = models.boxworld_agent("convolutional", (3, 7, 3))
+    >>> agent = ImpalaAgent(
+    ...     environment.time_step_spec(), environment.action_spec(), model
+    ... )
+    >>> training = ActorLearner(agent, environment, unroll_length=5)
+    >>> losses, episodes = training.train()
+    >>> episodes.is_last.shape
+    TensorShape([5, 4])
+    """
+
+    def __init__(
+        self,
+        time_step_spec,
+        action_spec,
+        model,
+        learning_rate=2e-4,
+        gamma=0.99,
+        entropy_regularization=5e-3,
+        value_estimation_loss_coef=0.5,
+        gradient_clipping=40.0,
+        rms_decay=0.99,
+        epsilon=0.1,
+        clip_rho=1.0,
+        clip_c=1.0,
+        train_step_counter=None,
+    ):
+        self.network = tf_agents_bridge.KerasNetwork(model)
+        self.learning_rate = learning_rate
+        self.gamma = gamma
+        self.entropy_regularization = entropy_regularization
+        self.value_estimation_loss_coef = value_estimation_loss_coef
+        self.gradient_clipping = gradient_clipping
+        self.rms_decay = rms_decay
+        self.epsilon = epsilon
+        self.clip_rho = clip_rho
+        self.clip_c = clip_c
+        trainable = self.network.values[: self.network.num_trainable]
+        if train_step_counter is None:
+            train_step_counter = tf.Variable(0, dtype=tf.int64)
+        self.mean_squares = [tf.Variable(tf.zeros_like(w)) for w in trainable]
+        policy = tf_agents_bridge.KerasPolicy(
+            self.network, time_step_spec, action_spec
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy=greedy_policy.GreedyPolicy(policy),
+            collect_policy=policy,
+            train_sequence_length=None,
+            train_step_counter=train_step_counter,
+        )
+
+    @property
+    def state(self):
+        """The variables that an update changes, as a nest."""
+        return {
+            "weights": list(self.network.values),
+            "mean_squares": list(self.mean_squares),
+            "train_step": self.train_step_counter,
+        }
+
+    def update(self, state, trajectory):
+        """One step of learning as a pure function.
+
+        Args:
+            state: Tensors like the attribute `state`.
+            trajectory: tf-agents' `Trajectory` of tensors `[T + 1, B, ...]`.
+                Of the last of the frames only the value is used.
+
+        Returns:
+            The new state, and tf-agents' `LossInfo` with an `ImpalaInfo`.
+        """
+        weights = list(state["weights"])
+        trainable = weights[: self.network.num_trainable]
+        others = weights[self.network.num_trainable :]
+        with tf.GradientTape() as tape:
+            tape.watch(trainable)
+            loss, terms = self._losses([*trainable, *others], trajectory)
+        gradients, norm = tf.clip_by_global_norm(
+            tape.gradient(loss, trainable, unconnected_gradients="zero"),
+            self.gradient_clipping,
+        )
+        mean_squares = [
+            self.rms_decay * r + (1 - self.rms_decay) * tf.square(g)
+            for r, g in zip(state["mean_squares"], gradients, strict=True)
+        ]
+        trainable = [
+            w - self.learning_rate * g / tf.sqrt(r + self.epsilon)
+            for w, g, r in zip(trainable, gradients, mean_squares, strict=True)
+        ]
+        state = {
+            "weights": [*trainable, *others],
+            "mean_squares": mean_squares,
+            "train_step": state["train_step"] + 1,
+        }
+        return state, tf_agent.LossInfo(loss, ImpalaInfo(*terms, norm))
+
+    def _losses(self, weights, trajectory):
+        is_first = tf.equal(trajectory.step_type, ts.StepType.FIRST)
+        state = ()
+        if self.network.is_recurrent:
+            state = [x[0] for x in trajectory.policy_info["state"]]
+        logits, values, _ = self.network(
+            weights, trajectory.observation, is_first, state
+        )
+        values, bootstrap_value = values[:-1], values[-1]
+        steps = tf.nest.map_structure(lambda x: x[:-1], trajectory)
+        learned = tf.nn.log_softmax(logits[:-1])
+        behaviour = tf.nn.log_softmax(steps.policy_info["logits"])
+        taken = tf.one_hot(steps.action, learned.shape[-1])
+        log_probs = tf.reduce_sum(taken * learned, axis=-1)
+        # From the last frame of an episode no step is made. Its value, its own
+        # target, is what a cut-off episode is continued with.
+        counts = tf.cast(~steps.is_boundary(), values.dtype)
+        target = vtrace(
+            tf.reduce_sum(taken * behaviour, axis=-1),
+            log_probs,
+            tf.where(steps.is_boundary(), values, steps.reward),
+            self.gamma * steps.discount * counts,
+            values,
+            bootstrap_value,
+            self.clip_rho,
+            self.clip_c,
+        )
+        policy_loss = -tf.reduce_sum(counts * target.advantages * log_probs)
+        errors = tf.square(values - target.values)
+        value_loss = tf.reduce_sum(counts * errors) / 2
+        entropies = -tf.reduce_sum(tf.exp(learned) * learned, axis=-1)
+        entropy = tf.reduce_sum(counts * entropies)
+        loss = (
+            policy_loss
+            + self.value_estimation_loss_coef * value_loss
+            - self.entropy_regularization * entropy
+        )
+        return loss, (policy_loss, value_loss, entropy)
+
+    def _train(self, experience, weights=None):
+        """From trajectories `[B, T + 1]` of the collect policy."""
+        if weights is not None:
+            raise ValueError(
+                "V-trace weighs the steps itself. Received: weights"
+            )
+        trajectory = tf.nest.map_structure(
+            tf_agents_bridge.batch_and_time_swapped, experience
+        )
+        state, info = self.update(_values(self.state), trajectory)
+        _assign(self.state, state)
+        return info
+
+
+class ActorLearner:
+    """Acting and learning on one machine, in one compiled function.
+
+    Each call of `train` makes `unroll_length` steps in every episode of the
+    environment, and one update from them. The same is to be had as a pure
+    function, `iteration`, of a nest of tensors like the attribute `state`:
+    weights, optimizer, environment and seed in and out. `serialized` writes
+    it down for machines without TensorFlow.
+
+    Args:
+        agent: An `ImpalaAgent`.
+        environment: A `BoxWorldTFEnvironment`, or another `TFEnvironment` with
+            the same attribute `state` and methods `advance` and `puzzle_type`.
+        unroll_length: Positive integer, steps of every episode for an update.
+        broadcast_interval: Positive integer: the actors take the learner's
+            weights every so many updates, and lag behind it in between.
+        seed: Non-negative integer that fixes the actions drawn.
+
+    Raises:
+        ValueError: If a length or interval is not a positive integer.
+    """
+
+    def __init__(
+        self,
+        agent,
+        environment,
+        unroll_length=40,
+        broadcast_interval=1,
+        seed=0,
+    ):
+        check_positive_integers(
+            unroll_length=unroll_length, broadcast_interval=broadcast_interval
+        )
+        self.agent = agent
+        self.environment = environment
+        self.unroll_length = unroll_length
+        self.broadcast_interval = broadcast_interval
+        batch = environment.batch_size
+        actor = {
+            "policy_state": agent.collect_policy.get_initial_state(batch),
+            "episode_return": tf.zeros([batch]),
+            "episode_length": tf.zeros([batch], tf.int32),
+            "step": tf.zeros([], tf.uint32),
+            "seed": tf.cast(seed, tf.uint32),
+        }
+        if broadcast_interval > 1:
+            actor["weights"] = _values(agent.state["weights"])
+        self.state = {
+            "agent": agent.state,
+            "environment": environment.state,
+            "actor": tf.nest.map_structure(tf.Variable, actor),
+        }
+        self.environment_steps = tf_metrics.EnvironmentSteps()
+        self.num_episodes = tf_metrics.NumberOfEpisodes()
+        self._compiled = tf.function(
+            self.iteration, jit_compile=True, autograph=False
+        )
+
+    def checkpointer(self, directory):
+        """tf-agents' `Checkpointer` of all that a run needs to go on.
+
+        Args:
+            directory: Folder; the two last checkpoints are kept.
+        """
+        return common.Checkpointer(
+            str(directory),
+            max_to_keep=2,
+            state=tf.nest.flatten(self.state),
+            metrics=[self.environment_steps, self.num_episodes],
+        )
+
+    @tf.function(autograph=False)
+    def train(self):
+        """Acts and learns once.
+
+        Returns:
+            tf-agents' `LossInfo` with an `ImpalaInfo`, and `Episodes`.
+        """
+        state, info, steps, episodes = self._compiled(_values(self.state))
+        _assign(self.state, state)
+        for metric in (self.environment_steps, self.num_episodes):
+            metric(steps)
+        return info, episodes
+
+    def iteration(self, state):
+        """Acts and learns once, as a pure function.
+
+        Args:
+            state: Tensors like the attribute `state`.
+
+        Returns:
+            The new state; a `LossInfo`; the `Trajectory` without what was seen
+            and done; and `Episodes`.
+        """
+        environment, actor, trajectory, episodes = self._act(state)
+        agent, info = self.agent.update(state["agent"], trajectory)
+        if self.broadcast_interval > 1:
+            is_due = agent["train_step"] % self.broadcast_interval == 0
+            actor["weights"] = [
+                tf.where(is_due, new, old)
+                for new, old in zip(
+                    agent["weights"], state["actor"]["weights"], strict=True
+                )
+            ]
+        state = {"agent": agent, "environment": environment, "actor": actor}
+        steps = tf.nest.map_structure(lambda x: x[:-1], trajectory)
+        steps = steps._replace(observation=(), action=(), policy_info=())
+        return state, info, steps, episodes
+
+    def _act(self, state):
+        """`unroll_length` steps, and the frame after them."""
+        weights = state["agent"]["weights"]
+        if self.broadcast_interval > 1:
+            weights = state["actor"]["weights"]
+        seed = state["actor"]["seed"]
+
+        def step(environment, actor):
+            world, time_step = environment
+            logits, _, policy_state = self.agent.network(
+                weights,
+                time_step.observation[None],
+                time_step.is_first()[None],
+                actor["policy_state"],
+            )
+            action = random_draws(logits[0], seed, actor["step"])
+            world, next_step = self.environment.advance(
+                (world, time_step), action
+            )
+            goes_on = ~next_step.is_first()
+            returns = actor["episode_return"] + next_step.reward
+            lengths = actor["episode_length"] + 1
+            now = {
+                "policy_state": policy_state,
+                "episode_return": tf.where(goes_on, returns, 0),
+                "episode_length": tf.where(goes_on, lengths, 0),
+                "step": actor["step"] + np.uint32(1),
+            }
+            seen = trajectories.Trajectory(
+                step_type=time_step.step_type,
+                observation=time_step.observation,
+                action=action,
+                policy_info=self.agent.collect_policy.info(
+                    logits[0], actor["policy_state"]
+                ),
+                next_step_type=next_step.step_type,
+                reward=next_step.reward,
+                discount=next_step.discount,
+            )
+            episode = Episodes(
+                now["episode_return"],
+                now["episode_length"],
+                next_step.is_last(),
+                self.environment.puzzle_type((world, next_step)),
+            )
+            return (world, next_step), now, (seen, episode)
+
+        carried = ("policy_state", "episode_return", "episode_length", "step")
+        actor = {name: state["actor"][name] for name in carried}
+        environment, actor, (seen, episodes) = _unrolled(
+            step, self.unroll_length, state["environment"], actor
+        )
+        # Of the last frame only the value is used: what else belongs to it is
+        # yet to come, and its place is taken by that of the frame before.
+        last = tf.nest.map_structure(lambda x: x[-1], seen)
+        last = last._replace(
+            step_type=environment[1].step_type,
+            observation=environment[1].observation,
+        )
+        trajectory = tf.nest.map_structure(
+            lambda x, y: tf.concat([x, y[None]], axis=0), seen, last
+        )
+        return environment, {**actor, "seed": seed}, trajectory, episodes
+
+
+def serialized(function, *arguments, platforms=("cpu", "cuda")):
+    """A pure function as StableHLO, for machines without TensorFlow.
+
+    What it takes and returns is flat there: the arrays of all arguments, of all
+    results, one after the other as `tf.nest.flatten` has them. So the first of
+    the results of `ActorLearner.iteration` are its next argument:
+
+    ```python
+    blob = serialized(training.iteration, training.state)  # here
+    function = jax.export.deserialize(bytearray(blob))  # there
+    results = function.call(*arrays)
+    results = function.call(*results[: len(arrays)])
+    ```
+
+    Args:
+        function: A pure TensorFlow function, such as `ActorLearner.iteration`.
+        *arguments: Nests of tensors or variables, examples of its arguments.
+        platforms: Names of the platforms that it is to run on.
+
+    Returns:
+        bytes.
+
+    Raises:
+        ImportError: If JAX is not installed.
+    """
+    import jax
+    from jax.experimental import jax2tf
+
+    @tf.function(jit_compile=True, autograph=False)
+    def flat_function(*arrays):
+        nests = tf.nest.pack_sequence_as(arguments, arrays)
+        return tf.nest.flatten(function(*nests))
+
+    called = jax.jit(jax2tf.call_tf(flat_function, has_side_effects=False))
+    arrays = [x.numpy() for x in tf.nest.flatten(arguments)]
+    exported = jax.export.export(called, platforms=platforms)(*arrays)
+    return bytes(exported.serialize())
+
+
+def _unrolled(step, length, *carry):
+    """Applies `step`, from the carry to the next one and something to stack.
+
+    Keras' scan, on TensorFlow, stacks only what is shaped like the carry.
+    """
+    traced = tf.function(step, autograph=False).get_concrete_function(*carry)
+    *_, example = traced.structured_outputs
+    arrays = [
+        tf.TensorArray(x.dtype, length, element_shape=x.shape)
+        for x in tf.nest.flatten(example)
+    ]
+
+    def body(i, carry, arrays):
+        *carry, outputs = step(*carry)
+        outputs = tf.nest.flatten(outputs)
+        arrays = [
+            array.write(i, x) for array, x in zip(arrays, outputs, strict=True)
+        ]
+        return i + 1, tuple(carry), arrays
+
+    _, carry, arrays = tf.while_loop(
+        lambda i, *_: i < length, body, (0, carry, arrays)
+    )
+    stacked = [array.stack() for array in arrays]
+    return *carry, tf.nest.pack_sequence_as(example, stacked)
+
+
+def _values(state):
+    return tf.nest.map_structure(tf.identity, state)
+
+
+def _assign(variables, values):
+    tf.nest.map_structure(lambda x, value: x.assign(value), variables, values)

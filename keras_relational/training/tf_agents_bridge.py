@@ -1,0 +1,138 @@
+# ruff: noqa: E402 (the switch comes before the import of tf-agents)
+"""Keras 3 models as policies of tf-agents: the one place where they meet."""
+
+from keras_relational.legacy_keras import use_legacy_keras
+
+use_legacy_keras()
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+from keras import ops
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import policy_step
+
+
+class KerasNetwork(tf.Module):
+    """A Keras 3 model of an agent as a function of its weights.
+
+    To a `tf.Module`, and so to tf-agents' policies, a Keras 3 model has no
+    variables; here they are, in `values`, random seeds included.
+
+    Args:
+        model: `keras.Model` as `models.boxworld_agent` builds, recurrent or
+            not.
+    """
+
+    def __init__(self, model):
+        super().__init__(name=model.name)
+        self.model = model
+        self.num_trainable = len(model.trainable_variables)
+        variables = model.trainable_variables + model.non_trainable_variables
+        self.values = [variable.value for variable in variables]
+        self.is_recurrent = len(model.inputs) > 1
+        self.state_spec = [
+            tf.TensorSpec(x.shape[1:], x.dtype, x.name)
+            for x in model.inputs[2:]
+        ] or ()
+
+    def __call__(self, weights, observation, is_first, state):
+        """Logits and values of a sequence of frames.
+
+        Args:
+            weights: Tensors like `values`.
+            observation: Tensor `[T, B, ...]`.
+            is_first: Boolean tensor `[T, B]`, `True` where an episode begins.
+            state: Tensors `[B, ...]` as `state_spec` has them.
+
+        Returns:
+            Logits `[T, B, num_actions]`, values `[T, B]`, and the state after
+            the last frame.
+        """
+        time, batch = ops.shape(observation)[:2]
+        if self.is_recurrent:  # Keras has the batch first.
+            inputs = [
+                batch_and_time_swapped(observation),
+                batch_and_time_swapped(is_first),
+                *state,
+            ]
+        else:
+            shape = (-1, *observation.shape[2:])
+            inputs = tf.reshape(observation, shape)
+        outputs, _ = self.model.stateless_call(
+            weights[: self.num_trainable],
+            weights[self.num_trainable :],
+            inputs,
+            training=False,
+        )
+        logits, values, *state = outputs
+        if self.is_recurrent:
+            return (
+                batch_and_time_swapped(logits),
+                batch_and_time_swapped(values),
+                state,
+            )
+        logits = tf.reshape(logits, (time, batch, logits.shape[-1]))
+        return logits, tf.reshape(values, (time, batch)), ()
+
+
+class KerasPolicy(tf_policy.TFPolicy):
+    """The stochastic policy of a Keras 3 model.
+
+    Its info is what a learner that is ahead of it must know: `logits`, and,
+    where the model is recurrent, `state`, that before the step.
+
+    Args:
+        network: A `KerasNetwork`.
+        time_step_spec: As `TFEnvironment.time_step_spec()`.
+        action_spec: As `TFEnvironment.action_spec()`, of one integer action.
+    """
+
+    def __init__(self, network, time_step_spec, action_spec):
+        self.network = network
+        num_actions = network.model.outputs[0].shape[-1]
+        first, last = int(action_spec.minimum), int(action_spec.maximum)
+        if (first, last) != (0, num_actions - 1):
+            raise ValueError(
+                f"The environment's actions are {first} to {last}, and the "
+                f"model's 0 to {num_actions - 1}. Received: a model with "
+                f"logits of shape {network.model.outputs[0].shape}"
+            )
+        info_spec = {"logits": tf.TensorSpec((num_actions,), tf.float32)}
+        if network.is_recurrent:
+            info_spec["state"] = network.state_spec
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy_state_spec=network.state_spec,
+            info_spec=info_spec,
+            clip=False,
+        )
+
+    def info(self, logits, state):
+        """The info of a step: logits, and the state before it."""
+        info = {"logits": tf.cast(logits, tf.float32)}
+        if self.network.is_recurrent:
+            info["state"] = state
+        return info
+
+    def _variables(self):
+        return list(self.network.values)
+
+    def _distribution(self, time_step, policy_state):
+        logits, _, new_state = self.network(
+            self.network.values,
+            time_step.observation[None],
+            time_step.is_first()[None],
+            policy_state,
+        )
+        actions = tfp.distributions.Categorical(
+            logits[0], dtype=self.action_spec.dtype
+        )
+        info = self.info(logits[0], policy_state)
+        return policy_step.PolicyStep(actions, new_state, info)
+
+
+def batch_and_time_swapped(tensor):
+    """`[T, B, ...]` to `[B, T, ...]` and back."""
+    axes = list(range(tensor.shape.rank))
+    return tf.transpose(tensor, [1, 0, *axes[2:]])

@@ -1,0 +1,391 @@
+import agents_for_tests as agents
+
+# isort: split
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.drivers import dynamic_step_driver
+from tf_agents.metrics import tf_metrics
+from tf_agents.replay_buffers import tf_uniform_replay_buffer
+from tf_agents.trajectories import trajectory as trajectories
+
+from keras_relational.training import impala
+
+
+def numbers(nest):
+    return [np.array(x) for x in tf.nest.flatten(nest)]
+
+
+def slow_losses(agent, trajectory):
+    """The losses in NumPy, step by step, in float64."""
+    time, batch = trajectory.reward.shape
+    images = trajectory.observation.numpy().reshape(-1, 3, 7, 3)
+    logits, values = agent.network.model.predict(images, verbose=0)
+    logits = logits.astype("float64").reshape(time, batch, 4)
+    values = values.astype("float64").reshape(time, batch)
+
+    def log_softmax(x):
+        return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+    learned = log_softmax(logits)
+    behaviour = log_softmax(trajectory.policy_info["logits"].numpy())
+    policy_loss = value_loss = entropy = 0.0
+    for b in range(batch):
+        target = values[-1, b]
+        for t in reversed(range(time - 1)):
+            if trajectory.step_type[t, b] == 2:
+                target = values[t, b]
+                continue
+            action = trajectory.action[t, b]
+            ratio = np.exp((learned - behaviour)[t, b, action])
+            rho, c = min(agent.clip_rho, ratio), min(agent.clip_c, ratio)
+            gamma = agent.gamma * trajectory.discount[t, b].numpy()
+            reward = trajectory.reward[t, b].numpy()
+            advantage = rho * (reward + gamma * target - values[t, b])
+            policy_loss -= advantage * learned[t, b, action]
+            delta = rho * (reward + gamma * values[t + 1, b] - values[t, b])
+            correction = gamma * c * (target - values[t + 1, b])
+            target = values[t, b] + delta + correction
+            value_loss += (target - values[t, b]) ** 2 / 2
+            entropy -= np.sum(np.exp(learned[t, b]) * learned[t, b])
+    return policy_loss, value_loss, entropy
+
+
+@pytest.mark.parametrize("clips", [(1.0, 1.0), (0.7, 1.3)])
+def test_losses_are_those_of_a_slow_loop(clips):
+    environment = agents.small_environment()
+    agent = agents.small_agent(
+        environment, clip_rho=clips[0], clip_c=clips[1], gamma=0.9
+    )
+    trajectory = agents.random_trajectory()
+    expected = slow_losses(agent, trajectory)
+    _, info = agent.update(agent.state, trajectory)
+    np.testing.assert_allclose(info.extra[:3], expected, rtol=1e-5)
+    policy_loss, value_loss, entropy = expected
+    total = policy_loss + 0.5 * value_loss - 5e-3 * entropy
+    np.testing.assert_allclose(info.loss, total, rtol=1e-5)
+
+
+def test_gradient_is_the_slope_of_the_loss():
+    """Targets and advantages stand still: only V and log π move."""
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment, gradient_clipping=1e9)
+    trajectory = agents.random_trajectory()
+    # With no decay the mean square is the gradient's own.
+    agent.rms_decay = 0.0
+    state, info = agent.update(agent.state, trajectory)
+    gradients = [
+        (np.array(w) - np.array(new)) * np.sqrt(np.array(r) + 0.1) / 2e-4
+        for w, new, r in zip(
+            agent.network.values,
+            state["weights"],
+            state["mean_squares"],
+            strict=True,
+        )
+    ]
+    for g, r in zip(gradients, state["mean_squares"], strict=True):
+        np.testing.assert_allclose(g**2, r, rtol=2e-2, atol=2e-2)
+    squares = sum(np.sum(np.array(r)) for r in state["mean_squares"])
+    np.testing.assert_allclose(info.extra.gradient_norm**2, squares, rtol=1e-4)
+    assert squares > 0
+
+
+def test_update_follows_the_formula():
+    """r ← p r + (1 − p) g², w ← w − κ g / √(r + ε), twice over."""
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment, gradient_clipping=0.5)
+    trajectory = agents.random_trajectory()
+    mean_squares = [np.zeros(v.shape) for v in agent.network.values]
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            loss, _ = agent._losses(list(agent.network.values), trajectory)
+        gradients = numbers(tape.gradient(loss, list(agent.network.values)))
+        norm = np.sqrt(sum(np.sum(g.astype("float64") ** 2) for g in gradients))
+        assert norm > 0.5
+        expected = []
+        for i, g in enumerate(gradients):
+            g = g.astype("float64") * 0.5 / norm
+            mean_squares[i] = 0.99 * mean_squares[i] + 0.01 * g**2
+            step = 2e-4 * g / np.sqrt(mean_squares[i] + 0.1)
+            expected.append(np.array(agent.network.values[i]) - step)
+        experience = tf.nest.map_structure(
+            lambda x: tf.experimental.numpy.swapaxes(x, 0, 1), trajectory
+        )
+        before = numbers(agent.network.values)
+        info = agent.train(experience)
+        np.testing.assert_allclose(info.extra.gradient_norm, norm, rtol=1e-5)
+        for old, new, value in zip(
+            before, numbers(agent.network.values), expected, strict=True
+        ):
+            np.testing.assert_allclose(new - old, value - old, atol=3e-8)
+    assert int(agent.train_step_counter) == 2
+
+
+def test_what_follows_an_end_is_left_out():
+    """Action, reward and policy after the last frame of an episode."""
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    trajectory = agents.random_trajectory()
+    _, info = agent.update(agent.state, trajectory)
+    last = (trajectory.step_type == 2)[..., None]
+    changed = trajectory._replace(
+        reward=tf.where(last[..., 0], 100.0, trajectory.reward),
+        action=tf.where(last[..., 0], 3, trajectory.action),
+        policy_info={
+            "logits": tf.where(last, 5.0, trajectory.policy_info["logits"])
+        },
+    )
+    _, same = agent.update(agent.state, changed)
+    np.testing.assert_allclose(same.loss, info.loss, rtol=1e-6)
+
+
+@pytest.mark.parametrize("discount", [0.0, 1.0])
+def test_value_of_the_last_frame_counts_where_an_episode_was_cut_off(discount):
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    trajectory = agents.random_trajectory()
+    discounts = trajectory.discount.numpy()
+    discounts[1, 0] = discounts[3, 1] = discount
+    trajectory = trajectory._replace(discount=tf.constant(discounts))
+    last = (trajectory.step_type == 2)[..., None, None, None]
+    changed = trajectory._replace(
+        observation=tf.where(last, 255 - trajectory.observation, 0)
+        + tf.where(last, 0, trajectory.observation)
+    )
+    _, info = agent.update(agent.state, trajectory)
+    _, other = agent.update(agent.state, changed)
+    same = np.allclose(info.extra.value_loss, other.extra.value_loss)
+    assert same == (discount == 0.0)
+
+
+def test_vtrace_corrects_for_actors_that_lag():
+    """The mean gradient of stale steps is that of fresh ones.
+
+    One step after which the episode is over; each action as often as the policy
+    that acted takes it. Taken for fresh, the stale ones mislead.
+    """
+    fresh, stale = np.array([1, 2, 3, 4]), np.array([4, 3, 2, 1])
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment, clip_rho=1e9, gradient_clipping=1e9)
+    agent.rms_decay = 0.0
+    kernel, bias = agent.network.model.get_layer("policy").variables
+    kernel.assign(tf.zeros_like(kernel))
+    bias.assign(np.log(fresh))
+    place = [value is bias.value for value in agent.network.values].index(True)
+
+    def squared_gradient(counts, logits):
+        """That of the policy's bias."""
+        actions = np.repeat(np.arange(4), counts).astype("int32")
+        zeros = tf.zeros((2, 10, 3, 7, 3), tf.uint8)
+        ones = tf.ones((2, 10), tf.int32)
+        trajectory = trajectories.Trajectory(
+            step_type=ones,
+            observation=zeros,
+            action=tf.constant([actions, actions]),
+            policy_info={"logits": tf.zeros((2, 10, 4)) + logits},
+            next_step_type=ones,
+            reward=tf.cast([actions, actions], tf.float32),
+            discount=tf.zeros((2, 10)),
+        )
+        state, _ = agent.update(agent.state, trajectory)
+        return state["mean_squares"][place].numpy()
+
+    on_policy = squared_gradient(fresh, np.float32(np.log(fresh)))
+    corrected = squared_gradient(stale, np.float32(np.log(stale)))
+    misled = squared_gradient(stale, np.float32(np.log(fresh)))
+    np.testing.assert_allclose(corrected, on_policy, rtol=1e-3)
+    assert np.abs(misled / on_policy - 1).max() > 0.5
+
+
+def test_actors_take_the_weights_at_intervals():
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    training = impala.ActorLearner(
+        agent, environment, unroll_length=3, broadcast_interval=3
+    )
+    for update in range(1, 8):
+        before = numbers(training.state["actor"]["weights"])
+        training.train()
+        learner = numbers(agent.state["weights"])
+        actors = numbers(training.state["actor"]["weights"])
+        expected = learner if update % 3 == 0 else before
+        for mine, theirs in zip(actors, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert (update % 3 == 0) == np.array_equal(actors[0], learner[0])
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_one_function_does_what_driver_and_agent_do(recurrent):
+    """The trajectory acted out, given to `agent.train`, makes the same step."""
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment, recurrent)
+    training = impala.ActorLearner(agent, environment, unroll_length=12)
+    training.train()
+    before = tf.nest.map_structure(tf.identity, training.state)
+    world_and_step, _, trajectory, episodes = training._act(before)
+    assert trajectory.reward.shape == (13, 4)
+    assert bool(tf.reduce_any(trajectory.is_boundary()))
+    # Frame by frame it is what the environment's own step makes.
+    for t in range(12):
+        time_step = environment.step(trajectory.action[t])
+        np.testing.assert_array_equal(
+            time_step.observation, trajectory.observation[t + 1]
+        )
+        np.testing.assert_array_equal(time_step.reward, trajectory.reward[t])
+        np.testing.assert_array_equal(time_step.is_last(), episodes.is_last[t])
+    # And the logits are those of the policy.
+    policy_state = before["actor"]["policy_state"]
+    step = before["environment"][1]
+    for t in range(12):
+        distribution = agent.collect_policy.distribution(step, policy_state)
+        np.testing.assert_allclose(
+            distribution.info["logits"],
+            trajectory.policy_info["logits"][t],
+            atol=1e-5,
+        )
+        policy_state = distribution.state
+        step = step._replace(
+            step_type=trajectory.step_type[t + 1],
+            observation=trajectory.observation[t + 1],
+        )
+    experience = tf.nest.map_structure(
+        lambda x: tf.experimental.numpy.swapaxes(x, 0, 1), trajectory
+    )
+    agent.train(experience)
+    by_hand = numbers(agent.state)
+    tf.nest.map_structure(lambda x, v: x.assign(v), training.state, before)
+    training.train()
+    for one, other in zip(by_hand, numbers(agent.state), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_episodes_and_metrics_count():
+    environment = agents.small_environment(batch_size=16)
+    agent = agents.small_agent(environment)
+    training = impala.ActorLearner(agent, environment, unroll_length=30)
+    _, first = training.train()
+    _, second = training.train()
+    is_last = np.concatenate([first.is_last, second.is_last])
+    lengths = np.concatenate([first.lengths, second.lengths])
+    assert int(training.num_episodes.result()) == is_last.sum()
+    assert is_last.sum() >= 16 * 5
+    assert lengths[is_last].max() == 10
+    # Whole episodes, and those that are still going on.
+    steps = lengths[is_last].sum() + lengths[-1][~is_last[-1]].sum()
+    assert int(training.environment_steps.result()) == steps
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_every_weight_moves_and_is_checkpointed(recurrent, tmp_path):
+    environment = agents.small_environment(batch_size=8)
+    agent = agents.small_agent(environment, recurrent)
+    model = agent.network.model
+    ids = {id(v) for v in agent.collect_policy.variables()}
+    assert ids == {id(v.value) for v in model.variables}
+    assert ids == {id(v) for v in agent.policy.variables()}
+    before = numbers(model.trainable_variables)
+    training = impala.ActorLearner(agent, environment, unroll_length=10)
+    training.train()
+    training.train()
+    after = numbers(model.trainable_variables)
+    for old, new in zip(before, after, strict=True):
+        assert (old != new).any()
+    checkpoint = tf.train.Checkpoint(agent=agent)
+    path = checkpoint.write(str(tmp_path / "agent"))
+    expected = numbers(model.variables)
+    for variable in model.variables:
+        variable.assign(keras.ops.zeros_like(variable))
+    checkpoint.read(path).assert_consumed()
+    for variable, value in zip(model.variables, expected, strict=True):
+        np.testing.assert_array_equal(variable, value)
+
+
+def test_continues_as_if_not_interrupted(tmp_path):
+    def start():
+        environment = agents.small_environment()
+        agent = agents.small_agent(environment)
+        return impala.ActorLearner(
+            agent, environment, unroll_length=5, broadcast_interval=2, seed=3
+        )
+
+    whole = start()
+    for _ in range(4):
+        whole.train()
+    first = start()
+    for _ in range(2):
+        first.train()
+    first.checkpointer(tmp_path).save(2)
+    second = start()
+    second.checkpointer(tmp_path).initialize_or_restore().assert_consumed()
+    for _ in range(2):
+        second.train()
+    for one, other in zip(
+        numbers(whole.state), numbers(second.state), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert int(second.environment_steps.result()) == int(
+        whole.environment_steps.result()
+    )
+
+
+def test_runs_without_tensorflow_as_stablehlo():
+    """Round trip on the CPU: the exported function does what ours does."""
+    export = pytest.importorskip("jax").export
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    training = impala.ActorLearner(agent, environment, unroll_length=5)
+    blob = impala.serialized(training.iteration, training.state)
+    function = export.deserialize(bytearray(blob))
+    assert set(function.platforms) == {"cpu", "cuda"}
+    arrays = numbers(training.state)
+    for _ in range(3):
+        results = function.call(*arrays)
+        arrays = results[: len(arrays)]
+        training.train()
+    for here, there in zip(numbers(training.state), arrays, strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-6)
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_with_a_driver_and_a_replay_buffer_of_tf_agents(recurrent):
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment, recurrent)
+    buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
+        agent.collect_data_spec, environment.batch_size, max_length=20
+    )
+    episodes = tf_metrics.NumberOfEpisodes()
+    driver = dynamic_step_driver.DynamicStepDriver(
+        environment,
+        agent.collect_policy,
+        observers=[buffer.add_batch, episodes],
+        num_steps=4 * 15,
+    )
+    driver.run()
+    assert int(episodes.result()) > 0
+    info = agent.train(buffer.gather_all())
+    assert np.isfinite(info.loss)
+    assert int(agent.train_step_counter) == 1
+    # The greedy one is tf-agents' own.
+    step = environment.current_time_step()
+    state = agent.policy.get_initial_state(4)
+    likeliest = agent.collect_policy.distribution(step, state).action.mode()
+    np.testing.assert_array_equal(
+        agent.policy.action(step, state).action, likeliest
+    )
+
+
+def test_refuses_arguments():
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    with pytest.raises(ValueError, match="unroll_length=0"):
+        impala.ActorLearner(agent, environment, unroll_length=0)
+    images = keras.Input((3, 7, 3), dtype="uint8")
+    x = keras.layers.Flatten()(images)
+    wrong = keras.Model(
+        images, [keras.layers.Dense(3)(x), keras.layers.Dense(1)(x)]
+    )
+    with pytest.raises(ValueError, match="actions are 0 to 3, and the model's"):
+        impala.ImpalaAgent(
+            environment.time_step_spec(), environment.action_spec(), wrong
+        )
