@@ -6,6 +6,10 @@ from keras_relational.analysis.attention import object_attention
 from keras_relational.analysis.attention import object_heads
 from keras_relational.analysis.attention import plot_attention_maps
 from keras_relational.analysis.attention import plot_head_attention
+from keras_relational.analysis.block_attention import BlockAttention
+from keras_relational.analysis.block_attention import animate_attention
+from keras_relational.analysis.block_attention import block_attention
+from keras_relational.analysis.block_attention import plot_block_attention
 from keras_relational.analysis.boxworld_episodes import by_puzzle_type
 from keras_relational.analysis.boxworld_episodes import play
 from keras_relational.analysis.boxworld_episodes import record
@@ -26,9 +30,12 @@ from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
 
 __all__ = [
+    "BlockAttention",
     "PrincipalComponents",
+    "animate_attention",
     "attended_locations",
     "attention_maps",
+    "block_attention",
     "by_puzzle_type",
     "central_outputs",
     "content_masks",
@@ -40,6 +47,7 @@ __all__ = [
     "object_heads",
     "play",
     "plot_attention_maps",
+    "plot_block_attention",
     "plot_components",
     "plot_head_attention",
     "plot_head_components",

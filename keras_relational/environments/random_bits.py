@@ -47,16 +47,15 @@ def random_draws(logits, seed, *counters):
     The largest of the logits with Gumbel noise is such a draw.
 
     Args:
-        logits: Float tensor `(batch, n)` of known shape.
-        seed: Integer, or tensor `(batch, 1)`.
+        logits: Float tensor `(batch, n)`.
+        seed: As for `random_bits`, of a shape that broadcasts to `(batch, 1)`.
         *counters: Likewise.
 
     Returns:
         int32 tensor `(batch,)`.
     """
-    batch, n = logits.shape
-    cells = np.arange(batch * n, dtype="uint32").reshape(batch, n)
-    uniform = random_uniform(seed, *counters, cells)
+    places = np.arange(logits.shape[-1], dtype="uint32")
+    uniform = random_uniform(seed, *counters, places)
     noise = -ops.log(-ops.log(uniform))
     return ops.cast(ops.argmax(logits + noise, axis=-1), "int32")
 

@@ -13,7 +13,7 @@ from keras_relational.serving.warmup import write_warmup_requests
 
 
 def export_model(model, path, version=1):
-    """Writes a classifier as a SavedModel, a version that can be served.
+    """Writes a classifier or an agent as a SavedModel that can be served.
 
     The folder `path/version/` has one or two signatures. Both take the model's
     own inputs, under their own names and data types, in batches of any size:
@@ -24,6 +24,12 @@ def export_model(model, path, version=1):
       name, as `PrediNet` has: the same two, the layer's propositions
       (`positions_1`, `positions_2`, `distances`) and, if it attends, its masks
       (`attention_scores_1`, `attention_scores_2`).
+
+    An agent, as `models.boxworld_agent` builds, has the first of them: the
+    probabilities are those of its actions, `label` is the likeliest. Its other
+    outputs follow under their own names: `value`, and, where it has a memory,
+    the states after the last frame under the names that they have as inputs,
+    `state_0` and so on, to be sent with the next request.
 
     Floating-point outputs are float32 under any dtype policy. An input of
     another shape is refused by the graph itself. Nothing is compiled with XLA:
@@ -36,7 +42,7 @@ def export_model(model, path, version=1):
 
     Args:
         model: Built `keras.Model` with one output, logits
-            `(batch, num_classes)`.
+            `(batch, num_classes)`, or an agent.
         path: Folder of the model, made if it is missing; a server's
             `--model-dir`.
         version: Positive integer; servers pick the highest.
@@ -67,7 +73,7 @@ def export_model(model, path, version=1):
         )
     check_positive_integers(version=version)
     serving_api("prediction_log_pb2")  # Rather now than after the work.
-    _check_classifier(model)
+    _extra_outputs(model)
     target = os.path.join(path, str(version))
     if os.path.lexists(target):
         raise FileExistsError(_exists(target))
@@ -94,14 +100,23 @@ def _exists(target):
     )
 
 
-def _check_classifier(model):
-    shapes = [tuple(x.shape) for x in getattr(model, "outputs", None) or ()]
-    if len(shapes) != 1 or len(shapes[0]) != 2:
+def _extra_outputs(model):
+    """The names of the outputs beside the logits, in their order."""
+    outputs = getattr(model, "outputs", None) or ()
+    shapes = [tuple(x.shape) for x in outputs]
+    names = []
+    if len(shapes) > 1 and shapes[1] == shapes[0][:-1]:
+        names = ["value", *(x.name for x in model.inputs[2:])]
+    # Agents with a memory have an axis of time.
+    rank = 3 if len(names) > 1 else 2
+    if len(shapes) != 1 + len(names) or len(shapes[0]) != rank:
         raise ValueError(
             "`model` must be a built Keras model with one output, logits of "
             "shape (batch, num_classes), such as `relations_classifier` "
-            f"returns. Received: {model!r} with output shapes {shapes}"
+            "returns, or an agent, such as `boxworld_agent` returns. Received: "
+            f"{model!r} with output shapes {shapes}"
         )
+    return names
 
 
 def _write_saved_model(model, folder):
@@ -111,9 +126,7 @@ def _write_saved_model(model, folder):
     ]
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.add_endpoint(
-        "serving_default", _classification(model), input_signature
-    )
+    archive.add_endpoint("serving_default", _answering(model), input_signature)
     central = _central_layer(model)
     if hasattr(central, "propositions"):
         archive.add_endpoint(
@@ -127,12 +140,16 @@ def _central_layer(model):
     return layers[0] if layers else None
 
 
-def _classification(model):
-    to_logits = keras.Model(model.inputs, model.outputs[0])
+def _answering(model):
+    names = _extra_outputs(model)
+    # Takes a list of inputs, whatever structure the model's own have.
+    of_lists = keras.Model(model.inputs, model.outputs)
 
     def serving_default(*inputs):
-        logits = to_logits(_checked(model, inputs), training=False)
-        return _answer(logits)
+        outputs = of_lists(_checked(model, inputs), training=False)
+        logits, *others = keras.tree.flatten(outputs)
+        others = dict(zip(names, others, strict=True))
+        return {**_float32(others), **_answer(logits)}
 
     return serving_default
 

@@ -342,6 +342,7 @@ class ActorLearner:
         if self.broadcast_interval > 1:
             weights = state["actor"]["weights"]
         seed = state["actor"]["seed"]
+        rows = np.arange(self.environment.batch_size)[:, None]
 
         def step(environment, actor):
             world, time_step = environment
@@ -351,7 +352,7 @@ class ActorLearner:
                 time_step.is_first()[None],
                 actor["policy_state"],
             )
-            action = random_draws(logits[0], seed, actor["step"])
+            action = random_draws(logits[0], seed, actor["step"], rows)
             world, next_step = self.environment.advance(
                 (world, time_step), action
             )

@@ -223,7 +223,7 @@ def test_one_function_does_what_driver_and_agent_do(recurrent):
     training = impala.ActorLearner(agent, environment, unroll_length=12)
     training.train()
     before = tf.nest.map_structure(tf.identity, training.state)
-    world_and_step, _, trajectory, episodes = training._act(before)
+    _, _, trajectory, episodes = training._act(before)
     assert trajectory.reward.shape == (13, 4)
     assert bool(tf.reduce_any(trajectory.is_boundary()))
     # Frame by frame it is what the environment's own step makes.

@@ -1,0 +1,201 @@
+"""Where the agents' entities look: Figs. 7 and 11 to 13 of their paper.
+
+Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 6 and
+Appendix F.
+"""
+
+import collections
+import io
+import pathlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.analysis.figure import new_figure
+from keras_relational.environments.boxworld import PLAYER
+from keras_relational.layers import SimplicialTransformerBlock
+
+BlockAttention = collections.namedtuple(
+    "BlockAttention", ("standard", "virtual", "pairs")
+)
+
+
+def block_attention(model, images):
+    """All attention of an agent's Transformer block.
+
+    The entity of number i, row by row, sees 3 by 3 tiles of the image: with w
+    entities in a row, those around row 1 + i // w and column 1 + i % w.
+
+    Args:
+        model: `keras.Model` as `models.boxworld_agent` builds, relational or
+            simplicial.
+        images: uint8 array `(batch, rows, columns + 1, 3)`.
+
+    Returns:
+        Named tuple of float32 arrays `(batch, num_iterations, heads, …)`:
+        `standard` `(…, n, n)`, of each entity to each; and, for a simplicial
+        agent, otherwise `None`, `virtual` `(…, v, n + v)`, of each virtual
+        entity to all, and `pairs` `(…, n, v, v)`, of each entity to pairs of
+        virtual ones.
+
+    Raises:
+        ValueError: If the model has no Transformer block.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> model = models.boxworld_agent("simplicial")
+    >>> attention = block_attention(model, np.zeros((1, 7, 10, 3), "uint8"))
+    >>> attention.pairs.shape
+    (1, 2, 1, 40, 2, 2)
+    """
+    names = [layer.name for layer in model.layers]
+    if "block" not in names:
+        raise ValueError(
+            "Attention needs a relational or a simplicial agent. Received: "
+            f"{model.name} with the layers {', '.join(names)}"
+        )
+    block = model.get_layer("block")
+    if len(model.inputs) > 1:  # A recurrent agent takes sequences of frames.
+        images = images[:, None]
+    part = keras.Model(model.inputs[0], model.get_layer("entities").output)
+    entities = part(images)
+    if not isinstance(block, SimplicialTransformerBlock):
+        _, standard = block(entities, return_attention_scores=True)
+        return BlockAttention(_as_float32(standard), None, None)
+    virtual_entities = model.get_layer("virtual_entities")(entities)
+    _, scores = block(entities, virtual_entities, return_attention_scores=True)
+    return BlockAttention(*(_as_float32(x) for x in scores))
+
+
+def plot_block_attention(image, attention):
+    """Draws what one frame's entities attend to.
+
+    First the image. Then, over it, to which entities the player's attends, for
+    each iteration and head. For a simplicial agent also to which each virtual
+    entity attends in the first iteration, for each head, and below, for every
+    entity, how much it attends to each pair of virtual ones in the last.
+    Reference: Figs. 7 and 11 to 13 of [Clift et al., 2019](
+    https://arxiv.org/abs/1909.00668). Nothing is sharpened, as theirs is.
+
+    Args:
+        image: uint8 array `(rows, columns + 1, 3)`.
+        attention: `BlockAttention` of a batch of one, that of the image.
+
+    Returns:
+        `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    rows, columns = image.shape[0] - 2, image.shape[1] - 2
+    player = _player_entity(image)
+    standard = attention.standard[0, :, :, player]
+    panels = [
+        (f"player, {i + 1}:{head + 1}", standard[i, head])
+        for i, head in np.ndindex(*standard.shape[:2])
+    ]
+    if attention.virtual is not None:
+        virtual = attention.virtual[0, 0]
+        panels += [
+            (
+                f"virtual {j + 1}, 1:{head + 1}",
+                virtual[head, j, : rows * columns],
+            )
+            for j, head in np.ndindex(virtual.shape[1], virtual.shape[0])
+        ]
+    count = len(panels) + 1
+    across = min(5, count)
+    down = -(-count // across)
+    with_pairs = attention.pairs is not None
+    figure = new_figure(2 * across, 1.7 * down + 1.6 * with_pairs)
+    grid = figure.add_gridspec(
+        down + with_pairs, across, height_ratios=[1] * down + [0.8] * with_pairs
+    )
+    axes = [
+        figure.add_subplot(grid[i // across, i % across]) for i in range(count)
+    ]
+    axes[0].imshow(image)
+    axes[0].set_title("board", fontsize=8)
+    for axis, (title, weights) in zip(axes[1:], panels, strict=True):
+        axis.imshow(image // 3)
+        heat = weights.reshape(rows, columns)
+        axis.imshow(
+            heat,
+            cmap="inferno",
+            vmin=0,
+            alpha=np.clip(heat / max(heat.max(), 1e-9), 0.15, 0.9),
+            extent=(0.5, columns + 0.5, rows + 0.5, 0.5),
+        )
+        axis.set(xlim=(-0.5, columns + 1.5), ylim=(rows + 1.5, -0.5))
+        axis.set_title(title, fontsize=8)
+    for axis in axes:
+        axis.set(xticks=[], yticks=[])
+    if with_pairs:
+        pairs = attention.pairs[0, -1].mean(axis=0)
+        v = pairs.shape[-1]
+        axis = figure.add_subplot(grid[down, :])
+        axis.imshow(
+            pairs.reshape(-1, v * v).T, cmap="viridis", vmin=0, aspect="auto"
+        )
+        axis.axvline(player, color="white", linewidth=0.8)
+        axis.set_xlabel("entity (line: the player's)", fontsize=8)
+        axis.set_ylabel("pair", fontsize=8)
+        axis.set_yticks(
+            range(v * v),
+            [f"({j + 1}, {k + 1})" for j, k in np.ndindex(v, v)],
+            fontsize=6,
+        )
+        axis.tick_params(axis="x", labelsize=6)
+    return figure
+
+
+def animate_attention(model, images, path, milliseconds=400):
+    """Writes an episode as an animated GIF, the attention drawn over it.
+
+    Args:
+        model: As for `block_attention`.
+        images: uint8 array `(steps, rows, columns + 1, 3)`, such as those of
+            `record`.
+        path: Path of the file, written aside and renamed.
+        milliseconds: Time that a frame is shown.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    frames = []
+    for image in images:
+        attention = block_attention(model, image[None])
+        figure = plot_block_attention(image, attention)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, dpi=80)
+        frames.append(buffer)
+    # matplotlib brings it along.
+    from PIL import Image
+
+    first, *others = [Image.open(buffer).convert("RGB") for buffer in frames]
+    path = pathlib.Path(path)
+    aside = path.with_name(path.name + ".partial")
+    first.save(
+        aside,
+        format="GIF",
+        save_all=True,
+        append_images=others,
+        duration=milliseconds,
+        loop=0,
+    )
+    aside.replace(path)
+
+
+def _player_entity(image):
+    """The number of the entity in whose middle, or nearest to it, it stands."""
+    packed = image.astype(int) @ [1, 256, 65536]
+    row, column = np.argwhere(packed == PLAYER)[0]
+    height, width = image.shape[0] - 2, image.shape[1] - 2
+    row = np.clip(row - 1, 0, height - 1)
+    return row * width + np.clip(column - 1, 0, width - 1)
+
+
+def _as_float32(tensor):
+    return ops.convert_to_numpy(tensor).astype("float32")
