@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest
+PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 

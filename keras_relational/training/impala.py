@@ -128,6 +128,9 @@ class ImpalaAgent(tf_agent.TFAgent):
             train_sequence_length=None,
             train_step_counter=train_step_counter,
         )
+        self._compiled_update = tf.function(
+            self.update, jit_compile=True, autograph=False
+        )
 
     @property
     def state(self):
@@ -137,6 +140,19 @@ class ImpalaAgent(tf_agent.TFAgent):
             "mean_squares": list(self.mean_squares),
             "train_step": self.train_step_counter,
         }
+
+    def learn(self, trajectory):
+        """One step of learning, compiled.
+
+        Args:
+            trajectory: As for `update`.
+
+        Returns:
+            tf-agents' `LossInfo` with an `ImpalaInfo`.
+        """
+        state, info = self._compiled_update(_values(self.state), trajectory)
+        _assign(self.state, state)
+        return info
 
     def update(self, state, trajectory):
         """One step of learning as a pure function.
@@ -219,12 +235,11 @@ class ImpalaAgent(tf_agent.TFAgent):
             raise ValueError(
                 "V-trace weighs the steps itself. Received: weights"
             )
-        trajectory = tf.nest.map_structure(
-            tf_agents_bridge.batch_and_time_swapped, experience
+        return self.learn(
+            tf.nest.map_structure(
+                tf_agents_bridge.batch_and_time_swapped, experience
+            )
         )
-        state, info = self.update(_values(self.state), trajectory)
-        _assign(self.state, state)
-        return info
 
 
 class ActorLearner:
@@ -281,8 +296,9 @@ class ActorLearner:
         }
         self.environment_steps = tf_metrics.EnvironmentSteps()
         self.num_episodes = tf_metrics.NumberOfEpisodes()
-        self._compiled = tf.function(
-            self.iteration, jit_compile=True, autograph=False
+        self._compiled, self._compiled_act = (
+            tf.function(function, jit_compile=True, autograph=False)
+            for function in (self.iteration, self._act)
         )
 
     def checkpointer(self, directory):
@@ -311,6 +327,21 @@ class ActorLearner:
             metric(steps)
         return info, episodes
 
+    @tf.function(autograph=False)
+    def act(self):
+        """Acts once, for a learner elsewhere.
+
+        Returns:
+            The trajectory `[T + 1, B, ...]`, for `ImpalaAgent.update`, and
+            `Episodes`.
+        """
+        environment, actor, trajectory, episodes = self._compiled_act(
+            _values(self.state)
+        )
+        mine = {name: self.state["actor"][name] for name in actor}
+        _assign((self.state["environment"], mine), (environment, actor))
+        return trajectory, episodes
+
     def iteration(self, state):
         """Acts and learns once, as a pure function.
 
@@ -332,9 +363,7 @@ class ActorLearner:
                 )
             ]
         state = {"agent": agent, "environment": environment, "actor": actor}
-        steps = tf.nest.map_structure(lambda x: x[:-1], trajectory)
-        steps = steps._replace(observation=(), action=(), policy_info=())
-        return state, info, steps, episodes
+        return state, info, steps_made(trajectory), episodes
 
     def _act(self, state):
         """`unroll_length` steps, and the frame after them."""
@@ -400,6 +429,16 @@ class ActorLearner:
             lambda x, y: tf.concat([x, y[None]], axis=0), seen, last
         )
         return environment, {**actor, "seed": seed}, trajectory, episodes
+
+
+def steps_made(trajectory):
+    """A trajectory for metrics: without its last frame, what was seen and done.
+
+    Args:
+        trajectory: `[T + 1, B, ...]`, as `ImpalaAgent.update` takes it.
+    """
+    rest = trajectory._replace(observation=(), action=(), policy_info=())
+    return tf.nest.map_structure(lambda x: x[:-1], rest)
 
 
 def serialized(function, *arguments, platforms=("cpu", "cuda")):

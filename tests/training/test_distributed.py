@@ -1,0 +1,105 @@
+"""Two actors on a Ray cluster of this machine."""
+
+import functools
+import os
+import signal
+import time
+
+import agents_for_tests as agents
+
+# isort: split
+import numpy as np
+import pytest
+
+from keras_relational.training import distributed
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    # Where the tests' own modules are, the actors look too.
+    path = os.pathsep.join(
+        (
+            os.path.dirname(agents.__file__),
+            *os.environ.get("PYTHONPATH", "").split(os.pathsep),
+        )
+    )
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    yield
+    ray.shutdown()
+
+
+def start(num_actors=2):
+    environment = agents.small_environment()
+    return distributed.DistributedActorLearner(
+        agents.small_agent(environment),
+        functools.partial(agents.small_environment, 4),
+        num_actors,
+        unroll_length=10,
+    )
+
+
+def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
+    training = start()
+    steps = 0
+    weights = [x.numpy() for x in training.agent.network.values]
+    for _ in range(6):
+        info, episodes = training.train()
+        assert np.isfinite(info.loss)
+        # Of the 40 steps those that follow an end are none.
+        steps += 40 - np.sum(episodes.lengths == 0)
+    assert int(training.environment_steps.result()) == steps
+    assert int(training.actors_started) == 2
+    # One is killed from outside, as by a machine that fails.
+    victim = next(iter(training._pending.values()))
+    os.kill(ray.get(victim.process.remote()), signal.SIGKILL)
+    deadline = time.monotonic() + 120
+    while int(training.actors_started) == 2 and time.monotonic() < deadline:
+        _, episodes = training.train()
+        steps += 40 - np.sum(episodes.lengths == 0)
+    assert int(training.environment_steps.result()) == steps
+    assert int(training.actors_started) == 3
+    assert len(training._pending) == 2
+    for old, new in zip(weights, training.agent.network.values, strict=True):
+        assert (old != new.numpy()).any()
+
+    # The learner is killed: what it learned after its checkpoint is lost, and
+    # not counted.
+    updates = int(training.agent.train_step_counter)
+    training.checkpointer(tmp_path).save(updates)
+    saved = [x.numpy() for x in training.agent.network.values]
+    training.train()
+    training.close()
+    training = start()
+    training.checkpointer(tmp_path).initialize_or_restore().assert_consumed()
+    for old, new in zip(saved, training.agent.network.values, strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert int(training.environment_steps.result()) == steps
+    _, episodes = training.train()
+    steps += 40 - np.sum(episodes.lengths == 0)
+    assert int(training.environment_steps.result()) == steps
+    assert int(training.agent.train_step_counter) == updates + 1
+    assert int(training.actors_started) == 5
+    training.close()
+
+
+def test_actors_that_never_act():
+    training = start(num_actors=1)
+    training._new_actor = ray.remote(_Broken).remote
+    with pytest.raises(RuntimeError, match="3 actors died one after the other"):
+        training.train()
+    training.close()
+
+
+class _Broken:
+    def __init__(self, seed):
+        raise RuntimeError("no environment")
+
+    def act(self, weights):
+        """Never reached."""
