@@ -17,6 +17,7 @@ import numpy as np
 
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational import serving
 from keras_relational import training
 from keras_relational.environments import boxworld
 from keras_relational.environments import tf_agents_environment
@@ -82,6 +83,15 @@ def main():
                 for kind, figures in analysis.by_puzzle_type(played).items()
             },
         }
+    if args.network != "convolutional":
+        # An episode that the greedy agent solves, with its attention.
+        solved = analysis.play(world, seeds, model)["solved"]
+        episode = analysis.record(world, seeds[np.argmax(solved)], model)
+        picture = args.directory / "attention.gif"
+        analysis.animate_attention(model, episode["images"], picture)
+        print(f"A solved episode: {picture}")
+    if args.export:
+        print(f"Exported: {serving.export_model(model, args.export)}")
     if args.shortest:
         lengths = analysis.shortest_lengths(world, seeds)
         result["shortest_length"] = float(lengths.mean())
@@ -107,6 +117,7 @@ def parse_arguments():
     add("--num-test", type=int, default=1_000, help="fixed puzzles")
     add("--shortest", action="store_true", help="search the shortest ways")
     add("--by-puzzle-type", action="store_true", help="share solved of each")
+    add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs/boxworld")
     add("--resume", action="store_true", help="continue the run there")

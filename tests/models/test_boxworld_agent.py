@@ -96,3 +96,55 @@ def test_refuses_arguments():
         models.boxworld_agent("lstm")
     with pytest.raises(ValueError, match=r"image_shape=\(2, 7, 3\)"):
         models.boxworld_agent(image_shape=(2, 7, 3))
+
+
+CELLS = {
+    "gru": lambda: keras.layers.GRUCell(6),
+    "lstm": lambda: keras.layers.LSTMCell(5),
+    "stacked": lambda: keras.layers.StackedRNNCells(
+        [keras.layers.GRUCell(4), keras.layers.LSTMCell(3)]
+    ),
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_an_agent_that_remembers(cell, tmp_path):
+    """Frame by frame as all at once, and afresh where an episode begins."""
+    model = models.boxworld_agent(
+        "convolutional", (3, 7, 3), cell=CELLS[cell]()
+    )
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(2, 5, 3, 7, 3), dtype="uint8")
+    is_first = np.zeros((2, 5), bool)
+    is_first[0, 3] = True
+    states = [
+        rng.normal(size=(2, x.shape[-1])).astype("float32")
+        for x in model.inputs[2:]
+    ]
+    logits, values, *last = model.predict(
+        [images, is_first, *states], verbose=0
+    )
+    assert logits.shape == (2, 5, 4)
+    assert values.shape == (2, 5)
+    now = states
+    for t in range(5):
+        frame = [images[:, t : t + 1], is_first[:, t : t + 1]]
+        one, _, *now = model.predict([*frame, *now], verbose=0)
+        np.testing.assert_allclose(one[:, 0], logits[:, t], atol=1e-5)
+    for state, expected in zip(now, last, strict=True):
+        np.testing.assert_allclose(state, expected, atol=1e-5)
+    # What was before the fourth frame matters to the second row alone.
+    other = [state + 1 for state in states]
+    changed, *_ = model.predict([images, is_first, *other], verbose=0)
+    np.testing.assert_array_equal(changed[0, 3:], logits[0, 3:])
+    assert (changed[0, :3] != logits[0, :3]).any()
+    assert (changed[1, 3:] != logits[1, 3:]).any()
+    model.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    again, *_ = loaded.predict([images, is_first, *states], verbose=0)
+    np.testing.assert_allclose(again, logits, atol=1e-6)
+
+
+def test_refuses_what_is_no_cell():
+    with pytest.raises(ValueError, match="must be a Keras RNN cell"):
+        models.boxworld_agent(cell=keras.layers.Dense(3))

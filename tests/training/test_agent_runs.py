@@ -1,0 +1,74 @@
+import agents_for_tests as agents
+
+# isort: split
+import csv
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing import event_accumulator
+
+from keras_relational.training import agent_runs
+from keras_relational.training import impala
+
+
+def start():
+    environment = agents.small_environment(batch_size=8)
+    agent = agents.small_agent(environment)
+    return impala.ActorLearner(agent, environment, unroll_length=10)
+
+
+def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
+    """With the curves that it would have had, and no step counted twice."""
+    whole = agent_runs.train_agent(start(), 500, updates_per_epoch=2)
+    assert whole["updates"].tolist() == [2, 4, 6, 8]
+    directory = tmp_path / "run"
+    agent_runs.train_agent(start(), 200, directory, updates_per_epoch=2)
+    # As if it had been killed between curves and checkpoint.
+    with open(directory / "curves.csv", "a") as file:
+        row = (directory / "curves.csv").read_text().splitlines()[-1]
+        file.write(row.replace("4,", "999,", 1) + "\r\n")
+        file.write(",".join(["999"] * len(whole)) + "\r\n")
+    capsys.readouterr()
+    curves = agent_runs.train_agent(
+        start(),
+        500,
+        directory,
+        resume=True,
+        updates_per_epoch=2,
+        by_puzzle_type=True,
+    )
+    timed = ("minutes", "steps_per_second")
+    for name in set(whole) - set(timed):
+        np.testing.assert_allclose(
+            curves[name][-2:], whole[name][-2:], rtol=1e-5
+        )
+    assert (np.diff(curves["minutes"]) > 0).all()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert f"{whole['steps'][-1]} steps" in lines[2]
+    assert "(1, 0, 0): solved" in lines[3]
+    with open(directory / "curves.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["updates"]) for row in rows][-2:] == [6, 8]
+    events = event_accumulator.EventAccumulator(str(directory / "tensorboard"))
+    events.Reload()
+    assert "solved" in events.Tags()["tensors"]
+
+
+def test_means_are_over_the_episodes_that_ended():
+    training = start()
+    curves = agent_runs.train_agent(training, 100, updates_per_epoch=3)
+    assert curves["episodes"][0] == int(training.num_episodes.result())
+    assert curves["steps"][0] == int(training.environment_steps.result())
+    assert 1 <= curves["length"][0] <= 10
+    assert 0 <= curves["solved"][0] <= 1
+
+
+def test_runs_are_not_mixed(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no checkpoint to continue"):
+        agent_runs.train_agent(start(), 1, tmp_path, resume=True)
+    agent_runs.train_agent(
+        start(), 1, tmp_path, updates_per_epoch=1, verbose=False
+    )
+    with pytest.raises(FileExistsError, match="resume=True, delete it"):
+        agent_runs.train_agent(start(), 1, tmp_path)
