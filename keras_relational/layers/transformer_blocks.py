@@ -244,9 +244,13 @@ class RelationalTransformerBlock(keras.layers.Layer):
 
     def _heads(self, x):
         """Queries, keys and values, each `(batch, num_heads, n, key_dim)`."""
+        # One product of all three would be slower: XLA's products on a CPU take
+        # wide kernels badly.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
-        projected = ops.matmul(x, ops.concatenate(kernels, axis=1))
-        return ops.split(split_heads(projected, 3 * self.num_heads), 3, axis=1)
+        return [
+            split_heads(ops.matmul(x, kernel), self.num_heads)
+            for kernel in kernels
+        ]
 
     def _feedforward(self, entities, attended, iteration):
         update = self.update(self.hidden(attended))
