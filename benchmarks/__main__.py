@@ -5,6 +5,10 @@ compute the same to 1e-4, and runs with the same compiler setting, but for the
 first: there plain Keras is what `fit` does when it is told nothing.
 """
 
+import concurrent.futures
+import functools
+import multiprocessing
+import resource
 import statistics
 import time
 
@@ -59,8 +63,11 @@ def main():
     seconds = median_seconds(
         lambda: relations_game.generate("between", 20_000, seed=0)
     )
+    simplicial_attention(rate)
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
     print(f"Bridge BoxWorld: {boxworld_rate():,.0f} steps a second")
+    if backend == "tensorflow":
+        agents(rate)
 
 
 # Floating-point operations of the matrix products, one example forward.
@@ -80,6 +87,26 @@ def relation_network_flops(n=25, m=34, hidden=256, units=640):
 def attention_pooling_flops(n=25, m=34, heads=32, key=16, value=20):
     projections = n * m * heads * (2 * key + value)
     return 2 * (projections + heads * n * (n * key + n + value))
+
+
+def simplicial_flops(n, v, m=64, d=48):
+    projections = d * m * (n + 3 * v)
+    logits = n * v * d * 2 + v * v * d
+    weighted = n * v * v * d
+    # B on all pairs of values, or on the outer product of each query.
+    b = v * d * d * (v + d) if v < n else n * d * d * (v + d)
+    return 2 * (projections + logits + weighted + b)
+
+
+def agent_flops(network, n=40):
+    convolutions = 54 * 12 * 12 + n * 48 * 24
+    if network == "convolutional":
+        return 2 * (convolutions + n * 24 * 256 + 256 * 256 + 5 * 256)
+    block = 3 * n * 64 * 64 + 2 * n * n * 64 + 2 * n * 64 * 64
+    if network == "simplicial":
+        block += simplicial_flops(n, 2) / 2 + n * 48 * 64
+    head = 64 * 256 + 3 * 256 * 256 + 5 * 256
+    return 2 * (convolutions + n * 24 * 62 + 2 * block + head)
 
 
 def training_step(rate, images, labels):
@@ -135,24 +162,123 @@ def inference(rate, images):
     print(f"{'':4s}{len(images) / seconds[1]:,.0f} images a second")
 
 
-def layer_step(name, rate, entities, layer, reference, flops):
-    """Forward and backward through one layer at batch 10, in one loop."""
-    steps = len(entities) // 10
-    targets = np.zeros((len(entities), 640), "float32")
-    layer.build(entities[:10].shape)
-    reference.build(entities[:10].shape)
+def layer_step(name, rate, entities, layer, reference, flops, batch=10, base=0):
+    """Forward and backward through one layer, in one loop of steps.
+
+    With a `base` the layer attends to pairs of the first so many entities.
+    """
+
+    def outputs(tested, inputs):
+        return tested(inputs, base=inputs[:, :base]) if base else tested(inputs)
+
+    steps = len(entities) // batch
+    shape = (batch, *entities.shape[1:])
+    layer.build(shape, *([(batch, base, shape[-1])] if base else []))
+    reference.build(shape)
     reference.take_weights(layer)
-    check_equal(layer(entities[:10]), reference(entities[:10]))
+    first = ops.convert_to_tensor(entities[:batch])
+    check_equal(outputs(layer, first), outputs(reference, first))
+    targets = np.zeros(
+        (len(entities), *outputs(layer, first).shape[1:]), "float32"
+    )
     seconds = []
     for tested in (reference, layer):
         inputs = keras.Input(entities.shape[1:])
-        model = training.MinibatchModel(inputs, tested(inputs))
+        model = training.MinibatchModel(inputs, outputs(tested, inputs))
         model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=True)
-        model.evaluate(entities[:10], targets[:10], verbose=0)
-        blocks = training.Minibatches(entities, targets, 10, steps)
+        model.evaluate(entities[:batch], targets[:batch], verbose=0)
+        blocks = training.Minibatches(entities, targets, batch, steps)
         epoch = median_epoch(model, blocks, steps_per_epoch=1, shuffle=False)
         seconds.append(epoch / steps)
-    report(f"{name}, batch 10", *seconds, 3 * 10 * flops() / rate)
+    report(f"{name}, batch {batch}", *seconds, 3 * batch * flops() / rate)
+
+
+def simplicial_attention(rate):
+    """Time and peak memory beside the direct einsum."""
+    for n, v, batch in (
+        (40, 2, 1280),
+        (256, 2, 4),
+        (256, 8, 4),
+        (256, 32, 4),
+        (256, 64, 4),
+    ):
+        rng = np.random.default_rng(0)
+        entities = rng.normal(size=(3 * batch, n, 64)).astype("float32")
+        layer_step(
+            f"2-simplicial, N = {n}, M = {v}",
+            rate,
+            entities,
+            layers.TwoSimplicialAttention(1, 48),
+            plain.PlainTwoSimplicialAttention(48),
+            functools.partial(simplicial_flops, n, v),
+            batch,
+            v,
+        )
+        theirs, ours = (
+            peak_memory(kind, n, v, batch) for kind in ("plain", "ours")
+        )
+        print(
+            f"{'':4s}{'peak memory':46s}{theirs:6.0f} MiB{ours:6.0f} MiB"
+            f"{theirs / ours:7.1f}"
+        )
+
+
+def peak_memory(kind, n, v, batch):
+    """MiB that two steps add to a process of their own."""
+    with concurrent.futures.ProcessPoolExecutor(
+        1, multiprocessing.get_context("spawn")
+    ) as pool:
+        return pool.submit(_added_memory, kind, n, v, batch).result()
+
+
+def _added_memory(kind, n, v, batch):
+    tested = layers.TwoSimplicialAttention(1, 48)
+    if kind == "plain":
+        tested = plain.PlainTwoSimplicialAttention(48)
+    inputs = keras.Input((n, 64))
+    model = keras.Model(inputs, tested(inputs, base=inputs[:, :v]))
+    model.compile("sgd", "mse", jit_compile=True)
+    x = np.zeros((batch, n, 64), "float32")
+    y = np.zeros((batch, n, 48), "float32")
+    # What compiling takes is not counted: a smaller batch is compiled first.
+    model.train_on_batch(x[:1], y[:1])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(2):
+        model.train_on_batch(x, y)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(after - before, 1024) / 1024
+
+
+def agents(rate):
+    """Frames a second of acting and learning, bridge BoxWorld on 7 x 9."""
+    from keras_relational.environments import tf_agents_environment
+    from keras_relational.training import impala
+
+    print(
+        "\nIMPALA, 32 episodes, 40 steps     act     learn   frames/s  of rate"
+    )
+    for network in models.NETWORKS:
+        environment = tf_agents_environment.BoxWorldTFEnvironment(
+            boxworld.BridgeBoxWorld(), batch_size=32
+        )
+        model = models.boxworld_agent(network)
+        agent = impala.ImpalaAgent(
+            environment.time_step_spec(), environment.action_spec(), model
+        )
+        training_ = impala.ActorLearner(agent, environment)
+        act = median_seconds(lambda t=training_: t.act()[0].reward.numpy())
+        trajectory, _ = training_.act()
+        learn = median_seconds(
+            lambda a=agent, t=trajectory: a.learn(t).loss.numpy()
+        )
+        both = median_seconds(lambda t=training_: t.train()[0].loss.numpy())
+        # Forward to act; forward and backward to learn.
+        flops = agent_flops(network) * (1_280 + 3 * 1_312)
+        print(
+            f"    {network:24s}{act * 1e3:7.1f} ms{learn * 1e3:7.1f} ms"
+            f"{1_280 / both:11,.0f}{flops / rate / both:9.0%}",
+            flush=True,
+        )
 
 
 def boxworld_rate(batch=1024, steps=100):

@@ -121,6 +121,56 @@ class PlainAttentionPooling(keras.layers.Layer):
         self.positions.assign(own(layer.position_kernel).T)
 
 
+class PlainTwoSimplicialAttention(keras.layers.Layer):
+    """One head of 2-simplicial attention as a direct einsum."""
+
+    def __init__(self, key_dim):
+        super().__init__()
+        self.query, self.key_1, self.key_2, self.value = (
+            keras.layers.Dense(key_dim, use_bias=False) for _ in range(4)
+        )
+        self.key_dim = key_dim
+
+    def build(self, input_shape, base_shape=None):
+        for dense in (self.query, self.key_1, self.key_2, self.value):
+            dense.build(input_shape)
+        self.product = self.add_weight(
+            name="product", shape=3 * (self.key_dim,)
+        )
+
+    def call(self, inputs, base):
+        p, u = self.query(inputs), self.value(base)
+        l_1, l_2 = self.key_1(base), self.key_2(base)
+        pp, l_11, l_22 = (
+            ops.sum(ops.square(x), axis=-1) for x in (p, l_1, l_2)
+        )
+        pl_1, pl_2, l_12 = (
+            ops.einsum("bir,bjr->bij", x, y)
+            for x, y in ((p, l_1), (p, l_2), (l_1, l_2))
+        )
+        square = (
+            ops.einsum("bij,bk->bijk", pl_1**2, l_22)
+            + ops.einsum("bik,bj->bijk", pl_2**2, l_11)
+            + ops.einsum("bjk,bi->bijk", l_12**2, pp)
+            - 2 * ops.einsum("bij,bik,bjk->bijk", pl_1, pl_2, l_12)
+        )
+        logits = ops.sqrt(ops.maximum(square, 1e-9))
+        n, v = logits.shape[1:3]
+        weights = ops.softmax(ops.reshape(logits, (-1, n, v * v)))
+        weights = ops.reshape(weights, (-1, n, v, v))
+        return ops.einsum("bijk,bjr,bks,qrs->biq", weights, u, u, self.product)
+
+    def take_weights(self, layer):
+        for dense, kernel in (
+            (self.query, layer.query_kernel),
+            (self.key_1, layer.key_1_kernel),
+            (self.key_2, layer.key_2_kernel),
+            (self.value, layer.value_kernel),
+        ):
+            dense.kernel.assign(own(kernel))
+        self.product.assign(own(layer.product_kernel)[0])
+
+
 def own(weight):
     """A copy: on JAX, training gives away the arrays it is given."""
     return ops.convert_to_numpy(weight)
