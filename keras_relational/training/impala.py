@@ -285,7 +285,7 @@ class ActorLearner:
             "episode_return": tf.zeros([batch]),
             "episode_length": tf.zeros([batch], tf.int32),
             "step": tf.zeros([], tf.uint32),
-            "seed": tf.cast(seed, tf.uint32),
+            "seed": tf.constant(seed, tf.uint32),
         }
         if broadcast_interval > 1:
             actor["weights"] = _values(agent.state["weights"])
