@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
+# Most of the time goes into compiling what runs once.
+QUICK_XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
 .PHONY: demo test test-all lint bench clean
@@ -19,7 +22,7 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed
 	@echo "Running the tests, on TensorFlow and on JAX (under ten minutes on two cores) ..."
-	@$(PYTEST) -m "not slow"
+	@$(QUICK_XLA) $(PYTEST) -m "not slow"
 	@KERAS_BACKEND=jax $(PYTEST) -m "not slow" $(LAYER_TESTS)
 
 test-all: $(VENV)/installed

@@ -83,9 +83,8 @@ def main():
                 for kind, figures in analysis.by_puzzle_type(played).items()
             },
         }
-    if args.network != "convolutional":
-        # An episode that the greedy agent solves, with its attention.
-        solved = analysis.play(world, seeds, model)["solved"]
+    solved = analysis.play(world, seeds, model)["solved"]
+    if args.network != "convolutional" and solved.any():
         episode = analysis.record(world, seeds[np.argmax(solved)], model)
         picture = args.directory / "attention.gif"
         analysis.animate_attention(model, episode["images"], picture)
@@ -113,7 +112,7 @@ def parse_arguments():
     add("--solution-length", default=(1, 1), **range_)
     add("--num-distractors", default=(0, 0), **range_)
     add("--max-episode-steps", type=int, default=120)
-    add("--num-steps", type=int, default=15_000_000)
+    add("--num-steps", type=int, default=8_000_000)
     add("--num-test", type=int, default=1_000, help="fixed puzzles")
     add("--shortest", action="store_true", help="search the shortest ways")
     add("--by-puzzle-type", action="store_true", help="share solved of each")
