@@ -70,8 +70,9 @@ def main():
         "steps": int(curves["steps"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
     }
+    greedy = analysis.play(world, seeds, model)
     for player, played in {
-        "greedy": analysis.play(world, seeds, model),
+        "greedy": greedy,
         "sampled": analysis.play(world, seeds, model, greedy=False),
         "random": analysis.play(world, seeds),
     }.items():
@@ -83,9 +84,9 @@ def main():
                 for kind, figures in analysis.by_puzzle_type(played).items()
             },
         }
-    solved = analysis.play(world, seeds, model)["solved"]
-    if args.network != "convolutional" and solved.any():
-        episode = analysis.record(world, seeds[np.argmax(solved)], model)
+    if args.network != "convolutional" and greedy["solved"].any():
+        seed = seeds[np.argmax(greedy["solved"])]
+        episode = analysis.record(world, seed, model)
         picture = args.directory / "attention.gif"
         analysis.animate_attention(model, episode["images"], picture)
         print(f"A solved episode: {picture}")

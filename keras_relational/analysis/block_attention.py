@@ -15,6 +15,7 @@ from keras import ops
 from keras_relational.analysis.figure import new_figure
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.layers import SimplicialTransformerBlock
+from keras_relational.training import write_aside
 
 BlockAttention = collections.namedtuple(
     "BlockAttention", ("standard", "virtual", "pairs")
@@ -164,28 +165,29 @@ def animate_attention(model, images, path, milliseconds=400):
     Raises:
         ImportError: If matplotlib is not installed.
     """
-    frames = []
-    for image in images:
-        attention = block_attention(model, image[None])
-        figure = plot_block_attention(image, attention)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, dpi=80)
-        frames.append(buffer)
-    # matplotlib brings it along.
+    attention = block_attention(model, images)
+    pictures = []
+    for number, image in enumerate(images):
+        of_frame = BlockAttention(
+            *(x if x is None else x[number : number + 1] for x in attention)
+        )
+        picture = io.BytesIO()
+        plot_block_attention(image, of_frame).savefig(picture, dpi=80)
+        pictures.append(picture)
+    # matplotlib, which drew them, brings it along.
     from PIL import Image
 
-    first, *others = [Image.open(buffer).convert("RGB") for buffer in frames]
-    path = pathlib.Path(path)
-    aside = path.with_name(path.name + ".partial")
+    first, *others = [Image.open(x).convert("RGB") for x in pictures]
+    gif = io.BytesIO()
     first.save(
-        aside,
+        gif,
         format="GIF",
         save_all=True,
         append_images=others,
         duration=milliseconds,
         loop=0,
     )
-    aside.replace(path)
+    write_aside(pathlib.Path(path), gif.getvalue())
 
 
 def _player_entity(image):

@@ -1,6 +1,5 @@
 """Runs of an agent that are logged, and can be continued."""
 
-# isort: split
 import csv
 import pathlib
 import time
