@@ -69,15 +69,16 @@ def _maps(layer, entities):
     """The maps of one batch, `(batch, num_heads, num_maps, n)`."""
     _, scores = layer(entities, return_attention_scores=True)
     if isinstance(layer, PrediNet):
-        maps = [_as_float32(of_one_query) for of_one_query in scores]
+        maps = [as_float32(of_one_query) for of_one_query in scores]
         return np.stack(maps, axis=2)
-    weights = _as_float32(layer.position_kernel).T[:, None]
-    parts = np.abs(weights @ _as_float32(scores))
+    weights = as_float32(layer.position_kernel).T[:, None]
+    parts = np.abs(weights @ as_float32(scores))
     total = parts.sum(axis=-1, keepdims=True)
     return parts / np.maximum(total, np.finfo("float32").tiny)
 
 
-def _as_float32(tensor):
+def as_float32(tensor):
+    """An array, also where the tensor is of half precision."""
     return ops.convert_to_numpy(tensor).astype("float32")
 
 
@@ -227,7 +228,7 @@ def head_weights(model):
     (32,)
     """
     layer = layer_with_heads(model)
-    kernel = _as_float32(model.get_layer("hidden").kernel)
+    kernel = as_float32(model.get_layer("hidden").kernel)
     # Rows beyond those of the heads are a task's one-hot code.
     of_heads = np.abs(kernel[: layer.output.shape[-1]])
     return of_heads.reshape(layer.num_heads, -1).mean(axis=1)

@@ -10,8 +10,8 @@ import pathlib
 
 import keras
 import numpy as np
-from keras import ops
 
+from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.figure import new_figure
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.layers import SimplicialTransformerBlock
@@ -64,10 +64,10 @@ def block_attention(model, images):
     entities = part(images)
     if not isinstance(block, SimplicialTransformerBlock):
         _, standard = block(entities, return_attention_scores=True)
-        return BlockAttention(_as_float32(standard), None, None)
+        return BlockAttention(as_float32(standard), None, None)
     virtual_entities = model.get_layer("virtual_entities")(entities)
     _, scores = block(entities, virtual_entities, return_attention_scores=True)
-    return BlockAttention(*(_as_float32(x) for x in scores))
+    return BlockAttention(*(as_float32(x) for x in scores))
 
 
 def plot_block_attention(image, attention):
@@ -197,7 +197,3 @@ def _player_entity(image):
     height, width = image.shape[0] - 2, image.shape[1] - 2
     row = np.clip(row - 1, 0, height - 1)
     return row * width + np.clip(column - 1, 0, width - 1)
-
-
-def _as_float32(tensor):
-    return ops.convert_to_numpy(tensor).astype("float32")

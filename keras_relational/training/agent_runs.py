@@ -56,6 +56,7 @@ def train_agent(
         before, began = int(steps()), time.monotonic()
         ended = []
         for _ in range(updates_per_epoch):
+            so_far = int(steps())
             losses, episodes = actor_learner.train()
             is_last = episodes.is_last.numpy()
             ended.append([x.numpy()[is_last] for x in episodes])
@@ -64,7 +65,7 @@ def train_agent(
         )
         seconds = time.monotonic() - began
         solved = returns >= GEM_REWARD
-        a_step = is_last.size
+        a_step = int(steps()) - so_far
         row = {
             "steps": int(steps()),
             "updates": int(actor_learner.agent.train_step_counter),

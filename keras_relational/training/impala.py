@@ -493,7 +493,7 @@ def _unrolled(step, length, *carry):
     ]
 
     def body(i, carry, arrays):
-        *carry, outputs = step(*carry)
+        *carry, outputs = traced(*carry)
         outputs = tf.nest.flatten(outputs)
         arrays = [
             array.write(i, x) for array, x in zip(arrays, outputs, strict=True)
