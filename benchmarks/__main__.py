@@ -221,7 +221,9 @@ def simplicial_attention(rate):
 
 
 def report_peak_memory(n, v, batch):
-    theirs, ours = (peak_memory(kind, n, v, batch) for kind in ("plain", "ours"))
+    theirs, ours = (
+        peak_memory(kind, n, v, batch) for kind in ("plain", "ours")
+    )
     print(
         f"{'':4s}{'peak memory':46s}{theirs:6.0f} MiB{ours:6.0f} MiB"
         f"{theirs / ours:7.1f}",
