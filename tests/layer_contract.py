@@ -67,6 +67,10 @@ class LayerCase:
             NumPy. None where the set is gone: no mask is passed on. For several
             outputs it returns a tuple, with None for one that is not masked:
             one that is there whatever is padded.
+        keeps_padding: Whether padded items come out as they came in. They come
+            out as zeros otherwise.
+        mixes_examples: Whether the outputs of an example depend on the others
+            of its batch.
         attention_scores_shape: What `return_attention_scores=True` adds to the
             outputs: a shape or a tuple of them. None if it is no argument.
         expected_output_shape: This one and those below as in Keras'
@@ -88,6 +92,8 @@ class LayerCase:
     reference: Callable
     supports_masking: bool
     output_mask: Callable | None = None
+    keeps_padding: bool = False
+    mixes_examples: bool = False
     attention_scores_shape: tuple | None = None
     expected_output_shape: tuple
     expected_output_dtype: str | tuple
@@ -245,8 +251,16 @@ class LayerContract(TestCase):
     def check_batch_of_one(self, case):
         layer, inputs = case.random_layer(), random_inputs(case.input_shape)
         first = tree.map_structure(lambda array: array[:1], inputs)
+        outputs = as_one_function(layer)(first)
         self.assert_close(
-            as_one_function(layer)(first),
+            outputs,
+            case.expected_outputs(layer, first),
+            "the reference for a batch of one",
+        )
+        if case.mixes_examples:
+            return
+        self.assert_close(
+            outputs,
             tree.map_structure(lambda x: x[:1], apply(layer, inputs)),
             "a batch of one, beside the first example of a larger one",
         )
@@ -308,6 +322,8 @@ class LayerContract(TestCase):
         call = as_one_function(layer)
         for value in (0, 1e4, np.nan):
             outputs = call(padded_with(value), {mask_name: mask})
+            if case.keeps_padding:
+                outputs = self.without_padding(outputs, value, mask)
             self.assert_finite(f"outputs, padding of {value}", outputs)
             for output, output_mask in zip_outputs(outputs, passed_on):
                 several = isinstance(passed_on, tuple)
@@ -319,7 +335,7 @@ class LayerContract(TestCase):
             self.assert_close(
                 outputs, expected, f"the reference, padding of {value}"
             )
-        if not case.fixed_size:
+        if not case.fixed_size and not case.mixes_examples:
             alone = with_first(
                 tree.map_structure(lambda array: array[1:2], inputs),
                 items[1:2, :num_real],
@@ -334,11 +350,14 @@ class LayerContract(TestCase):
 
         for policy in ("float32", "mixed_float16"):
             names = ("outputs", "gradients", "gradient of the inputs")
-            results = outputs_and_gradients(
+            outputs, *gradients = outputs_and_gradients(
                 case.built_layer(policy),
                 padded_with(np.nan),
                 **{mask_name: mask},
             )
+            if case.keeps_padding:
+                outputs = self.without_padding(outputs, np.nan, mask)
+            results = (outputs, *gradients)
             for name, values in zip(names, results, strict=True):
                 self.assert_finite(f"{name} with a mask, {policy}", values)
 
@@ -506,6 +525,15 @@ class LayerContract(TestCase):
             self.assert_close(
                 served.serve(inputs), expected, "a loaded SavedModel", 1e-6
             )
+
+    def without_padding(self, outputs, padding, mask):
+        """Outputs with zeros for padded items, which come out as they were."""
+        outputs = self.convert_to_numpy(outputs)
+        kept = outputs[~mask]
+        assert np.array_equal(
+            kept, np.full_like(kept, padding), equal_nan=True
+        ), f"padding of {padding} comes out as {kept}"
+        return np.where(mask[..., None], outputs, 0)
 
     def assert_finite(self, name, values):
         for value in tree.flatten(values):

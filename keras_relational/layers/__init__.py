@@ -1,6 +1,18 @@
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
+from keras_relational.layers.context_normalization import NORMALIZATIONS
+from keras_relational.layers.context_normalization import (
+    BatchContextNormalization,
+)
+from keras_relational.layers.context_normalization import (
+    SlidingWindowNormalization,
+)
+from keras_relational.layers.context_normalization import (
+    TemporalContextNormalization,
+)
+from keras_relational.layers.context_normalization import normalization
 from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.episodic_rnn import EpisodicRNN
+from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.strided_convolution import StridedConv2D
@@ -16,14 +28,20 @@ from keras_relational.layers.two_simplicial_attention import (
 )
 
 __all__ = [
+    "NORMALIZATIONS",
     "AppendCoordinates",
+    "BatchContextNormalization",
     "EpisodicRNN",
+    "LayerNormLSTMCell",
     "MultiHeadAttentionPooling",
     "PrediNet",
     "RelationNetwork",
     "RelationalTransformerBlock",
     "SimplicialTransformerBlock",
+    "SlidingWindowNormalization",
     "StridedConv2D",
+    "TemporalContextNormalization",
     "TwoSimplicialAttention",
     "VirtualEntities",
+    "normalization",
 ]

@@ -1,0 +1,110 @@
+import keras
+from keras import ops
+
+from keras_relational.layers.shared import add_kernels
+from keras_relational.layers.shared import check_positive_integers
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class LayerNormLSTMCell(keras.layers.Layer):
+    """An LSTM cell with layer normalization inside.
+
+    With input x, hidden state h, memory c, and LN the normalization over all
+    units, each with a gain of its own,
+
+        i, f, g, o = LN(W x) + LN(U h) + b
+        c ← σ(f) c + σ(i) tanh(g)
+        h ← σ(o) tanh(LN(c) + b')
+
+    Reference: [Ba et al., 2016](https://arxiv.org/abs/1607.06450), equations
+    (20) to (22), to whom Webb et al., 2020, refer for the row "layer norm.
+    (recurrent)" of their Tables 1 and 2.
+
+    Args:
+        units: Positive integer.
+        kernel_initializer: Initializer of W.
+        recurrent_initializer: Initializer of U.
+        epsilon: Small positive number, added to the variances.
+
+    Call arguments:
+        inputs: Float tensor `(batch, features)`.
+        states: The pair `(h, c)`, each `(batch, units)`.
+
+    Returns:
+        The output h, and the new pair `[h, c]`.
+
+    Raises:
+        ValueError: If `units` is not a positive integer.
+
+    Example:
+
+    >>> rnn = keras.layers.RNN(LayerNormLSTMCell(8))
+    >>> rnn(keras.Input((4, 3))).shape
+    (None, 8)
+    """
+
+    def __init__(
+        self,
+        units,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integers(units=units)
+        self.units = units
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(
+            recurrent_initializer
+        )
+        self.epsilon = epsilon
+        self.state_size = [units, units]
+        self.output_size = units
+        # A shift beside that of the gates would be one too many.
+        self.input_norm, self.recurrent_norm, self.memory_norm = (
+            keras.layers.LayerNormalization(
+                epsilon=epsilon,
+                center=name == "memory_norm",
+                name=name,
+                dtype=self.dtype_policy,
+            )
+            for name in ("input_norm", "recurrent_norm", "memory_norm")
+        )
+
+    def build(self, input_shape, states_shape=None):
+        gates = 4 * self.units
+        add_kernels(
+            self, self.kernel_initializer, kernel=(input_shape[-1], gates)
+        )
+        add_kernels(
+            self,
+            self.recurrent_initializer,
+            recurrent_kernel=(self.units, gates),
+        )
+        add_kernels(self, "zeros", bias=(gates,))
+        self.input_norm.build((None, gates))
+        self.recurrent_norm.build((None, gates))
+        self.memory_norm.build((None, self.units))
+
+    def call(self, inputs, states, training=False):
+        h, c = states
+        gates = self.input_norm(ops.matmul(inputs, self.kernel))
+        gates += self.recurrent_norm(ops.matmul(h, self.recurrent_kernel))
+        i, f, g, o = ops.split(gates + self.bias, 4, axis=-1)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        h = ops.sigmoid(o) * ops.tanh(self.memory_norm(c))
+        return h, [h, c]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "recurrent_initializer": keras.initializers.serialize(
+                self.recurrent_initializer
+            ),
+            "epsilon": self.epsilon,
+        }

@@ -1,0 +1,337 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from layer_contract import LayerContract
+
+from keras_relational import layers
+from keras_relational.layers import BatchContextNormalization
+from keras_relational.layers import SlidingWindowNormalization
+from keras_relational.layers import TemporalContextNormalization
+
+EPSILON = 1e-3  # So that a layer that ignores it is found out.
+
+
+def in_loops(context_of):
+    """Equations (1) to (3), one number after the other.
+
+    `context_of(i, j, num_examples, num_steps)` is the list of the (example,
+    step) that are the context of step j of example i.
+    """
+
+    def reference(weights, inputs, mask=None):
+        if mask is None:
+            mask = np.ones(inputs.shape[:2], bool)
+        outputs = np.array(inputs, "float64")
+        for i, j in itertools.product(*map(range, inputs.shape[:2])):
+            if not mask[i, j]:
+                continue
+            context = [
+                cell
+                for cell in context_of(i, j, *inputs.shape[:2])
+                if mask[cell]
+            ]
+            for k in range(inputs.shape[2]):
+                values = [inputs[cell][k] for cell in context]
+                mean = sum(values) / len(values)
+                squares = sum((value - mean) ** 2 for value in values)
+                deviation = (squares / len(values) + EPSILON) ** 0.5
+                outputs[i, j, k] = (inputs[i, j, k] - mean) / deviation
+                outputs[i, j, k] *= weights["gamma"][k]
+                outputs[i, j, k] += weights["beta"][k]
+        return outputs
+
+    return reference
+
+
+def on_one_line(i, j, num_examples, num_steps):
+    cells = itertools.product(range(num_examples), range(num_steps))
+    return list(cells), i * num_steps + j
+
+
+def group_of(cells, place, size):
+    start = place // size * size
+    return cells[start : start + size]
+
+
+def sequence(i, j, num_examples, num_steps):
+    return [(i, step) for step in range(num_steps)]
+
+
+def segments_of_one_and_the_rest(i, j, num_examples, num_steps):
+    return [(i, step) for step in range(num_steps) if (step < 1) == (j < 1)]
+
+
+def same_step(i, j, num_examples, num_steps):
+    return [(example, j) for example in range(num_examples)]
+
+
+def groups_of_two_examples(i, j, num_examples, num_steps):
+    return group_of(same_step(i, j, num_examples, num_steps), i, 2)
+
+
+def everything(i, j, num_examples, num_steps):
+    return on_one_line(i, j, num_examples, num_steps)[0]
+
+
+def groups_of_five_steps(i, j, num_examples, num_steps):
+    return group_of(*on_one_line(i, j, num_examples, num_steps), 5)
+
+
+def windows_of_three(i, j, num_examples, num_steps):
+    cells, place = on_one_line(i, j, num_examples, num_steps)
+    return cells[max(0, place - 2) : place + 1]
+
+
+class ContractTest(LayerContract):
+    def check(self, layer_cls, context_of, mixes_examples=True, **arguments):
+        fixed = bool(arguments.get("segment_lengths"))
+        self.run_layer_contract(
+            layer_cls,
+            init_kwargs={"epsilon": EPSILON, **arguments},
+            input_shape=(3, 4, 2),
+            second_input_shape=(3, 7, 2),
+            fixed_size=fixed,
+            reference=in_loops(context_of),
+            supports_masking=True,
+            output_mask=lambda mask: mask,
+            keeps_padding=True,
+            mixes_examples=mixes_examples,
+            expected_output_shape=(3, 4, 2),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=2,
+            expected_num_non_trainable_weights=0,
+            expected_num_non_trainable_variables=0,
+            expected_num_seed_generators=0,
+            expected_num_losses=0,
+        )
+
+    def test_temporal_context(self):
+        self.check(TemporalContextNormalization, sequence, False)
+
+    def test_segments(self):
+        self.check(
+            TemporalContextNormalization,
+            segments_of_one_and_the_rest,
+            False,
+            segment_lengths=(1, 3),
+        )
+
+    def test_batch(self):
+        self.check(BatchContextNormalization, same_step)
+
+    def test_sub_batch(self):
+        self.check(
+            BatchContextNormalization, groups_of_two_examples, group_size=2
+        )
+
+    def test_temporal_and_batch(self):
+        self.check(BatchContextNormalization, everything, over_time=True)
+
+    def test_misaligned(self):
+        self.check(
+            BatchContextNormalization,
+            groups_of_five_steps,
+            over_time=True,
+            group_size=5,
+        )
+
+    def test_sliding_window(self):
+        self.check(SlidingWindowNormalization, windows_of_three, window_size=3)
+
+
+def embeddings(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def values(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+class TestTemporalContextNormalization:
+    @pytest.mark.parametrize("segment_lengths", [None, (2, 3)])
+    def test_neither_place_nor_scale_of_a_context_is_seen(
+        self, segment_lengths
+    ):
+        layer = TemporalContextNormalization(segment_lengths)
+        z = embeddings(3, 5, 4)
+        moved = 7 * z + embeddings(1, 1, 4)
+        if segment_lengths:  # Each context by an amount of its own.
+            moved[:, 2:] = 0.5 * z[:, 2:] - 3
+        np.testing.assert_allclose(layer(moved), layer(z), atol=2e-5)
+        assert np.abs(values(layer(z))).max() > 0.5
+
+    def test_order_of_the_terms_does_not_matter(self):
+        layer, z = TemporalContextNormalization(), embeddings(3, 5, 4)
+        order = [3, 1, 4, 0, 2]
+        np.testing.assert_allclose(
+            layer(z[:, order]), values(layer(z))[:, order], atol=1e-6
+        )
+
+    @pytest.mark.parametrize("segment_lengths", [None, (2, 3)])
+    def test_denormalize_is_exact(self, segment_lengths):
+        layer = TemporalContextNormalization(segment_lengths)
+        z = embeddings(3, 5, 4)
+        outputs, moments = layer(z, return_moments=True)
+        np.testing.assert_array_equal(outputs, layer(z))
+        np.testing.assert_allclose(
+            layer.denormalize(outputs, moments), z, atol=1e-6
+        )
+
+    def test_a_prediction_of_any_length_is_denormalized(self):
+        layer = TemporalContextNormalization()
+        outputs, moments = layer(embeddings(3, 5, 4), return_moments=True)
+        assert layer.denormalize(outputs[:, :2], moments).shape == (3, 2, 4)
+        inputs = keras.Input((5, 4))
+        outputs, moments = layer(inputs, return_moments=True)
+        assert [moment.shape for moment in moments] == 2 * [(None, 1, 4)]
+
+    @pytest.mark.parametrize(
+        "z", [embeddings(2, 1, 4), np.full((2, 5, 4), 1e3, "float32")]
+    )
+    def test_what_does_not_vary_is_zero(self, z):
+        np.testing.assert_array_equal(TemporalContextNormalization()(z), 0 * z)
+
+    def test_moments_are_float32_where_the_outputs_are_not(self):
+        layer = TemporalContextNormalization(dtype="mixed_float16")
+        z = 300 * embeddings(2, 5, 4)  # Its square overflows.
+        outputs, moments = layer(z, return_moments=True)
+        for moment in moments:
+            assert keras.backend.standardize_dtype(moment.dtype) == "float32"
+        np.testing.assert_allclose(
+            outputs, TemporalContextNormalization()(z), atol=1e-2
+        )
+
+    def test_candidates_are_contexts_of_their_own(self):
+        layer, z = TemporalContextNormalization(), embeddings(3, 2, 5, 4)
+        for candidate in range(2):
+            np.testing.assert_allclose(
+                values(layer(z))[:, candidate],
+                layer(z[:, candidate]),
+                atol=1e-6,
+            )
+
+    def test_without_gain_and_shift(self):
+        layer = TemporalContextNormalization(center=False, scale=False)
+        layer.build((None, 5, 4))
+        assert not layer.weights
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"segment_lengths": (3, 0)}, "positive integer.*0"),
+            ({"segment_lengths": ()}, "at least one"),
+            ({"epsilon": 0}, "epsilon=0"),
+        ],
+    )
+    def test_arguments_are_checked(self, arguments, words):
+        with pytest.raises(ValueError, match=words):
+            TemporalContextNormalization(**arguments)
+
+    def test_inputs_and_masks_are_checked(self):
+        with pytest.raises(ValueError, match=r"6 steps.*\(2, 5, 4\)"):
+            TemporalContextNormalization((3, 3))(embeddings(2, 5, 4))
+        with pytest.raises(ValueError, match=r"sequences.*\(5, 4\)"):
+            TemporalContextNormalization()(embeddings(5, 4))
+        with pytest.raises(ValueError, match=r"mask.*\(2, 5\).*\(2, 4\)"):
+            TemporalContextNormalization()(
+                embeddings(2, 5, 4), mask=np.ones((2, 4), bool)
+            )
+
+
+class TestBatchContexts:
+    @pytest.mark.parametrize(
+        "name", [n for n in layers.NORMALIZATIONS if n not in ("layer", "none")]
+    )
+    def test_axes_in_between_are_kept_apart(self, name):
+        layer, z = layers.normalization(name), embeddings(6, 3, 4, 2)
+        outputs = values(layer(z, training=True))
+        for candidate in range(3):
+            np.testing.assert_allclose(
+                outputs[:, candidate],
+                layers.normalization(name)(z[:, candidate], training=True),
+                atol=1e-6,
+            )
+
+    @pytest.mark.parametrize("over_time", [False, True])
+    def test_training_statistics_are_those_of_all_data(self, over_time):
+        layer = BatchContextNormalization(
+            over_time=over_time, statistics="training"
+        )
+        # Far from 0, and in batches of different sizes.
+        data = 1e4 + embeddings(13, 3, 4, 2)
+        layer.adapt([data[:5], data[5:12], data[12:]])
+        axes = (0, 2) if over_time else 0
+        mean = data.mean(axes, dtype="float64", keepdims=True)
+        deviation = data.std(axes, dtype="float64", keepdims=True)
+        other = embeddings(2, 3, 4, 2)
+        np.testing.assert_allclose(
+            layer(other), (other - mean) / deviation, rtol=1e-4
+        )
+        outputs, moments = layer(other, return_moments=True)
+        np.testing.assert_allclose(
+            layer.denormalize(outputs, moments), other, atol=2e-2
+        )
+        # While training they are those of the batch.
+        np.testing.assert_allclose(
+            layer(other, training=True),
+            BatchContextNormalization(over_time=over_time)(other),
+            atol=1e-6,
+        )
+
+    def test_training_statistics_are_saved(self, tmp_path):
+        layer = BatchContextNormalization(statistics="training")
+        model = keras.Sequential([keras.Input((4, 2)), layer])
+        layer.adapt([embeddings(9, 4, 2) + 5])
+        model.save(tmp_path / "model.keras")
+        loaded = keras.saving.load_model(tmp_path / "model.keras")
+        z = embeddings(3, 4, 2)
+        np.testing.assert_array_equal(loaded(z), model(z))
+        assert values(model(z)).max() < -1
+
+    def test_adapting_is_refused_where_it_has_no_use(self):
+        with pytest.raises(ValueError, match="statistics='training'"):
+            BatchContextNormalization().adapt([embeddings(2, 4, 2)])
+        with pytest.raises(ValueError, match="one batch or more"):
+            BatchContextNormalization(statistics="training").adapt([])
+
+    @pytest.mark.parametrize(
+        ("layer_cls", "arguments", "words"),
+        [
+            (BatchContextNormalization, {"group_size": 0}, "group_size=0"),
+            (BatchContextNormalization, {"statistics": "all"}, "'all'"),
+            (SlidingWindowNormalization, {"window_size": -1}, "window_size=-1"),
+        ],
+    )
+    def test_arguments_are_checked(self, layer_cls, arguments, words):
+        with pytest.raises(ValueError, match=words):
+            layer_cls(**arguments)
+
+    def test_steps_must_be_known_to_keep_moments_of_each(self):
+        layer = BatchContextNormalization(statistics="training")
+        with pytest.raises(ValueError, match="only the batch size varies"):
+            layer.build((None, None, 2))
+
+    def test_unknown_names_are_refused(self):
+        with pytest.raises(ValueError, match=r"'bath'.*sub_batch"):
+            layers.normalization("bath")
+
+
+def test_layers_are_what_their_names_in_table_1_say():
+    made = {n: layers.normalization(n) for n in layers.NORMALIZATIONS}
+    assert isinstance(made["temporal_context"], TemporalContextNormalization)
+    assert made["sub_batch"].group_size == 4
+    assert not made["sub_batch"].over_time
+    assert made["sliding_window"].window_size == 4
+    assert made["misaligned"].group_size == 5
+    assert made["misaligned"].over_time
+    assert made["temporal_and_batch"].group_size is None
+    assert made["temporal_and_batch"].over_time
+    assert not made["batch"].over_time
+    assert made["batch"].statistics == "batch"
+    assert made["batch_training_statistics"].statistics == "training"
+    z = embeddings(2, 7, 4, 8)
+    np.testing.assert_allclose(values(made["layer"](z)).mean(-1), 0, atol=1e-6)
+    np.testing.assert_array_equal(made["none"](z), z)
