@@ -252,12 +252,9 @@ class LayerContract(TestCase):
         layer, inputs = case.random_layer(), random_inputs(case.input_shape)
         first = tree.map_structure(lambda array: array[:1], inputs)
         outputs = as_one_function(layer)(first)
-        self.assert_close(
-            outputs,
-            case.expected_outputs(layer, first),
-            "the reference for a batch of one",
-        )
         if case.mixes_examples:
+            expected = case.expected_outputs(layer, first)
+            self.assert_close(outputs, expected, "a batch of one, reference")
             return
         self.assert_close(
             outputs,

@@ -233,6 +233,60 @@ OFFSETS = {
 }
 
 
+@registered
+class Scaled(keras.layers.Layer):
+    """Items, by the size of the batch; padding is left as it is."""
+
+    def __init__(self, power, **kwargs):
+        super().__init__(**kwargs)
+        self.power = power
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        self.kernel = self.add_weight((input_shape[-1],), name="kernel")
+
+    def call(self, inputs, mask=None):
+        size = ops.cast(ops.shape(inputs)[0], self.compute_dtype)
+        factors = self.kernel / self.divisor(size**self.power)
+        if mask is None:
+            return inputs * factors
+        there = ops.expand_dims(mask, -1)
+        return ops.where(there, ops.where(there, inputs, 0) * factors, inputs)
+
+    def divisor(self, size):
+        return size
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "power": self.power}
+
+
+def scaled_in_loops(weights, inputs, mask=None):
+    outputs = np.array(inputs)
+    for b, i in np.ndindex(outputs.shape[:2]):
+        if mask is None or mask[b, i]:
+            outputs[b, i] *= weights["kernel"] / len(inputs) ** 2
+    return outputs
+
+
+SCALED = {
+    "init_kwargs": {"power": 2},
+    "input_shape": (2, 4, 5),
+    "second_input_shape": (2, 6, 5),
+    "fixed_size": False,
+    "reference": scaled_in_loops,
+    "supports_masking": True,
+    "output_mask": np.copy,
+    "keeps_padding": True,
+    "mixes_examples": True,
+    "expected_output_shape": (2, 4, 5),
+    "expected_num_trainable_weights": 1,
+    **NO_OTHER_VARIABLES,
+}
+
+
 class GoodLayersTest(LayerContract):
     def test_layer_that_passes_on_a_mask(self):
         self.run_layer_contract(Differences, **DIFFERENCES)
@@ -242,6 +296,9 @@ class GoodLayersTest(LayerContract):
 
     def test_layer_of_two_inputs_with_a_seed(self):
         self.run_layer_contract(Offsets, **OFFSETS)
+
+    def test_layer_that_keeps_padding_and_mixes_examples(self):
+        self.run_layer_contract(Scaled, **SCALED)
 
     def test_every_check_is_run(self):
         checks = {name for name in dir(self) if name.startswith("check_")}
@@ -259,7 +316,15 @@ class GoodLayersTest(LayerContract):
 class BrokenLayersTest(LayerContract):
     def assert_rejected(self, check, reason, layer_cls, **changes):
         """By that check, for a reason that matches a regular expression."""
-        good = DIFFERENCES if issubclass(layer_cls, Differences) else AVERAGE
+        good = next(
+            case
+            for base, case in (
+                (Differences, DIFFERENCES),
+                (AttentionAverage, AVERAGE),
+                (Scaled, SCALED),
+            )
+            if issubclass(layer_cls, base)
+        )
         case = LayerCase(layer_cls=layer_cls, **{**good, **changes})
         message = f"(?s){layer_cls.__name__} .* check '{check}':.*{reason}"
         with pytest.raises(AssertionError, match=message):
@@ -469,6 +534,13 @@ class BrokenLayersTest(LayerContract):
 
         self.assert_rejected("batch_of_one", "a batch of one", Centred)
 
+    def test_batch_of_one_alone_is_wrong(self):
+        class ByOthers(Scaled):
+            def divisor(self, size):
+                return size + ops.cast(size == 1, size.dtype)
+
+        self.assert_rejected("batch_of_one", "reference", ByOthers)
+
     # set_sizes
 
     def test_set_size_frozen_at_build(self):
@@ -593,6 +665,16 @@ class BrokenLayersTest(LayerContract):
             CountsPadding,
             reference=also_wrong,
         )
+
+    def test_padding_that_is_changed(self):
+        class Zeros(Scaled):
+            def call(self, inputs, mask=None):
+                outputs = super().call(inputs, mask)
+                if mask is None:
+                    return outputs
+                return ops.where(ops.expand_dims(mask, -1), outputs, 0)
+
+        self.assert_rejected("masks", "padding of 10000.0 comes out", Zeros)
 
     def test_mask_of_a_set_now_gone(self):
         class PassesOn(AttentionAverage):
