@@ -1,0 +1,273 @@
+"""The Visual Analogy Extrapolation Challenge (VAEC): A is to B as C is to what?
+
+Webb et al., 2020, *Learning Representations that Support Extrapolation*,
+section 2.1. An image shows a green square on grey; its position from left to
+right and from top to bottom, its width and its brightness each have one of 42
+levels. The images of a problem differ in one of the four alone, by which B is
+as far from A, and to the same side, as the answer D is from C. Training
+problems use the seven lowest levels. Test problems use others, further and
+further away (`regime="translation"`), or levels further and further apart
+(`regime="scale"`).
+
+A problem shows no more than seven images: its candidates are all seven, and
+three of them are its terms A, B and C. So it is kept as their levels, 28 small
+numbers, and `render` draws the images of a batch when they are needed.
+"""
+
+import collections
+import itertools
+
+import numpy as np
+
+DIMENSIONS = ("x", "y", "size", "brightness")
+REGIMES = ("translation", "scale")
+REGIONS = (1, 2, 3, 4, 5, 6)
+NUM_LEVELS = 42
+IMAGE_SIZE = 128
+# One out of ten settings of the three dimensions that do not matter.
+NUM_SETTINGS = 34
+
+Problems = collections.namedtuple(
+    "Problems", ("levels", "context", "candidates", "dimension", "distance")
+)
+
+# The smallest of centre, width and green, and how they grow with the level.
+_CENTRES = 43 + np.arange(NUM_LEVELS)
+_WIDTHS = 3 + 2 * np.arange(NUM_LEVELS)
+_GREENS = np.linspace(102, 255, NUM_LEVELS).astype("int64")
+_GREY = 128
+
+
+def load_data(regime="translation", seed=0):
+    """Problems to train on, and problems that ask for extrapolation.
+
+    Args:
+        regime: `"translation"` or `"scale"`.
+        seed: As for `generate`.
+
+    Returns:
+        `(x_train, y_train), (x_test, y_test)`: `Problems` as `generate` returns
+        them, in `x_train` those of region 1 and in `x_test` those of regions 2
+        to 6, one region after the other; and for each the place of the answer
+        among its candidates, uint8, which is always the first.
+
+    Raises:
+        ValueError: If there is no such regime.
+    """
+    train, *test = (generate(regime, region, seed) for region in REGIONS)
+    x_test = Problems(*map(np.concatenate, zip(*test, strict=True)))
+    return tuple(
+        (problems, np.zeros(len(problems.levels), "uint8"))
+        for problems in (train, x_test)
+    )
+
+
+def generate(regime="translation", region=1, seed=None):
+    """Makes the 19,040 problems of a region, in random order.
+
+    All pairs of two different pairs of levels that are the same distance apart,
+    1 to 5 of 7 levels up or down (140), in each of the four dimensions, with 34
+    of the 343 settings of the other three.
+
+    Args:
+        regime: `"translation"`: region r has levels 7 (r − 1) to 7 (r − 1) + 6.
+            `"scale"`: it has every r-th level, from 0 to 6 r.
+        region: 1 to 6. The problems of region 1 are those to train on.
+        seed: Seed as `np.random.default_rng` takes it: the same problems every
+            time. By default they are new ones.
+
+    Returns:
+        `Problems` of arrays: `levels` `(n, 7, 4)`, for each image its level in
+        each of `DIMENSIONS`; `context` `(n, 3)`, which of the images are A, B
+        and C; `candidates` `(n, 7)`, which are D and, in ascending order, the
+        foils, all uint8; `dimension` `(n,)`, that which matters, uint8; and
+        `distance` `(n,)`, from A to B, int8, 1 for neighbours.
+
+    Raises:
+        ValueError: If there is no such regime or region.
+    """
+    if regime not in REGIMES:
+        raise ValueError(
+            f"Unknown regime {regime!r}. Expected one of: {', '.join(REGIMES)}"
+        )
+    if region not in REGIONS:
+        raise ValueError(
+            f"`region` must be one of {REGIONS}. Received: region={region}"
+        )
+    rng = np.random.default_rng(seed)
+    terms = np.array(
+        [
+            (a, a + distance, c, c + distance)
+            for distance in (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+            for a, c in itertools.permutations(range(7), 2)
+            if 0 <= a + distance < 7 and 0 <= c + distance < 7
+        ]
+    )
+    foils = np.array(
+        [[level for level in range(7) if level != d] for d in terms[:, 3]]
+    )
+    others = np.array(list(itertools.product(range(7), repeat=3)))
+    levels = np.empty((4, NUM_SETTINGS, 7, 4), "uint8")
+    for dimension in range(4):
+        chosen = rng.choice(len(others), NUM_SETTINGS, replace=False)
+        levels[dimension] = np.insert(
+            others[chosen, None].repeat(7, 1), dimension, np.arange(7), axis=-1
+        )
+    if regime == "translation":
+        levels += 7 * (region - 1)
+    else:
+        levels *= region
+
+    size = 4 * NUM_SETTINGS * len(terms)
+    dimension, setting, kind = np.unravel_index(
+        rng.permutation(size), (4, NUM_SETTINGS, len(terms))
+    )
+    candidates = np.concatenate([terms[:, 3:], foils], axis=1)
+    return Problems(
+        levels[dimension, setting],
+        terms[kind, :3].astype("uint8"),
+        candidates[kind].astype("uint8"),
+        dimension.astype("uint8"),
+        (terms[kind, 1] - terms[kind, 0]).astype("int8"),
+    )
+
+
+def render(levels, image_size=IMAGE_SIZE):
+    """Draws images.
+
+    The square reaches from its centre half its width to all sides, with cut
+    off fractions and both ends included: one of width 3 covers 4 × 4 pixels.
+
+    Args:
+        levels: Integer array `(..., 4)`, as in `Problems`.
+        image_size: Height and width in pixels, 128 or a divisor of it. A pixel
+            of a smaller image is the mean of those that it stands for.
+
+    Returns:
+        uint8 array `(..., image_size, image_size, 3)`.
+
+    Raises:
+        ValueError: If there are no such levels, or `image_size` does not divide
+            128.
+
+    Example:
+
+    >>> render([[41, 0, 3, 20]]).shape
+    (1, 128, 128, 3)
+    """
+    levels = np.asarray(levels)
+    if levels.dtype.kind not in "iu" or levels.shape[-1:] != (4,):
+        raise ValueError(
+            "`levels` must be integers, four an image. Received: levels of "
+            f"shape {levels.shape}, dtype {levels.dtype}"
+        )
+    if levels.size and not 0 <= levels.min() <= levels.max() < NUM_LEVELS:
+        raise ValueError(
+            f"Levels go from 0 to {NUM_LEVELS - 1}. Received: {levels.min()} "
+            f"to {levels.max()}"
+        )
+    if image_size < 1 or IMAGE_SIZE % image_size:
+        raise ValueError(
+            f"`image_size` must be a divisor of {IMAGE_SIZE}. Received: "
+            f"image_size={image_size}"
+        )
+    block = IMAGE_SIZE // image_size
+    x, y, size, brightness = np.moveaxis(levels.reshape(-1, 4), -1, 0)
+    width = _WIDTHS[size]
+
+    def covered(centre):
+        """How many lines of pixels of each block of them the square covers."""
+        starts = block * np.arange(image_size)
+        first = (2 * centre - width) // 2
+        last = (2 * centre + width) // 2
+        ends = np.minimum(last[:, None] + 1, starts + block)
+        return np.maximum(ends - np.maximum(first[:, None], starts), 0)
+
+    # Rows of which the square covers as many lines look alike.
+    lines = np.arange(block + 1)[:, None]
+    area = lines * covered(_CENTRES[x])[:, None]
+    contrast = (_GREENS[brightness] - _GREY)[:, None, None]
+    green = (_GREY * block**2 + contrast * area + block**2 // 2) // block**2
+    rows = np.full((*green.shape, 3), _GREY, "uint8")
+    rows[..., 1] = green
+    as_one = np.dtype((np.void, 3 * image_size))
+    kinds = rows.reshape(-1, 3 * image_size).view(as_one)[:, 0]
+    first_of_image = (block + 1) * np.arange(len(x))[:, None]
+    images = kinds.take(first_of_image + covered(_CENTRES[y]))
+    return images.view("uint8").reshape(
+        *levels.shape[:-1], image_size, image_size, 3
+    )
+
+
+def load_hdf5(path):
+    """Reads one of the files that the VAEC authors published.
+
+    Such as `analogy_train.hy`, `analogy_test1.hy`, `analogy_scale_train.hy`. Of
+    the images, which follow from the levels, only the shape is read.
+
+    Args:
+        path: An HDF5 file with a group for each problem, `"0"`, `"1"` and so
+            on, with `imgs` `(7, 128, 128, 3)`, `latent_class` `(7, 4)`, `ABCD`
+            `(4,)`, `not_D` `(6,)`, `analogy_dim` and `dist`.
+
+    Returns:
+        `Problems` as `generate` returns them, in the order of the file.
+
+    Raises:
+        ValueError: If the file cannot be read as HDF5, or a problem lacks an
+            array or has one of another shape or range.
+        FileNotFoundError: If there is no such file.
+        ImportError: If h5py is not installed.
+    """
+    import h5py
+
+    shapes = {
+        "imgs": (7, IMAGE_SIZE, IMAGE_SIZE, 3),
+        "latent_class": (7, 4),
+        "ABCD": (4,),
+        "not_D": (6,),
+        "analogy_dim": (),
+        "dist": (),
+    }
+    limits = {"latent_class": NUM_LEVELS, "ABCD": 7, "not_D": 7}
+    limits["analogy_dim"] = len(DIMENSIONS)
+    found = {name: [] for name in shapes}
+    try:
+        with h5py.File(path, "r") as file:
+            for number in range(len(file)):
+                for name, shape in shapes.items():
+                    data = file[f"{number}/{name}"]
+                    if data.size != np.prod(shape, dtype=int):
+                        raise ValueError(
+                            f"{name!r} of problem {number} should have shape "
+                            f"{shape}. Received: {data.shape}"
+                        )
+                    if name != "imgs":
+                        array = np.asarray(data[()]).reshape(shape)
+                        found[name].append(array)
+            if not len(file):
+                raise ValueError("it holds no problem")
+    except FileNotFoundError:
+        raise
+    except (OSError, KeyError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{path} cannot be read as a VAEC file: {error}. Expected an "
+            "intact HDF5 file with the groups '0', '1', … and in each the "
+            f"arrays {', '.join(shapes)}."
+        ) from error
+    arrays = {name: np.array(found[name]) for name in shapes if name != "imgs"}
+    for name, limit in limits.items():
+        array = arrays[name]
+        if array.min() < 0 or array.max() >= limit:
+            raise ValueError(
+                f"{path}: {name!r} should lie in 0..{limit - 1}. Received: "
+                f"{array.min()}..{array.max()}"
+            )
+    a_b_c, d = arrays["ABCD"][:, :3], arrays["ABCD"][:, 3:]
+    return Problems(
+        arrays["latent_class"].astype("uint8"),
+        a_b_c.astype("uint8"),
+        np.concatenate([d, arrays["not_D"]], axis=1).astype("uint8"),
+        arrays["analogy_dim"].astype("uint8"),
+        arrays["dist"].astype("int8"),
+    )
