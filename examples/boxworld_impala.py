@@ -59,9 +59,7 @@ def main():
         resume=args.resume,
         by_puzzle_type=args.by_puzzle_type,
     )
-    aside = args.directory / "partial.keras"
-    model.save(aside)
-    aside.replace(args.directory / "model.keras")
+    training.save_model(args.directory, model)
 
     # Seeds that training does not get to see.
     seeds = 10**9 + np.arange(args.num_test)

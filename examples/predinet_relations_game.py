@@ -64,9 +64,7 @@ def main():
         seed=args.seed,
         verbose=args.verbose,
     )
-    aside = directory / "partial.keras"
-    model.save(aside)
-    aside.replace(directory / "model.keras")
+    training.save_model(directory, model)
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),

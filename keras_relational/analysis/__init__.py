@@ -1,3 +1,7 @@
+from keras_relational.analysis.analogies import accuracy_by_dimension
+from keras_relational.analysis.analogies import level_embeddings
+from keras_relational.analysis.analogies import plot_accuracy_by_region
+from keras_relational.analysis.analogies import plot_level_embeddings
 from keras_relational.analysis.attention import attended_locations
 from keras_relational.analysis.attention import attention_maps
 from keras_relational.analysis.attention import content_masks
@@ -32,6 +36,7 @@ from keras_relational.analysis.pruning import pruning_curve
 __all__ = [
     "BlockAttention",
     "PrincipalComponents",
+    "accuracy_by_dimension",
     "animate_attention",
     "attended_locations",
     "attention_maps",
@@ -42,16 +47,19 @@ __all__ = [
     "head_outputs",
     "head_relations",
     "head_weights",
+    "level_embeddings",
     "mean_and_spread",
     "object_attention",
     "object_heads",
     "play",
+    "plot_accuracy_by_region",
     "plot_attention_maps",
     "plot_block_attention",
     "plot_components",
     "plot_head_attention",
     "plot_head_components",
     "plot_learning_curves",
+    "plot_level_embeddings",
     "plot_pruning",
     "plot_transfer_curves",
     "principal_components",

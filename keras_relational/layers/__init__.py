@@ -16,6 +16,7 @@ from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.strided_convolution import StridedConv2D
+from keras_relational.layers.time_folded import TimeFolded
 from keras_relational.layers.transformer_blocks import (
     RelationalTransformerBlock,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "SlidingWindowNormalization",
     "StridedConv2D",
     "TemporalContextNormalization",
+    "TimeFolded",
     "TwoSimplicialAttention",
     "VirtualEntities",
     "normalization",

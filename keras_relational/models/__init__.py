@@ -1,3 +1,5 @@
+from keras_relational.models.analogy_scorer import NORMALIZATIONS
+from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
@@ -6,6 +8,8 @@ from keras_relational.models.relations_classifier import relations_classifier
 __all__ = [
     "CENTRAL_MODULES",
     "NETWORKS",
+    "NORMALIZATIONS",
+    "analogy_scorer",
     "boxworld_agent",
     "relations_classifier",
 ]

@@ -1,6 +1,13 @@
+from keras_relational.training.analogies import AnalogyBatches
+from keras_relational.training.analogies import adapt_normalization
+from keras_relational.training.analogies import analogy_inputs
+from keras_relational.training.analogies import embeddings
+from keras_relational.training.analogies import solved_analogies
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.supervised import accuracy
+from keras_relational.training.supervised import fit_and_log
+from keras_relational.training.supervised import save_model
 from keras_relational.training.supervised import save_result
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.supervised import write_aside
@@ -10,11 +17,18 @@ from keras_relational.training.vtrace import vtrace
 
 __all__ = [
     "STAGES",
+    "AnalogyBatches",
     "MinibatchModel",
     "Minibatches",
     "accuracy",
+    "adapt_normalization",
+    "analogy_inputs",
+    "embeddings",
+    "fit_and_log",
     "four_stage_transfer",
+    "save_model",
     "save_result",
+    "solved_analogies",
     "train_classifier",
     "vtrace",
     "write_aside",

@@ -1,4 +1,4 @@
-"""Training a classifier on arrays in memory, in runs that can be continued."""
+"""Training in runs that are logged, and can be continued."""
 
 import csv
 import importlib.util
@@ -87,8 +87,72 @@ def train_classifier(
     trained.evaluate(*_rows((x, y), slice(batch_size)), verbose=0)
     trained.optimizer.build(trained.trainable_variables)
 
-    curves = _Curves(model, validation or {}, batches_per_epoch, directory)
-    initial_epoch = curves.restore(trained)
+    def measure():
+        return {
+            f"{name}_accuracy": accuracy(model, *test)
+            for name, test in (validation or {}).items()
+        }
+
+    return fit_and_log(
+        trained,
+        lambda first: Minibatches(
+            x, y, batch_size, steps_per_execution, first, seed
+        ),
+        num_batches,
+        batches_per_epoch,
+        measure,
+        directory,
+        verbose,
+        batches_per_item=steps_per_execution,
+    )
+
+
+def fit_and_log(
+    model,
+    data_from,
+    num_batches,
+    batches_per_epoch,
+    measure=dict,
+    directory=None,
+    verbose="auto",
+    batches_per_item=1,
+):
+    """`fit` on data without end, in a run that can be continued.
+
+    What is written to `directory`, and when, is said at `train_classifier`.
+
+    Args:
+        model: A compiled `keras.Model`, its weights and those of its optimizer
+            built. It is trained in place.
+        data_from: Function from the number of an item to a
+            `keras.utils.PyDataset` that begins with it and has no end.
+        num_batches: Number of training steps; a multiple of
+            `batches_per_epoch`.
+        batches_per_epoch: Number of training steps between two points of the
+            curves.
+        measure: Function without arguments to a dictionary of names and
+            numbers, called after every epoch.
+        directory: Folder for logs and checkpoints; none are kept by default.
+        verbose: As in `keras.Model.fit`.
+        batches_per_item: Number of training steps of an item of the data.
+
+    Returns:
+        Dictionary of arrays, one entry an epoch: `batches`, `minutes` (time
+        spent so far, all sittings together), what `fit` logs, and what
+        `measure` returns.
+
+    Raises:
+        ValueError: If `num_batches` is no multiple of `batches_per_epoch`, or
+            the checkpoint in `directory` is of another model or has another
+            `batches_per_epoch`.
+    """
+    if num_batches % batches_per_epoch:
+        raise ValueError(
+            "`num_batches` must be a multiple of `batches_per_epoch`. Received:"
+            f" num_batches={num_batches}, batches_per_epoch={batches_per_epoch}"
+        )
+    curves = _Curves(measure, batches_per_epoch, directory)
+    initial_epoch = curves.restore(model)
     callbacks = [curves]
     if directory and _installed("tensorflow") and _installed("tensorboard"):
         callbacks.append(
@@ -96,17 +160,10 @@ def train_classifier(
                 os.path.join(directory, "tensorboard"), write_graph=False
             )
         )
-    blocks_per_epoch = batches_per_epoch // steps_per_execution
-    trained.fit(
-        Minibatches(
-            x,
-            y,
-            batch_size,
-            steps_per_execution,
-            initial_block=initial_epoch * blocks_per_epoch,
-            seed=seed,
-        ),
-        steps_per_epoch=blocks_per_epoch,
+    items_per_epoch = batches_per_epoch // batches_per_item
+    model.fit(
+        data_from(initial_epoch * items_per_epoch),
+        steps_per_epoch=items_per_epoch,
         initial_epoch=initial_epoch,
         epochs=num_batches // batches_per_epoch,
         callbacks=callbacks,
@@ -135,10 +192,9 @@ def accuracy(model, x, y, batch_size=250):
 class _Curves(keras.callbacks.Callback):
     """Measures, logs and checkpoints after every epoch."""
 
-    def __init__(self, measured, validation, batches_per_epoch, directory):
+    def __init__(self, measure, batches_per_epoch, directory):
         super().__init__()
-        self.measured = measured
-        self.validation = validation
+        self.measure = measure
         self.batches_per_epoch = batches_per_epoch
         self.directory = directory and pathlib.Path(directory)
         self.curves = {}
@@ -173,8 +229,7 @@ class _Curves(keras.callbacks.Callback):
         return len(self.curves["batches"])
 
     def on_epoch_end(self, epoch, logs=None):
-        for name, (x, y) in self.validation.items():
-            logs[f"{name}_accuracy"] = accuracy(self.measured, x, y)
+        logs.update(self.measure())  # For TensorBoard and the progress line.
         row = {
             "batches": (epoch + 1) * self.batches_per_epoch,
             "minutes": (time.monotonic() - self.started) / 60,
@@ -198,6 +253,18 @@ class _Curves(keras.callbacks.Callback):
             },
         )
         write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
+
+
+def save_model(directory, model):
+    """Keeps a trained model in `model.keras`.
+
+    Args:
+        directory: `pathlib.Path` of the run.
+        model: A `keras.Model`.
+    """
+    aside = directory / "partial.keras"  # Keras insists on the ending.
+    model.save(aside)
+    os.replace(aside, directory / "model.keras")
 
 
 def save_result(directory, result):

@@ -1,0 +1,173 @@
+"""Which candidate completes an analogy?"""
+
+import keras
+from keras import ops
+
+from keras_relational import layers
+
+NORMALIZATIONS = (*layers.NORMALIZATIONS, "layer_recurrent", "batch_dropout")
+
+
+def analogy_scorer(
+    normalization="temporal_context", image_size=128, num_candidates=7
+):
+    """Builds a model that scores the candidates of A is to B as C is to what.
+
+    With embeddings z of the images, for each candidate X
+
+        score = w · LSTM(normalize(z_A, z_B, z_C, z_X)) + b
+
+    and a softmax over the scores would tell how likely it is that X is the
+    answer. The encoder has four convolutions and three dense layers: section
+    4.1 of [Webb et al., 2020](https://arxiv.org/abs/2007.05059). Every image is
+    encoded once, whatever number of candidates it is part of, and all
+    candidates are scored in one batch. Initial weights are Glorot uniform and
+    biases zero, that of the forget gate too; call
+    `keras.utils.set_random_seed` first for the same ones every time.
+
+    The two parts are layers named `"encoder"`, from images to embeddings
+    `(batch, images, 256)`, and `"scorer"`, a `keras.Model` of embeddings,
+    `context` and `candidates`, with layers `"sequences"`, `"normalization"`,
+    `"recurrent"` and `"score"`.
+
+    Args:
+        normalization: One of `layers.NORMALIZATIONS`; `"layer_recurrent"`, for
+            `layers.LayerNormLSTMCell` instead; or `"batch_dropout"`, for
+            `"batch"` and 50 % dropout after it: the rows of Table 1.
+        image_size: Height and width of the images; a multiple of 16.
+        num_candidates: Number of candidates of a problem, or None for any.
+
+    Returns:
+        `keras.Model` from a dictionary of `images`, uint8 `(batch, images,
+        image_size, image_size, 3)`, and integers that say which of them are
+        `context`, `(batch, 3)`, and `candidates`, `(batch, num_candidates)`, to
+        scores `(batch, num_candidates)`. Pixels are divided by 255 inside.
+
+    Raises:
+        ValueError: If there is no such normalization, or no such size.
+
+    Example:
+
+    >>> analogy_scorer(image_size=32).output_shape
+    (None, 7)
+    """
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(
+            f"Unknown normalization {normalization!r}. Expected one of: "
+            f"{', '.join(NORMALIZATIONS)}"
+        )
+    if image_size < 16 or image_size % 16:
+        raise ValueError(
+            "`image_size` must be a multiple of 16, as there are four "
+            f"convolutions of stride 2. Received: image_size={image_size}"
+        )
+    inputs = {
+        "images": keras.Input(
+            (None, image_size, image_size, 3), dtype="uint8", name="images"
+        ),
+        "context": keras.Input((3,), dtype="int32", name="context"),
+        "candidates": keras.Input(
+            (num_candidates,), dtype="int32", name="candidates"
+        ),
+    }
+    encoder = keras.Sequential(
+        [
+            keras.Input((image_size, image_size, 3)),
+            keras.layers.Rescaling(1 / 255),
+            *(
+                keras.layers.Conv2D(
+                    32, 4, strides=2, padding="same", activation="relu"
+                )
+                for _ in range(4)
+            ),
+            keras.layers.Flatten(),
+            keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dense(256),
+        ],
+        name="image_encoder",
+    )
+    scorer = _scorer(normalization, 256, 3, num_candidates, 256)
+    scores = scorer(
+        {
+            "embeddings": layers.TimeFolded(encoder, name="encoder")(
+                inputs["images"]
+            ),
+            "context": inputs["context"],
+            "candidates": inputs["candidates"],
+        }
+    )
+    return keras.Model(inputs, scores, name=f"{normalization}_analogy_scorer")
+
+
+def _scorer(normalization, size, num_terms, num_candidates, units):
+    """From embeddings to scores."""
+    inputs = {
+        "embeddings": keras.Input((None, size), name="embeddings"),
+        "context": keras.Input((num_terms,), dtype="int32", name="context"),
+        "candidates": keras.Input(
+            (num_candidates,), dtype="int32", name="candidates"
+        ),
+    }
+    z = CandidateSequences(name="sequences")(**inputs)
+    if normalization == "batch_dropout":
+        normalized = layers.normalization("batch")
+    elif normalization == "layer_recurrent":
+        normalized = layers.normalization("none")
+    else:
+        normalized = layers.normalization(normalization)
+    normalized.name = "normalization"
+    z = normalized(z)
+    if normalization == "batch_dropout":
+        z = keras.layers.Dropout(0.5, name="dropout")(z)
+    if normalization == "layer_recurrent":
+        cell = layers.LayerNormLSTMCell(
+            units, recurrent_initializer="glorot_uniform"
+        )
+    else:
+        cell = keras.layers.LSTMCell(
+            units,
+            recurrent_initializer="glorot_uniform",
+            unit_forget_bias=False,
+        )
+    recurrent = keras.layers.RNN(cell, unroll=True)
+    # A candidate is a sequence as well as an example is.
+    z = layers.TimeFolded(recurrent, name="recurrent")(z)
+    scores = keras.layers.Dense(1, name="score")(z)
+    scores = keras.layers.Reshape((-1,), name="scores")(scores)
+    return keras.Model(inputs, scores, name="scorer")
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class CandidateSequences(keras.layers.Layer):
+    """The terms of an analogy, once for each candidate, and the candidate.
+
+    Call arguments:
+        embeddings: Tensor `(batch, images, features)`.
+        context: Integer tensor `(batch, terms)`, which of them are the terms.
+        candidates: Integer tensor `(batch, candidates)`, the same.
+
+    Returns:
+        Tensor `(batch, candidates, terms + 1, features)`.
+    """
+
+    def call(self, embeddings, context, candidates):
+        batch, num_candidates = ops.shape(candidates)
+        num_terms = context.shape[1]
+        context = ops.broadcast_to(
+            context[:, None], (batch, num_candidates, num_terms)
+        )
+        order = ops.concatenate([context, candidates[..., None]], axis=-1)
+        order = ops.reshape(order, (batch, -1, 1))
+        sequences = ops.take_along_axis(embeddings, order, axis=1)
+        return ops.reshape(
+            sequences,
+            (batch, num_candidates, num_terms + 1, embeddings.shape[-1]),
+        )
+
+    def compute_output_shape(
+        self, embeddings_shape, context_shape, candidates_shape
+    ):
+        batch, num_candidates = candidates_shape
+        num_terms, features = context_shape[1] + 1, embeddings_shape[-1]
+        return (batch, num_candidates, num_terms, features)

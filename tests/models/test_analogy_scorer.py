@@ -1,0 +1,154 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_relational import layers
+from keras_relational import models
+
+SEPARATE = ("temporal_context", "layer", "layer_recurrent", "none")
+
+
+def problems(batch=2, images=7, size=16, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "images": rng.integers(0, 256, (batch, images, size, size, 3), "uint8"),
+        "context": rng.integers(0, images, (batch, 3), "int32"),
+        "candidates": np.array(
+            [rng.permutation(7) % images for _ in range(batch)], "int32"
+        ),
+    }
+
+
+def scores_of(model, inputs):
+    return ops.convert_to_numpy(model(inputs))
+
+
+def test_sizes_of_section_4_1():
+    model = models.analogy_scorer()
+    encoder = model.get_layer("encoder").layer
+    assert (None, 8, 8, 32) in [layer.output.shape for layer in encoder.layers]
+    convolutions = 4 * 4 * 3 * 32 + 32 + 3 * (4 * 4 * 32 * 32 + 32)
+    dense = 2048 * 256 + 256 + 2 * (256 * 256 + 256)
+    assert encoder.count_params() == convolutions + dense
+    lstm = 4 * (256 * (256 + 256) + 256)
+    gain_and_shift, score = 2 * 256, 256 + 1
+    scorer = model.get_layer("scorer")
+    assert scorer.count_params() == gain_and_shift + lstm + score
+
+
+def test_initial_weights():
+    keras.utils.set_random_seed(0)
+    model = models.analogy_scorer(image_size=16)
+    for weight in model.trainable_weights:
+        value = ops.convert_to_numpy(weight)
+        if weight.name in ("bias", "beta"):
+            assert not value.any(), weight.path
+        elif weight.name != "gamma":
+            *kernel, fan_in, fan_out = value.shape
+            fans = np.prod(kernel, dtype=int) * (fan_in + fan_out)
+            limit = np.sqrt(6 / fans)
+            assert np.abs(value).max() <= limit, weight.path
+            assert np.abs(value).max() > 0.9 * limit, weight.path
+
+
+@pytest.mark.parametrize("normalization", models.NORMALIZATIONS)
+def test_every_row_of_table_1_can_be_trained(normalization):
+    model = models.analogy_scorer(normalization, image_size=16)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    before = model.get_weights()
+    model.train_on_batch(problems(6), np.zeros(6, "uint8"))
+    for weight, old in zip(model.weights, before, strict=True):
+        new = ops.convert_to_numpy(weight)
+        assert np.isfinite(new).all(), weight.path
+        # beta, and the last bias, move all scores alike at first.
+        if weight.trainable and weight.name not in ("beta", "bias"):
+            assert (new != old).any(), weight.path
+
+
+@pytest.mark.parametrize("normalization", SEPARATE)
+def test_equals_one_candidate_after_the_other(normalization):
+    """Section 4.1: encode, normalize, recur, score, for each candidate."""
+    model = models.analogy_scorer(normalization, image_size=16)
+    scorer = model.get_layer("scorer")
+    inputs = problems()
+    encoder = model.get_layer("encoder").layer
+    scores = scores_of(model, inputs)
+    for example, images in enumerate(inputs["images"]):
+        for place, candidate in enumerate(inputs["candidates"][example]):
+            terms = [*inputs["context"][example], candidate]
+            z = encoder(images[terms].astype("float32"))
+            z = scorer.get_layer("normalization")(z[None])
+            h = scorer.get_layer("recurrent").layer(z)
+            score = scorer.get_layer("score")(h)
+            np.testing.assert_allclose(
+                scores[example, place], score[0, 0], atol=1e-5
+            )
+
+
+@pytest.mark.parametrize("normalization", SEPARATE)
+def test_a_score_does_not_depend_on_the_other_candidates(normalization):
+    model = models.analogy_scorer(
+        normalization, image_size=16, num_candidates=None
+    )
+    inputs = problems()
+    scores = scores_of(model, inputs)
+    inputs["candidates"] = inputs["candidates"][:, [4, 1]]
+    np.testing.assert_allclose(
+        scores_of(model, inputs), scores[:, [4, 1]], atol=1e-5
+    )
+
+
+def test_embeddings_moved_and_scaled_have_the_same_scores():
+    """What lets temporal context normalization extrapolate."""
+    rng = np.random.default_rng(0)
+    inputs = problems()
+    inputs["embeddings"] = rng.normal(size=(2, 7, 256)).astype("float32")
+    del inputs["images"]
+    moved = {**inputs, "embeddings": 5 * inputs["embeddings"] + 3}
+    scorer = models.analogy_scorer(image_size=16).get_layer("scorer")
+    np.testing.assert_allclose(
+        scores_of(scorer, moved), scores_of(scorer, inputs), atol=1e-4
+    )
+    scorer = models.analogy_scorer("layer", image_size=16).get_layer("scorer")
+    difference = scores_of(scorer, moved) - scores_of(scorer, inputs)
+    assert np.abs(difference).max() < 1e-3  # Of the vector as a whole.
+    moved["embeddings"] = inputs["embeddings"] * np.arange(256) / 99
+    difference = scores_of(scorer, moved) - scores_of(scorer, inputs)
+    assert np.abs(difference).max() > 1e-2  # But not feature by feature.
+
+
+def test_every_image_is_encoded_once():
+    calls = []
+
+    class Counting(keras.layers.Layer):
+        def call(self, inputs):
+            calls.append(inputs.shape)
+            return inputs
+
+    model = models.analogy_scorer(image_size=16)
+    encoder = model.get_layer("encoder").layer
+    counted = keras.Sequential(
+        [keras.Input((16, 16, 3)), Counting(), *encoder.layers]
+    )
+    calls.clear()
+    layers.TimeFolded(counted)(problems(5)["images"].astype("float32"))
+    assert calls == [(5 * 7, 16, 16, 3)]
+
+
+def test_saved_and_loaded(tmp_path):
+    model = models.analogy_scorer("batch_training_statistics", image_size=16)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    inputs = problems()
+    np.testing.assert_allclose(
+        scores_of(loaded, inputs), scores_of(model, inputs), atol=1e-6
+    )
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match=r"'tcn'.*temporal_context"):
+        models.analogy_scorer("tcn")
+    with pytest.raises(ValueError, match=r"multiple of 16.*100"):
+        models.analogy_scorer(image_size=100)

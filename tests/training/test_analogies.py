@@ -1,0 +1,208 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import vaec
+
+SIZE = 16
+
+
+def some_problems(n=40, region=1):
+    return vaec.Problems(*(x[:n] for x in vaec.generate(region=region, seed=0)))
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(0)
+    return models.analogy_scorer(image_size=SIZE)
+
+
+class TestBatches:
+    def test_every_problem_once_before_any_again(self):
+        problems = some_problems()
+        batches = training.AnalogyBatches(problems, 10, SIZE)
+        for first in (0, 4):
+            seen = [
+                x["images"].tobytes() + row.tobytes()
+                for i in range(first, first + 4)
+                for x, _ in [batches[i]]
+                for row in x["candidates"]
+            ]
+            assert len(seen) == 40
+        contexts = np.concatenate([batches[i][0]["context"] for i in range(4)])
+        assert sorted(map(tuple, contexts)) == sorted(
+            map(tuple, problems.context.astype("int32"))
+        )
+
+    def test_a_batch_shows_its_problems(self):
+        problems = some_problems(10)
+        x, y = training.AnalogyBatches(problems, 10, SIZE)[0]
+        assert not y.any()
+        assert y.shape == (10,)
+        expected = training.analogy_inputs(problems, SIZE)
+        order = [
+            next(
+                i
+                for i in range(10)
+                if np.array_equal(expected["images"][i], images)
+                and np.array_equal(expected["context"][i], context)
+            )
+            for images, context in zip(x["images"], x["context"], strict=True)
+        ]
+        np.testing.assert_array_equal(
+            x["candidates"], expected["candidates"][order]
+        )
+
+    def test_goes_on_where_it_was(self):
+        problems = some_problems()
+        whole = training.AnalogyBatches(problems, 12, SIZE, seed=3)
+        rest = training.AnalogyBatches(problems, 12, SIZE, 5, seed=3)
+        for i in range(3):
+            for one, other in zip(
+                keras.tree.flatten(whole[5 + i]),
+                keras.tree.flatten(rest[i]),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(one, other)
+
+    def test_too_few(self):
+        with pytest.raises(ValueError, match=r"40.*batch_size=41"):
+            training.AnalogyBatches(some_problems(), 41, SIZE)
+
+
+def test_embeddings_are_those_of_the_images(model):
+    levels = some_problems(3).levels
+    z = training.embeddings(model, levels, batch_size=5)
+    encoder = model.get_layer("encoder")
+    images = vaec.render(levels, SIZE)
+    np.testing.assert_allclose(z, encoder(images), atol=1e-5)
+
+
+@pytest.mark.parametrize("normalization", ["temporal_context", "batch"])
+def test_solved_is_what_predict_says(normalization):
+    keras.utils.set_random_seed(1)
+    model = models.analogy_scorer(normalization, image_size=SIZE)
+    problems = some_problems(21)
+    scores = model.predict(
+        training.analogy_inputs(problems, SIZE), batch_size=8, verbose=0
+    )
+    solved = training.solved_analogies(model, problems, batch_size=8)
+    np.testing.assert_array_equal(solved, scores.argmax(1) == 0)
+    assert 0 < solved.sum() < 21
+
+
+def test_a_problem_whose_candidates_score_alike_is_not_solved(model):
+    problems = some_problems(8)
+    blank = problems._replace(levels=np.full_like(problems.levels, 7))
+    scores = model.predict(training.analogy_inputs(blank, SIZE), verbose=0)
+    assert (np.ptp(scores, axis=1) == 0).all()
+    assert not training.solved_analogies(model, blank).any()
+
+
+def test_training_statistics_are_those_of_all_sequences():
+    model = models.analogy_scorer("batch_training_statistics", SIZE)
+    problems = some_problems(30)
+    training.adapt_normalization(model, problems, batch_size=11)
+    z = training.embeddings(model, problems.levels)
+    sequences = np.array(
+        [
+            [
+                [of_problem[i] for i in (*context, candidate)]
+                for candidate in candidates
+            ]
+            for of_problem, context, candidates in zip(
+                z, problems.context, problems.candidates, strict=True
+            )
+        ]
+    )
+    normalization = model.get_layer("scorer").get_layer("normalization")
+    np.testing.assert_allclose(normalization.mean, sequences.mean(0), atol=1e-5)
+    np.testing.assert_allclose(
+        normalization.variance, sequences.var(0), atol=1e-5
+    )
+
+
+def test_other_normalizations_have_nothing_to_adapt(model):
+    before = model.get_weights()
+    training.adapt_normalization(model, some_problems(3))
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_that_was_killed_is_continued(tmp_path):
+    """With the same result, dropout included."""
+    problems = some_problems()
+
+    def run(directory, num_batches):
+        keras.utils.set_random_seed(0)
+        model = models.analogy_scorer("batch_dropout", SIZE)
+        model.compile(
+            keras.optimizers.Adam(1e-3),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+            jit_compile=keras.backend.backend() == "jax",
+        )
+        model.optimizer.build(model.trainable_variables)
+        numbers = itertools.count()
+        curves = training.fit_and_log(
+            model,
+            lambda first: training.AnalogyBatches(problems, 8, SIZE, first),
+            num_batches,
+            batches_per_epoch=3,
+            measure=lambda: {"number": next(numbers)},
+            directory=directory,
+            verbose=0,
+        )
+        return model, curves
+
+    whole, curves = run(tmp_path / "whole", 6)
+    run(tmp_path / "killed", 3)
+    continued, rest = run(tmp_path / "killed", 6)
+    for one, other in zip(
+        whole.get_weights(), continued.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    np.testing.assert_allclose(curves["loss"], rest["loss"], rtol=1e-5)
+    assert list(rest["batches"]) == [3, 6]
+    assert list(curves["number"]) == [0, 1]
+    assert (tmp_path / "killed/curves.csv").read_text().count("\n") == 3
+
+
+def test_batches_that_make_no_whole_epochs(model):
+    with pytest.raises(ValueError, match=r"num_batches=7.*per_epoch=3"):
+        training.fit_and_log(model, None, 7, 3)
+
+
+@pytest.mark.slow
+def test_learns_to_extrapolate():
+    """On small images, in two minutes: the way, not the figures of Table 1."""
+    accuracy = {}
+    for normalization in ("temporal_context", "batch_training_statistics"):
+        keras.utils.set_random_seed(0)
+        model = models.analogy_scorer(normalization, 32)
+        model.compile(
+            keras.optimizers.Adam(5e-4),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            jit_compile=keras.backend.backend() == "jax",
+        )
+        problems = vaec.generate(seed=0)
+        model.fit(
+            training.AnalogyBatches(problems, 32, 32),
+            steps_per_epoch=2_000,
+            shuffle=False,
+            verbose=0,
+        )
+        training.adapt_normalization(model, problems)
+        accuracy[normalization] = [
+            training.solved_analogies(
+                model, vaec.generate(region=r, seed=0)
+            ).mean()
+            for r in vaec.REGIONS
+        ]
+    assert accuracy["temporal_context"][0] > 0.8
+    far = {name: np.mean(regions[1:]) for name, regions in accuracy.items()}
+    assert far["temporal_context"] > far["batch_training_statistics"] + 0.15
