@@ -29,6 +29,7 @@ from keras_relational.analysis.components import project
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
+from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
@@ -60,6 +61,7 @@ __all__ = [
     "plot_head_components",
     "plot_learning_curves",
     "plot_level_embeddings",
+    "plot_predicted_frames",
     "plot_pruning",
     "plot_transfer_curves",
     "principal_components",

@@ -1,4 +1,5 @@
+from keras_relational.datasets import dynamic_objects
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import vaec
 
-__all__ = ["relations_game", "vaec"]
+__all__ = ["dynamic_objects", "relations_game", "vaec"]

@@ -75,8 +75,9 @@ class _ContextNormalization(keras.layers.Layer):
         self, inputs, mask=None, return_moments=False, training=False
     ):
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        moment = keras.KerasTensor(self._moments_shape(inputs.shape), "float32")
-        return (outputs, (moment, moment)) if return_moments else outputs
+        shape = self._moments_shape(inputs.shape)
+        moments = tuple(keras.KerasTensor(shape, "float32") for _ in range(2))
+        return (outputs, moments) if return_moments else outputs
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)

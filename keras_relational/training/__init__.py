@@ -3,6 +3,9 @@ from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
 from keras_relational.training.analogies import solved_analogies
+from keras_relational.training.dynamic_objects import FrameBatches
+from keras_relational.training.dynamic_objects import frame_embeddings
+from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.supervised import accuracy
@@ -18,6 +21,7 @@ from keras_relational.training.vtrace import vtrace
 __all__ = [
     "STAGES",
     "AnalogyBatches",
+    "FrameBatches",
     "MinibatchModel",
     "Minibatches",
     "accuracy",
@@ -26,6 +30,8 @@ __all__ = [
     "embeddings",
     "fit_and_log",
     "four_stage_transfer",
+    "frame_embeddings",
+    "prediction_error",
     "save_model",
     "save_result",
     "solved_analogies",

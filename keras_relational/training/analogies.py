@@ -39,14 +39,14 @@ class AnalogyBatches(Minibatches):
         seed=0,
     ):
         answers = np.zeros(len(problems.levels), "uint8")
-        super().__init__(problems, answers, batch_size, 1, initial_batch, seed)
+        super().__init__(
+            problems, answers, batch_size, None, initial_batch, seed
+        )
         self.image_size = image_size
 
     def __getitem__(self, index):
         problems, answers = super().__getitem__(index)
-        return analogy_inputs(
-            vaec.Problems(*(array[0] for array in problems)), self.image_size
-        ), answers[0]
+        return analogy_inputs(problems, self.image_size), answers
 
 
 def analogy_inputs(problems, image_size=vaec.IMAGE_SIZE):

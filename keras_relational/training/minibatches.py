@@ -68,7 +68,8 @@ class Minibatches(keras.utils.PyDataset):
         x: Array, or a tuple of arrays, with one row an example.
         y: Array with one row an example.
         batch_size: Number of examples of a training step.
-        steps_per_execution: Number of training steps of a block.
+        steps_per_execution: Number of training steps of a block, or None for
+            batches as any `keras.Model` takes them, without the axis in front.
         initial_block: The block to begin with.
         seed: Non-negative integer.
 
@@ -93,7 +94,9 @@ class Minibatches(keras.utils.PyDataset):
             )
         self.data = (x, y)
         self.num_examples = len(y)
-        self.block_shape = (steps_per_execution, batch_size)
+        self.block_shape = (batch_size,)
+        if steps_per_execution is not None:
+            self.block_shape = (steps_per_execution, batch_size)
         self.initial_block = initial_block
         self.seed = seed
         self._passes = {}

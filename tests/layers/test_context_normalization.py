@@ -184,9 +184,19 @@ class TestTemporalContextNormalization:
         layer = TemporalContextNormalization()
         outputs, moments = layer(embeddings(3, 5, 4), return_moments=True)
         assert layer.denormalize(outputs[:, :2], moments).shape == (3, 2, 4)
+
+    @pytest.mark.parametrize("segment_lengths", [None, (2, 3)])
+    def test_denormalized_in_a_model(self, segment_lengths):
+        layer = TemporalContextNormalization(segment_lengths)
         inputs = keras.Input((5, 4))
         outputs, moments = layer(inputs, return_moments=True)
-        assert [moment.shape for moment in moments] == 2 * [(None, 1, 4)]
+        outputs = layer.denormalize(outputs, moments)
+        model = keras.Model(inputs, [outputs, *moments])
+        z = embeddings(3, 5, 4)
+        outputs, *moments = model(z)
+        np.testing.assert_allclose(outputs, z, atol=1e-6)
+        for moment, shape in zip(moments, model.output_shape[1:], strict=True):
+            assert moment.shape[1:] == shape[1:]
 
     @pytest.mark.parametrize(
         "z", [embeddings(2, 1, 4), np.full((2, 5, 4), 1e3, "float32")]
