@@ -6,6 +6,8 @@ from keras import ops
 from keras_relational import layers
 
 NORMALIZATIONS = (*layers.NORMALIZATIONS, "layer_recurrent", "batch_dropout")
+# Those of Table 3.
+ROW_NORMALIZATIONS = ("source_target", "temporal_context", "batch", "none")
 
 
 def analogy_scorer(
@@ -51,16 +53,7 @@ def analogy_scorer(
     >>> analogy_scorer(image_size=32).output_shape
     (None, 7)
     """
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(
-            f"Unknown normalization {normalization!r}. Expected one of: "
-            f"{', '.join(NORMALIZATIONS)}"
-        )
-    if image_size < 16 or image_size % 16:
-        raise ValueError(
-            "`image_size` must be a multiple of 16, as there are four "
-            f"convolutions of stride 2. Received: image_size={image_size}"
-        )
+    _check(normalization, NORMALIZATIONS, image_size)
     inputs = {
         "images": keras.Input(
             (None, image_size, image_size, 3), dtype="uint8", name="images"
@@ -87,8 +80,7 @@ def analogy_scorer(
         ],
         name="image_encoder",
     )
-    scorer = _scorer(normalization, 256, 3, num_candidates, 256)
-    scores = scorer(
+    scores = _scorer(normalization, num_candidates)(
         {
             "embeddings": layers.TimeFolded(encoder, name="encoder")(
                 inputs["images"]
@@ -100,42 +92,140 @@ def analogy_scorer(
     return keras.Model(inputs, scores, name=f"{normalization}_analogy_scorer")
 
 
-def _scorer(normalization, size, num_terms, num_candidates, units):
+def _scorer(normalization, num_candidates):
     """From embeddings to scores."""
     inputs = {
-        "embeddings": keras.Input((None, size), name="embeddings"),
-        "context": keras.Input((num_terms,), dtype="int32", name="context"),
+        "embeddings": keras.Input((None, 256), name="embeddings"),
+        "context": keras.Input((3,), dtype="int32", name="context"),
         "candidates": keras.Input(
             (num_candidates,), dtype="int32", name="candidates"
         ),
     }
-    z = CandidateSequences(name="sequences")(**inputs)
+    sequences = CandidateSequences(name="sequences")(**inputs)
+    cell = keras.layers.LSTMCell(
+        256, recurrent_initializer="glorot_uniform", unit_forget_bias=False
+    )
+    dropout = 0
+    if normalization == "layer_recurrent":
+        normalization = "none"
+        cell = layers.LayerNormLSTMCell(
+            256, recurrent_initializer="glorot_uniform"
+        )
     if normalization == "batch_dropout":
-        normalized = layers.normalization("batch")
-    elif normalization == "layer_recurrent":
-        normalized = layers.normalization("none")
+        normalization, dropout = "batch", 0.5
+    normalized = layers.normalization(normalization)
+    scores = _scores(sequences, normalized, cell, dropout)
+    return keras.Model(inputs, scores, name="scorer")
+
+
+def visual_analogy_scorer(normalization="source_target", image_size=80):
+    """Builds a model that scores the candidates of a 2 × 3 matrix.
+
+    With embeddings z of the panels, for each candidate X
+
+        score = w · RNN(normalize(z_1, …, z_5, z_X)) + b
+
+    where the encoder has four convolutions and z is what they put out, 800
+    numbers for images of 80 pixels, and the RNN has 64 units: the network of
+    Hill et al., 2019, as [Webb et al., 2020](https://arxiv.org/abs/2007.05059),
+    sections 4.1 and 5.2, take it. Every panel is encoded once. Initial weights
+    are He normal for the convolutions and Glorot normal for the rest, biases
+    zero; call `keras.utils.set_random_seed` first for the same ones every time.
+
+    The layers are named `"encoder"`, `"normalization"`, `"recurrent"` and
+    `"score"`.
+
+    Args:
+        normalization: One of `ROW_NORMALIZATIONS`, the rows of Table 3:
+            `"source_target"`, temporal context normalization with a context for
+            either row of the matrix; `"temporal_context"`, with a single one;
+            `"batch"`; or `"none"`.
+        image_size: Height and width of the images; a multiple of 16.
+
+    Returns:
+        `keras.Model` from uint8 images `(batch, 9, image_size, image_size, 1)`,
+        five panels and four candidates, to scores `(batch, 4)`. Pixels are
+        divided by 255 inside.
+
+    Raises:
+        ValueError: If there is no such normalization, or no such size.
+
+    Example:
+
+    >>> visual_analogy_scorer().output_shape
+    (None, 4)
+    """
+    _check(normalization, ROW_NORMALIZATIONS, image_size)
+    images = keras.Input(
+        (9, image_size, image_size, 1), dtype="uint8", name="images"
+    )
+    encoder = keras.Sequential(
+        [
+            keras.Input((image_size, image_size, 1)),
+            keras.layers.Rescaling(1 / 255),
+            *(
+                keras.layers.Conv2D(
+                    32,
+                    3,
+                    strides=2,
+                    padding="same",
+                    activation="relu",
+                    kernel_initializer="he_normal",
+                )
+                for _ in range(4)
+            ),
+            keras.layers.Flatten(),
+        ],
+        name="image_encoder",
+    )
+    z = layers.TimeFolded(encoder, name="encoder")(images)
+    sequences = ops.concatenate(
+        [ops.repeat(z[:, None, :5], 4, axis=1), z[:, 5:, None]], axis=2
+    )
+    if normalization == "source_target":
+        normalized = layers.TemporalContextNormalization((3, 3))
     else:
         normalized = layers.normalization(normalization)
+    cell = keras.layers.SimpleRNNCell(
+        64,
+        kernel_initializer="glorot_normal",
+        recurrent_initializer="glorot_normal",
+    )
+    return keras.Model(
+        images,
+        _scores(sequences, normalized, cell, score_initializer="glorot_normal"),
+        name=f"{normalization}_visual_analogy_scorer",
+    )
+
+
+def _scores(
+    sequences, normalized, cell, dropout=0, score_initializer="glorot_uniform"
+):
+    """`(batch, candidates, terms, features)` → `(batch, candidates)`."""
     normalized.name = "normalization"
-    z = normalized(z)
-    if normalization == "batch_dropout":
-        z = keras.layers.Dropout(0.5, name="dropout")(z)
-    if normalization == "layer_recurrent":
-        cell = layers.LayerNormLSTMCell(
-            units, recurrent_initializer="glorot_uniform"
-        )
-    else:
-        cell = keras.layers.LSTMCell(
-            units,
-            recurrent_initializer="glorot_uniform",
-            unit_forget_bias=False,
-        )
-    recurrent = keras.layers.RNN(cell, unroll=True)
+    z = normalized(sequences)
+    if dropout:
+        z = keras.layers.Dropout(dropout, name="dropout")(z)
     # A candidate is a sequence as well as an example is.
+    recurrent = keras.layers.RNN(cell, unroll=True)
     z = layers.TimeFolded(recurrent, name="recurrent")(z)
-    scores = keras.layers.Dense(1, name="score")(z)
-    scores = keras.layers.Reshape((-1,), name="scores")(scores)
-    return keras.Model(inputs, scores, name="scorer")
+    scores = keras.layers.Dense(
+        1, kernel_initializer=score_initializer, name="score"
+    )(z)
+    return keras.layers.Reshape((-1,), name="scores")(scores)
+
+
+def _check(normalization, known, image_size):
+    if normalization not in known:
+        raise ValueError(
+            f"Unknown normalization {normalization!r}. Expected one of: "
+            f"{', '.join(known)}"
+        )
+    if image_size < 16 or image_size % 16:
+        raise ValueError(
+            "`image_size` must be a multiple of 16, as there are four "
+            f"convolutions of stride 2. Received: image_size={image_size}"
+        )
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

@@ -16,6 +16,7 @@ from keras_relational.training.supervised import train_classifier
 from keras_relational.training.supervised import write_aside
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
+from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.vtrace import vtrace
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "FrameBatches",
     "MinibatchModel",
     "Minibatches",
+    "VisualAnalogyBatches",
     "accuracy",
     "adapt_normalization",
     "analogy_inputs",

@@ -152,3 +152,78 @@ def test_arguments_are_checked():
         models.analogy_scorer("tcn")
     with pytest.raises(ValueError, match=r"multiple of 16.*100"):
         models.analogy_scorer(image_size=100)
+
+
+def matrices(batch=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (batch, 9, 80, 80, 1), "uint8")
+
+
+class TestVisualAnalogyScorer:
+    def test_sizes(self):
+        model = models.visual_analogy_scorer()
+        encoder = model.get_layer("encoder").layer
+        assert encoder.output_shape == (None, 800)
+        assert encoder.count_params() == 9 * 32 + 32 + 3 * (9 * 32 * 32 + 32)
+        rnn = 64 * (800 + 64) + 64
+        gain_and_shift, score = 2 * 800, 64 + 1
+        assert model.count_params() - encoder.count_params() == (
+            rnn + gain_and_shift + score
+        )
+
+    @pytest.mark.parametrize("normalization", models.ROW_NORMALIZATIONS)
+    def test_equals_one_candidate_after_the_other(self, normalization):
+        model = models.visual_analogy_scorer(normalization)
+        images = matrices()
+        scores = scores_of(model, images)
+        encoder = model.get_layer("encoder").layer
+        for candidate in range(4):
+            terms = images[:, [0, 1, 2, 3, 4, 5 + candidate]]
+            z = np.stack(
+                [ops.convert_to_numpy(encoder(terms[:, i])) for i in range(6)],
+                axis=1,
+            )
+            contexts = {
+                "source_target": [z[:, :3], z[:, 3:]],
+                "temporal_context": [z],
+                "batch": [z],
+                "none": [],
+            }[normalization]
+            axis = 0 if normalization == "batch" else 1
+            normalized = [
+                (x - x.mean(axis, keepdims=True))
+                / np.sqrt(x.var(axis, keepdims=True) + 1e-8)
+                for x in contexts
+            ]
+            z = np.concatenate(normalized, axis=1) if normalized else z
+            h = model.get_layer("recurrent").layer(z)
+            score = model.get_layer("score")(h)
+            np.testing.assert_allclose(
+                scores[:, candidate], score[:, 0], atol=1e-3
+            )
+
+    def test_familiar_source_and_far_target_are_contexts_of_their_own(self):
+        """Scaling the embeddings of one row changes no score."""
+        model = models.visual_analogy_scorer()
+        z = np.random.default_rng(0).normal(size=(2, 9, 800)).astype("float32")
+        head = keras.Model(model.get_layer("encoder").output, model.output)
+        far = z.copy()
+        far[:, 3:] = 10 * z[:, 3:] + 4
+        np.testing.assert_allclose(
+            scores_of(head, far), scores_of(head, z), atol=1e-4
+        )
+        far = z.copy()
+        far[:, 2:4] *= 10  # Across the border.
+        assert np.abs(scores_of(head, far) - scores_of(head, z)).max() > 1e-2
+
+    def test_saved_loaded_and_checked(self, tmp_path):
+        model = models.visual_analogy_scorer()
+        model.save(tmp_path / "model.keras")
+        loaded = keras.saving.load_model(tmp_path / "model.keras")
+        np.testing.assert_allclose(
+            scores_of(loaded, matrices()),
+            scores_of(model, matrices()),
+            atol=1e-6,
+        )
+        with pytest.raises(ValueError, match=r"'layer'.*source_target"):
+            models.visual_analogy_scorer("layer")

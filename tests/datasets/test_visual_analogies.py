@@ -1,0 +1,300 @@
+import numpy as np
+import pytest
+
+from keras_relational.datasets import visual_analogies
+from keras_relational.datasets.visual_analogies import DOMAINS
+from keras_relational.datasets.visual_analogies import ORDERED_DOMAINS
+from keras_relational.datasets.visual_analogies import RELATIONS
+
+SIZE, TILE = 160, 53
+LAST_IN_TRAINING = {
+    "line_colour": 4,
+    "line_type": 5,
+    "shape_colour": 4,
+    "shape_type": 6,
+    "shape_size": 4,
+    "shape_quantity": 4,
+    "shape_position": 8,
+}
+
+
+@pytest.fixture(scope="module", params=visual_analogies.REGIMES)
+def regime(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def problems(regime):
+    return visual_analogies.generate(600, regime, seed=0)
+
+
+def rows_of(problems):
+    """Domain, relation and the sets of values of the three panels and all
+    candidates, in plain Python, of each source and each target."""
+    for values, label, relation, domains in zip(
+        problems.values,
+        problems.labels,
+        problems.relations,
+        problems.domains,
+        strict=True,
+    ):
+        sets = [set(np.flatnonzero(panel).tolist()) for panel in values]
+        source, target = (DOMAINS[domain] for domain in domains)
+        relation = RELATIONS[relation]
+        yield "source", source, relation, sets[:3], None
+        yield (
+            "target",
+            target,
+            relation,
+            [*sets[3:5], sets[5 + label]],
+            sets[5:],
+        )
+
+
+def results_in_python(domain, a, b):
+    """What each relation makes of two panels."""
+    if domain == "shape_quantity":
+        (a,), (b,) = a, b
+        return {
+            "and": {min(a, b)},
+            "or": {max(a, b)},
+            "xor": {abs(a - b)},
+            "progression": {2 * b - a},
+        }
+    step = (sum(b) - sum(a)) // len(a)
+    return {
+        "and": a & b,
+        "or": a | b,
+        "xor": a ^ b,
+        "progression": {value + step for value in b},
+    }
+
+
+def test_relations_hold_and_candidates_are_those_of_all_relations(problems):
+    for row, domain, relation, (a, b, third), candidates in rows_of(problems):
+        results = results_in_python(domain, a, b)
+        assert third == results[relation], (row, domain, relation)
+        if candidates:
+            expected = sorted(map(sorted, results.values()))
+            assert sorted(map(sorted, candidates)) == expected
+
+
+def test_source_and_target_differ_and_everything_occurs(problems, regime):
+    source, target = problems.domains.T
+    assert (source != target).all()
+    assert set(source) == set(range(7))
+    names = {DOMAINS[number] for number in target}
+    assert names == set(ORDERED_DOMAINS if regime == "test" else DOMAINS)
+    for counts, low in (
+        (np.bincount(problems.labels, minlength=4), 110),
+        (np.bincount(problems.relations, minlength=4), 70),
+    ):
+        assert counts.min() > low
+    quantity = DOMAINS.index("shape_quantity")
+    with_quantities = (problems.domains == quantity).any(axis=1)
+    assert (problems.relations[with_quantities] != RELATIONS.index("xor")).all()
+
+
+def test_values_are_familiar_but_for_the_targets_of_tests(problems, regime):
+    for row, domain, _, panels, _ in rows_of(problems):
+        for values in panels:
+            last = LAST_IN_TRAINING[domain]
+            if row == "target" and regime == "test":
+                assert min(values) > last
+            else:
+                assert max(values) <= last
+
+
+def test_random_candidates_differ():
+    for regime in visual_analogies.REGIMES:
+        problems = visual_analogies.generate(
+            500, regime, "random", image_size=24, seed=0
+        )
+        far = regime == "test"
+        for row, domain, relation, (a, b, c), candidates in rows_of(problems):
+            assert c == results_in_python(domain, a, b)[relation]
+            if row == "target":
+                assert len({frozenset(values) for values in candidates}) == 4
+                for values in candidates:
+                    assert 1 <= len(values) <= 3
+                    last = LAST_IN_TRAINING[domain]
+                    assert min(values) > last if far else max(values) <= last
+
+
+def panels_in(problems, domain):
+    """Images and sets of values of the panels that vary in that domain."""
+    of_panels = np.repeat(problems.domains, (3, 6), axis=1)
+    mine = of_panels == DOMAINS.index(domain)
+    values = [
+        set(np.flatnonzero(panel).tolist()) for panel in problems.values[mine]
+    ]
+    return problems.images[mine][..., 0], values
+
+
+def tiles(images):
+    """`(n, 160, 160)` to `(n, 9, 53, 53)`."""
+    cut = images[:, :159, :159].reshape(-1, 3, TILE, 3, TILE)
+    return np.moveaxis(cut, 3, 2).reshape(-1, 9, TILE, TILE)
+
+
+def has_shape(images):
+    """Only outlines are black."""
+    return (tiles(images) < 10).any((2, 3))
+
+
+class TestImages:
+    """The values are to be seen in the images."""
+
+    def test_quantities(self, problems):
+        images, values = panels_in(problems, "shape_quantity")
+        counts = has_shape(images).sum(1)
+        for count, (value,) in zip(counts, values, strict=True):
+            assert count == value
+
+    def test_positions(self, problems):
+        images, values = panels_in(problems, "shape_position")
+        for places, expected in zip(has_shape(images), values, strict=True):
+            assert set(np.flatnonzero(places).tolist()) == expected
+
+    def test_shades_of_shapes(self, problems):
+        images, values = panels_in(problems, "shape_colour")
+        middles = tiles(images)[:, :, 26, 26]
+        for shades, there, expected in zip(
+            middles, has_shape(images), values, strict=True
+        ):
+            dark = (255 - shades[there].astype(float)) / 255
+            assert set(np.rint((dark - 0.05) / 0.09).astype(int)) == expected
+
+    def test_types_of_lines(self, problems):
+        images, values = panels_in(problems, "line_type")
+        line = np.arange(SIZE)
+        for image, expected in zip(images, values, strict=True):
+            # A line that is not there is not covered by others all along.
+            for number, pixels in enumerate(
+                (
+                    image[line, line],
+                    image[line, line[::-1]],
+                    image[SIZE // 2],
+                    image[:, SIZE // 2],
+                )
+            ):
+                assert (pixels < 253).all() == (number in expected)
+
+    def test_sizes(self, problems, regime):
+        images, values = panels_in(problems, "shape_size")
+        heights = (tiles(images) < 10).any(3).sum(2)
+        for height, there, expected in zip(
+            heights, has_shape(images), values, strict=True
+        ):
+            # A circle is as high as it is large, a square not quite.
+            size = TILE * np.linspace(0.4, 0.97, 10)[sorted(expected)]
+            assert height[there].max() <= size.max() + 2
+            assert height[there].min() >= 0.7 * size.min() - 2
+
+    def test_shades_of_lines(self, problems):
+        images, values = panels_in(problems, "line_colour")
+        for image, expected in zip(images, values, strict=True):
+            darkest = 255 * (0.95 - 0.09 * max(expected))
+            # All but outlines, and what these are mixed with.
+            near = tiles(image[None])[0][~has_shape(image[None])[0]]
+            if near.size:
+                assert near.min() >= darkest - 2
+        assert len(values) > 100
+
+    def test_panels_of_one_row_vary_in_all_else(self, problems):
+        images, _ = panels_in(problems, "line_type")
+        assert 0.2 < has_shape(images).any(1).mean() < 0.9
+
+
+def test_seed_fixes_the_problems():
+    first, again, other = (
+        visual_analogies.generate(5, image_size=24, seed=seed)
+        for seed in (1, 1, 2)
+    )
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert (first.images != other.images).any()
+
+
+def test_load_data():
+    (x, y), (x_test, y_test) = visual_analogies.load_data(6, 4, seed=0)
+    assert x.shape == (6, 9, 80, 80, 1)
+    assert x.dtype == y.dtype == np.uint8
+    assert x_test.shape == (4, 9, 80, 80, 1)
+    assert y_test.shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"num_problems": 0}, "num_problems=0"),
+        ({"num_problems": 1, "regime": "far"}, "train, test.*'far'"),
+        ({"num_problems": 1, "candidates": "hard"}, "contrasting.*'hard'"),
+        ({"num_problems": 1, "image_size": 23}, "image_size=23"),
+    ],
+)
+def test_bad_input_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        visual_analogies.generate(**arguments)
+
+
+class TestPublishedFiles:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        for number in range(3):
+            np.savez(
+                tmp_path / f"analogy_{number}.npz",
+                image=self.image(number).ravel(),
+                target=np.array(number),
+                relation_structure_encoded=np.zeros(12),
+                relation_structure=np.array([("xor", "size")], object),
+            )
+        return tmp_path
+
+    def image(self, number):
+        rng = np.random.default_rng(number)
+        return rng.integers(0, 256, (9, 160, 160)).astype("float64")
+
+    def test_read(self, folder):
+        images, labels = visual_analogies.load_npz(folder)
+        assert images.shape == (3, 9, 160, 160, 1)
+        assert images.dtype == labels.dtype == np.uint8
+        np.testing.assert_array_equal(images[1, ..., 0], self.image(1))
+        np.testing.assert_array_equal(labels, [0, 1, 2])
+
+    def test_read_at_half_the_size(self, folder):
+        paths = [folder / "analogy_2.npz", folder / "analogy_0.npz"]
+        images, labels = visual_analogies.load_npz(paths, image_size=80)
+        np.testing.assert_array_equal(
+            images[0, ..., 0], self.image(2)[:, ::2, ::2]
+        )
+        np.testing.assert_array_equal(labels, [2, 0])
+
+    @pytest.mark.parametrize(
+        ("arrays", "words"),
+        [
+            ({"target": 1}, "lacks the array 'image'"),
+            ({"image": np.zeros(230400)}, "lacks the array 'target'"),
+            ({"image": np.zeros((8, 160, 160)), "target": 1}, "230400 numbers"),
+            ({"image": np.full(230400, 256), "target": 1}, r"0\.\.255.*256"),
+            ({"image": np.zeros(230400), "target": 4}, r"0\.\.3.*4"),
+            ({"image": np.zeros(1, object), "target": 1}, "intact .npz"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, tmp_path, arrays, words):
+        path = tmp_path / "wrong.npz"
+        np.savez(path, **arrays)
+        with pytest.raises(ValueError, match=f"(?s)wrong.npz.*{words}"):
+            visual_analogies.load_npz([path])
+
+    def test_truncated_and_missing_files(self, folder, tmp_path):
+        path = folder / "analogy_0.npz"
+        path.write_bytes(path.read_bytes()[:5_000])
+        with pytest.raises(ValueError, match="intact"):
+            visual_analogies.load_npz([path])
+        with pytest.raises(FileNotFoundError):
+            visual_analogies.load_npz([tmp_path / "none.npz"])
+        with pytest.raises(ValueError, match="There is no"):
+            visual_analogies.load_npz(tmp_path / "empty")
+        with pytest.raises(ValueError, match="160 or 80"):
+            visual_analogies.load_npz([path], image_size=64)
