@@ -22,6 +22,7 @@ from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.datasets import vaec
 from keras_relational.environments import boxworld
 from keras_relational.environments import compilation
 from keras_relational.environments import random_bits
@@ -64,9 +65,15 @@ def main():
     seconds = median_seconds(
         lambda: relations_game.generate("between", 20_000, seed=0)
     )
+    analogy_scoring(rate)
     simplicial_attention(rate)
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
     print(f"Bridge BoxWorld: {boxworld_rate():,.0f} steps a second")
+    problems, mebibytes = in_a_process(_vaec_epoch)
+    print(
+        f"VAEC, an epoch drawn at 128 pixels: {problems:,.0f} problems a second"
+        f" in {mebibytes:.0f} MiB"
+    )
     if backend == "tensorflow":
         agents(rate)
 
@@ -194,6 +201,55 @@ def layer_step(name, rate, entities, layer, reference, flops, batch=10, base=0):
     report(f"{name}, batch {batch}", *seconds, 3 * batch * flops() / rate)
 
 
+def analogy_scoring(rate):
+    """One Adam step on 32 VAEC problems, drawn on the way."""
+    model = models.analogy_scorer()
+    reference = plain.plain_analogy_scorer(model)
+    batches = training.AnalogyBatches(vaec.generate(seed=0))
+    inputs, _ = batches[0]
+    check_equal(model(inputs), reference(inputs))
+    seconds = []
+    for scorer in (reference, model):
+        scorer.compile(
+            keras.optimizers.Adam(1e-9),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            jit_compile=keras.backend.backend() == "jax",
+        )
+        epoch = median_epoch(
+            scorer, batches, epochs=4, steps_per_epoch=8, shuffle=False
+        )
+        seconds.append(epoch / 8)
+    report(
+        "VAEC, each candidate's images encoded, batch 32",
+        *seconds,
+        3 * 32 * analogy_flops() / rate,
+    )
+
+
+def analogy_flops(num_images=7, num_terms=4, units=256):
+    sizes = (64, 32, 16, 8)
+    convolutions = sum(
+        size**2 * 16 * channels * 32
+        for size, channels in zip(sizes, (3, 32, 32, 32), strict=True)
+    )
+    dense = 2048 * units + 2 * units**2
+    lstm = num_images * num_terms * 8 * units**2
+    return 2 * (num_images * (convolutions + dense) + lstm)
+
+
+def _vaec_epoch():
+    """Problems a second, and the MiB that they add to this process."""
+    before = _status("VmHWM")
+    batches = training.AnalogyBatches(vaec.generate(seed=0))
+    batches[0]
+    num_batches = 19_040 // 32
+    started = time.perf_counter()
+    for number in range(num_batches):
+        batches[number]
+    seconds = time.perf_counter() - started
+    return 32 * num_batches / seconds, _status("VmHWM") - before
+
+
 def simplicial_attention(rate):
     """Time and peak memory beside the direct einsum."""
     for n, v, batch in (
@@ -233,10 +289,14 @@ def report_peak_memory(n, v, batch):
 
 def peak_memory(kind, n, v, batch):
     """MiB that a step, once compiled, adds to a process of its own (Linux)."""
+    return in_a_process(_added_memory, kind, n, v, batch)
+
+
+def in_a_process(function, *arguments):
     with concurrent.futures.ProcessPoolExecutor(
         1, multiprocessing.get_context("spawn")
     ) as pool:
-        return pool.submit(_added_memory, kind, n, v, batch).result()
+        return pool.submit(function, *arguments).result()
 
 
 def _added_memory(kind, n, v, batch):

@@ -188,3 +188,29 @@ def plain_classifier(model):
     plain = keras.models.clone_model(model, clone_function=clone)
     plain.set_weights(model.get_weights())
     return plain
+
+
+def plain_analogy_scorer(model):
+    """The same layers, applied to one candidate after the other."""
+    encoder = model.get_layer("encoder").layer
+    scorer = model.get_layer("scorer")
+    normalization, recurrent, score = map(
+        scorer.get_layer, ("normalization", "recurrent", "score")
+    )
+    inputs = {
+        name: keras.Input(x.shape[1:], dtype=x.dtype, name=name)
+        for name, x in model.input.items()
+    }
+
+    def encoded(number):
+        number = ops.reshape(number, (-1, 1, 1, 1, 1))
+        image = ops.take_along_axis(inputs["images"], number, axis=1)
+        return encoder(image[:, 0])
+
+    scores = []
+    for candidate in range(inputs["candidates"].shape[1]):
+        terms = [inputs["context"][:, i] for i in range(3)]
+        terms.append(inputs["candidates"][:, candidate])
+        z = normalization(ops.stack(list(map(encoded, terms)), axis=1))
+        scores.append(score(recurrent.layer(z)))
+    return keras.Model(inputs, ops.concatenate(scores, axis=-1))
