@@ -12,6 +12,7 @@ from keras_relational.layers.context_normalization import (
 from keras_relational.layers.context_normalization import normalization
 from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.episodic_rnn import EpisodicRNN
+from keras_relational.layers.esbn import ESBN
 from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
@@ -29,6 +30,7 @@ from keras_relational.layers.two_simplicial_attention import (
 )
 
 __all__ = [
+    "ESBN",
     "NORMALIZATIONS",
     "AppendCoordinates",
     "BatchContextNormalization",

@@ -1,0 +1,314 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from layer_contract import LayerContract
+from layer_contract import outputs_and_gradients
+
+from keras_relational.layers import ESBN
+
+UNITS, KEY_DIM = 3, 4
+
+
+def algorithm_1(extra_step=True, confidence=False, sequences=False):
+    """Step by step, memory growing row by row, one example after the other."""
+
+    def reference(weights, inputs, mask=None):
+        if mask is None:
+            mask = np.ones(inputs.shape[:2], bool)
+        examples = [
+            one_example(weights, z, there, extra_step, confidence)
+            for z, there in zip(inputs, mask, strict=True)
+        ]
+        hs, retrieved = (np.stack(x) for x in zip(*examples, strict=True))
+        if sequences:
+            return hs, retrieved
+        return hs[:, -1], retrieved[:, -1]
+
+    return reference
+
+
+def one_example(weights, z, there, extra_step, confidence):
+    kernel, recurrent, bias, write, write_bias = (
+        weights[f"controller/cell/{name}"]
+        for name in (
+            "kernel",
+            "recurrent_kernel",
+            "bias",
+            "write_kernel",
+            "write_bias",
+        )
+    )
+    query, query_bias = weights["query_kernel"], weights["query_bias"]
+    h, c = np.zeros(UNITS), np.zeros(UNITS)
+    read = np.zeros(KEY_DIM + confidence)
+    predicted = np.zeros(z.shape[1])
+    keys, values = [], []
+    hs, retrieved = [], []
+    steps = [*zip(z, there, strict=True)]
+    if extra_step:
+        steps.append((None, there.any()))
+    for value, is_there in steps:
+        if is_there:
+            gates = read @ kernel + h @ recurrent + bias
+            i, f, g, o = np.split(gates, 4)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            written, key_gate = key_and_gate(h @ write + write_bias)
+            asked, value_gate = key_and_gate(h @ query + query_bias)
+            read = np.zeros(KEY_DIM + confidence)
+            predicted = np.zeros(z.shape[1])
+            if keys:
+                matches = softmax([k @ asked for k in keys])
+                predicted = value_gate * sum(
+                    w * v for w, v in zip(matches, values, strict=True)
+                )
+            if keys and value is not None:
+                products = np.array([v @ value for v in values])
+                for w, product, key in zip(
+                    softmax(products), products, keys, strict=True
+                ):
+                    if confidence:
+                        sure = sigmoid(
+                            weights["confidence_gain"] * product
+                            + weights["confidence_bias"]
+                        )
+                        key = np.append(key, sure)
+                    read += key_gate * w * key
+            if value is not None:
+                keys.append(written)
+                values.append(value)
+        hs.append(h)
+        retrieved.append(predicted)
+    return np.stack(hs), np.stack(retrieved)
+
+
+def key_and_gate(outputs):
+    return np.maximum(outputs[:-1], 0), sigmoid(outputs[-1])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    x = np.exp(np.array(x) - np.max(x))
+    return x / x.sum()
+
+
+def random_values(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def random_layer(**arguments):
+    layer = ESBN(UNITS, KEY_DIM, **arguments)
+    layer.build((None, None, 5))
+    rng = np.random.default_rng(1)
+    for weight in layer.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    return layer
+
+
+def array(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+class ESBNTest(LayerContract):
+    def check(self, num_weights, shapes, reference, output_mask, **arguments):
+        scores = ((2, 5, 4), (2, 5, 4))
+        if not arguments.get("extra_step", True):
+            scores = ((2, 4, 4), (2, 4, 4))
+        self.run_layer_contract(
+            ESBN,
+            init_kwargs={"units": UNITS, "key_dim": KEY_DIM, **arguments},
+            input_shape=(2, 4, 5),
+            second_input_shape=(2, 6, 5),
+            fixed_size=False,
+            reference=reference,
+            supports_masking=True,
+            output_mask=output_mask,
+            attention_scores_shape=scores,
+            expected_output_shape=shapes,
+            expected_output_dtype=("float32", "float32"),
+            expected_num_trainable_weights=num_weights,
+            expected_num_non_trainable_weights=0,
+            expected_num_non_trainable_variables=0,
+            expected_num_seed_generators=0,
+            expected_num_losses=0,
+        )
+
+    def test_contract(self):
+        self.check(
+            7,
+            ((2, UNITS), (2, 5)),
+            algorithm_1(),
+            None,
+            return_retrieved=True,
+        )
+
+    def test_contract_of_sequences(self):
+        self.check(
+            9,
+            ((2, 4, UNITS), (2, 4, 5)),
+            algorithm_1(extra_step=False, confidence=True, sequences=True),
+            lambda mask: (mask, mask),
+            extra_step=False,
+            return_retrieved=True,
+            return_sequences=True,
+            confidence=True,
+        )
+
+    def test_contract_without_the_extra_step(self):
+        self.check(
+            7,
+            ((2, UNITS), (2, 5)),
+            algorithm_1(extra_step=False),
+            None,
+            return_retrieved=True,
+            extra_step=False,
+        )
+
+
+class TestTheControllerSeesNoFillers:
+    @pytest.mark.parametrize("confidence", [False, True])
+    def test_values_rotated_alike(self, confidence):
+        """Every output of the controller stays; what is retrieved rotates."""
+        layer = random_layer(
+            return_sequences=True, return_retrieved=True, confidence=confidence
+        )
+        z = random_values(6, 9, 5)
+        rotation, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))
+        rotation = rotation.astype("float32")
+        h, retrieved = layer(z)
+        rotated_h, rotated = layer(z @ rotation)
+        np.testing.assert_allclose(rotated_h, h, atol=1e-5)
+        np.testing.assert_allclose(
+            rotated, array(retrieved) @ rotation, atol=1e-4
+        )
+        # It is not deaf: other relations between values are heard.
+        other, _ = layer(z[:, [1, 0, *range(2, 9)]] * np.float32(1.5))
+        assert np.abs(array(other) - array(h)).max() > 1e-3
+
+    def test_fillers_permuted(self):
+        layer = random_layer(return_sequences=True)
+        fillers = np.eye(5, dtype="float32")
+        roles = np.array([[0, 1, 2, 1, 0], [3, 3, 1, 2, 3]])
+        permuted = np.array([4, 2, 0, 1, 3])[roles]
+        np.testing.assert_allclose(
+            layer(fillers[permuted]), layer(fillers[roles]), atol=1e-6
+        )
+
+
+def test_memory_never_reads_its_own_step_or_later_ones():
+    layer = random_layer(return_sequences=True)
+    z = random_values(2, 6, 5)
+    _, scores = layer(z, return_attention_scores=True)
+    for weights in map(array, scores):
+        assert weights.shape == (2, 7, 6)
+        assert (weights[:, np.arange(7)[:, None] <= np.arange(6)] == 0).all()
+        sums = weights.sum(-1)
+        np.testing.assert_allclose(sums[:, 1:6], 1, atol=1e-5)
+    key_scores, value_scores = map(array, scores)
+    assert (key_scores[:, 6] == 0).all()  # Nothing is read at the extra step,
+    np.testing.assert_allclose(value_scores[:, 6].sum(-1), 1, atol=1e-5)
+
+
+def test_a_value_does_not_change_what_came_before_it():
+    layer = random_layer(return_sequences=True, return_retrieved=True)
+    z = random_values(2, 6, 5)
+    changed = z.copy()
+    changed[:, 4] += 1
+    h, retrieved = map(array, layer(z))
+    new_h, new_retrieved = map(array, layer(changed))
+    # The key read at step 4 is seen at step 5.
+    np.testing.assert_allclose(new_h[:, :5], h[:, :5], atol=1e-6)
+    np.testing.assert_allclose(
+        new_retrieved[:, :5], retrieved[:, :5], atol=1e-6
+    )
+    assert np.abs(new_h[:, 5:] - h[:, 5:]).max() > 1e-4
+
+
+def test_the_last_step_is_that_of_the_sequence():
+    for extra_step in (True, False):
+        arguments = {"extra_step": extra_step, "return_retrieved": True}
+        sequences = random_layer(return_sequences=True, **arguments)
+        last = random_layer(**arguments)
+        z = random_values(2, 6, 5)
+        for all_steps, one in zip(sequences(z), last(z), strict=True):
+            assert all_steps.shape[1] == 6 + extra_step
+            np.testing.assert_allclose(array(all_steps)[:, -1], one, atol=1e-6)
+
+
+def test_it_is_alive_before_any_training():
+    keras.utils.set_random_seed(0)
+    layer = ESBN(512, 256)
+    same = np.eye(8, dtype="float32")[[[0, 1, 0, 1]]]
+    different = np.eye(8, dtype="float32")[[[0, 1, 2, 3]]]
+    assert np.abs(array(layer(same)) - array(layer(different))).max() > 1e-4
+
+
+def test_initial_weights_are_those_of_appendix_a1():
+    keras.utils.set_random_seed(0)
+    units, key_dim = 128, 64
+    layer = ESBN(units, key_dim)
+    layer.build((None, None, 5))
+    cell = layer.controller.cell
+    xavier = np.sqrt(2 / (key_dim + units)), np.sqrt(2 / (units + units))
+    for kernel, deviation in zip(
+        (cell.kernel, cell.recurrent_kernel), xavier, strict=True
+    ):
+        i, f, g, o = np.split(array(kernel), 4, axis=1)
+        for gate in (i, f, o):
+            assert gate.std() == pytest.approx(deviation, rel=0.05)
+        assert g.std() == pytest.approx(5 / 3 * deviation, rel=0.05)
+    for kernel in (cell.write_kernel, layer.query_kernel):
+        key, gate = np.split(array(kernel), [key_dim], axis=1)
+        assert key.std() == pytest.approx(np.sqrt(2 / units), rel=0.05)
+        assert gate.std() == pytest.approx(np.sqrt(2 / (units + 1)), rel=0.3)
+    for bias in (cell.bias, cell.write_bias, layer.query_bias):
+        assert 0.9 < np.abs(array(bias)).max() * np.sqrt(units) <= 1
+
+
+def test_two_hundred_steps_compiled_with_gradients():
+    layer = ESBN(8, 4, return_retrieved=True)
+    layer.build((None, None, 5))
+    outputs, gradients, _ = outputs_and_gradients(
+        layer, random_values(2, 200, 5), jit_compile=True
+    )
+    for values in keras.tree.flatten((outputs, gradients)):
+        assert np.isfinite(array(values)).all()
+    assert all(array(gradient).any() for gradient in gradients)
+
+
+def test_padding_with_the_extra_step():
+    """It comes after the padding, and is not there if nothing is."""
+    layer = random_layer(return_sequences=True, return_retrieved=True)
+    z = random_values(4, 5, 5)
+    mask = np.ones((4, 5), bool)
+    mask[1, 3:] = mask[2, :2] = mask[3] = False
+    expected = algorithm_1(sequences=True)(
+        {
+            weight.path.split("/", 1)[1]: array(weight).astype("float64")
+            for weight in layer.weights
+        },
+        z,
+        mask,
+    )
+    outputs = layer(z, mask=mask)
+    for output, right in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output, right, atol=1e-5)
+    found = layer.compute_mask(z, mask)
+    extra = np.array([[True], [True], [True], [False]])
+    for output_mask in found:
+        np.testing.assert_array_equal(output_mask, np.hstack([mask, extra]))
+
+
+@pytest.mark.parametrize("name", ["units", "key_dim"])
+def test_sizes_are_checked(name):
+    with pytest.raises(ValueError, match=f"{name}=0"):
+        ESBN(**{"units": 2, "key_dim": 2, name: 0})
+
+
+def test_inputs_are_checked():
+    with pytest.raises(ValueError, match=r"\(batch, n, m\).*\(2, 5\)"):
+        ESBN(2, 2)(random_values(2, 5))
