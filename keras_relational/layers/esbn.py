@@ -130,15 +130,14 @@ class ESBN(keras.layers.Layer):
         if self.extra_step:  # It has no value, and reads no key.
             matches = ops.pad(matches, [(0, 0), (0, 1), (0, 0)])
         key_scores = masked_softmax(matches, readable & (step < time))
-        read = key_scores
+        sure = None
         if self.confidence:
             sure = ops.sigmoid(
                 ops.cast(self.confidence_gain, "float32") * matches
                 + ops.cast(self.confidence_bias, "float32")
             )
             sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
-            read = ops.concatenate([read, sure], axis=-1)
-        h, keys = self._control(read, step == row, running)
+        h, keys = self._control(key_scores, step == row, sure, running)
 
         query, gate = _key_and_gate(
             ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
@@ -168,17 +167,21 @@ class ESBN(keras.layers.Layer):
             [mask, ops.any(mask, axis=1, keepdims=True)], axis=1
         )
 
-    def _control(self, read, written, running):
+    def _control(self, read, written, sure, running):
         """The controller, step by step: its h, and the keys in memory."""
         batch, (steps, time) = ops.shape(read)[0], ops.shape(written)
         written = ops.broadcast_to(written, (batch, steps, time))
-        inputs = [ops.cast(x, self.compute_dtype) for x in (read, written)]
+        inputs = [
+            ops.cast(x, self.compute_dtype)
+            for x in (read, written, sure)
+            if x is not None
+        ]
         sizes = [(x,) for x in self.controller.cell.state_size[:3]]
         outputs = self.controller(
             ops.concatenate(inputs, axis=-1),
             initial_state=[
                 ops.zeros((batch, *size), self.compute_dtype)
-                for size in (*sizes, (time, self.key_dim))
+                for size in (*sizes, (time * self.key_dim,))
             ],
             mask=running,
         )
@@ -230,9 +233,10 @@ class ESBN(keras.layers.Layer):
 class _Controller(keras.layers.Layer):
     """One step: an LSTM on the key read last, its write key, the next read.
 
-    Inputs are the weights of reading, the confidence, if there is one, and
-    which row of the memory is written to. States are h, c, what was read, and
-    the keys in memory.
+    Inputs are the weights of reading, which row of the memory is written to,
+    and the confidence, if there is one. Outputs are h and the key written; they
+    are the first of the states, as Keras has it on JAX, before c, what was
+    read, and the keys in memory, one after the other.
     """
 
     def __init__(self, units, key_dim, confidence, **kwargs):
@@ -240,8 +244,13 @@ class _Controller(keras.layers.Layer):
         self.units = units
         self.key_dim = key_dim
         self.confidence = confidence
-        self.state_size = [units, units, key_dim + bool(confidence), key_dim]
         self.output_size = units + key_dim
+        self.state_size = [
+            self.output_size,
+            units,
+            key_dim + bool(confidence),
+            key_dim,
+        ]
 
     def build(self, input_shape, states_shape=None):
         units, size = self.units, self.state_size[2]
@@ -261,7 +270,9 @@ class _Controller(keras.layers.Layer):
             setattr(self, name, self.add_weight(shape, initializer, name=name))
 
     def call(self, inputs, states, training=False):
-        h, c, read, keys = states
+        outputs, c, read, keys = states
+        h = outputs[:, : self.units]
+        keys = ops.reshape(keys, (ops.shape(h)[0], -1, self.key_dim))
         time = ops.shape(keys)[1]
         gates = ops.matmul(read, self.kernel)
         gates += ops.matmul(h, self.recurrent_kernel) + self.bias
@@ -273,11 +284,11 @@ class _Controller(keras.layers.Layer):
         )
         read = ops.matmul(inputs[:, None, :time], keys)[:, 0]
         if self.confidence:
-            sure = inputs[:, time : time + 1]
-            read = ops.concatenate([read, sure], axis=-1)
-        row = inputs[:, -time:, None]
-        keys = keys + row * key[:, None]
-        return ops.concatenate([h, key], axis=-1), [h, c, gate * read, keys]
+            read = ops.concatenate([read, inputs[:, -1:]], axis=-1)
+        row = inputs[:, time : 2 * time, None]
+        keys = ops.reshape(keys + row * key[:, None], ops.shape(states[3]))
+        outputs = ops.concatenate([h, key], axis=-1)
+        return outputs, [outputs, c, gate * read, keys]
 
 
 def _key_and_gate(outputs, key_dim):
