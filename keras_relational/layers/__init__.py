@@ -14,6 +14,7 @@ from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.episodic_rnn import EpisodicRNN
 from keras_relational.layers.esbn import ESBN
 from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
+from keras_relational.layers.neural_turing_machine import NTMCell
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.strided_convolution import StridedConv2D
@@ -37,6 +38,7 @@ __all__ = [
     "EpisodicRNN",
     "LayerNormLSTMCell",
     "MultiHeadAttentionPooling",
+    "NTMCell",
     "PrediNet",
     "RelationNetwork",
     "RelationalTransformerBlock",

@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import masked_softmax
@@ -100,14 +101,7 @@ class ESBN(keras.layers.Layer):
     def build(self, input_shape):
         check_set(self, input_shape)
         self.controller.build((None, None, self.units))
-        self.query_kernel = self.add_weight(
-            (self.units, self.key_dim + 1),
-            _side_by_side(_relu(self.key_dim), _sigmoid(1)),
-            name="query_kernel",
-        )
-        self.query_bias = self.add_weight(
-            (self.key_dim + 1,), _uniform(self.units), name="query_bias"
-        )
+        lstm_controller.add_head(self, "query", self.key_dim)
         if self.confidence:
             self.confidence_gain = self.add_weight(
                 (), "ones", name="confidence_gain"
@@ -253,32 +247,15 @@ class _Controller(keras.layers.Layer):
         ]
 
     def build(self, input_shape, states_shape=None):
-        units, size = self.units, self.state_size[2]
-        gates = _sigmoid(units), _sigmoid(units), _tanh(units), _sigmoid(units)
-        outputs = _relu(self.key_dim), _sigmoid(1)
-        for name, shape, initializer in (
-            ("kernel", (size, 4 * units), _side_by_side(*gates)),
-            ("recurrent_kernel", (units, 4 * units), _side_by_side(*gates)),
-            ("bias", (4 * units,), _uniform(units)),
-            (
-                "write_kernel",
-                (units, self.key_dim + 1),
-                _side_by_side(*outputs),
-            ),
-            ("write_bias", (self.key_dim + 1,), _uniform(units)),
-        ):
-            setattr(self, name, self.add_weight(shape, initializer, name=name))
+        lstm_controller.add_lstm_weights(self, self.state_size[2], self.units)
+        lstm_controller.add_head(self, "write", self.key_dim)
 
     def call(self, inputs, states, training=False):
         outputs, c, read, keys = states
         h = outputs[:, : self.units]
         keys = ops.reshape(keys, (ops.shape(h)[0], -1, self.key_dim))
         time = ops.shape(keys)[1]
-        gates = ops.matmul(read, self.kernel)
-        gates += ops.matmul(h, self.recurrent_kernel) + self.bias
-        i, f, g, o = ops.split(gates, 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        h = ops.sigmoid(o) * ops.tanh(c)
+        h, c = lstm_controller.lstm_step(self, read, h, c)
         key, gate = _key_and_gate(
             ops.matmul(h, self.write_kernel) + self.write_bias, self.key_dim
         )
@@ -308,38 +285,3 @@ def _products(queries, keys):
     """In float32: products of large vectors are too large for float16."""
     queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
     return ops.matmul(queries, ops.swapaxes(keys, 1, 2))
-
-
-def _side_by_side(*parts):
-    """An initializer of kernels that are side by side in one."""
-
-    def initializer(shape, dtype=None):
-        return ops.concatenate(
-            [draw((*shape[:-1], size), dtype) for size, draw in parts], axis=-1
-        )
-
-    return initializer
-
-
-def _scaled(gain, mode):
-    return keras.initializers.VarianceScaling(
-        gain**2, mode, "untruncated_normal"
-    )
-
-
-def _tanh(size):
-    return size, _scaled(5 / 3, "fan_avg")
-
-
-def _sigmoid(size):
-    return size, _scaled(1, "fan_avg")
-
-
-def _relu(size):
-    return size, keras.initializers.VarianceScaling(
-        2, "fan_in", "untruncated_normal"
-    )
-
-
-def _uniform(fan_in):
-    return keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5)

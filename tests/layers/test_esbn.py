@@ -249,7 +249,7 @@ def test_it_is_alive_before_any_training():
 
 def test_initial_weights_are_those_of_appendix_a1():
     keras.utils.set_random_seed(0)
-    units, key_dim = 128, 64
+    units = key_dim = 128
     layer = ESBN(units, key_dim)
     layer.build((None, None, 5))
     cell = layer.controller.cell
@@ -261,6 +261,7 @@ def test_initial_weights_are_those_of_appendix_a1():
         for gate in (i, f, o):
             assert gate.std() == pytest.approx(deviation, rel=0.05)
         assert g.std() == pytest.approx(5 / 3 * deviation, rel=0.05)
+    assert (array(cell.kernel) != array(cell.recurrent_kernel)).all()
     for kernel in (cell.write_kernel, layer.query_kernel):
         key, gate = np.split(array(kernel), [key_dim], axis=1)
         assert key.std() == pytest.approx(np.sqrt(2 / units), rel=0.05)
