@@ -14,6 +14,7 @@ from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.episodic_rnn import EpisodicRNN
 from keras_relational.layers.esbn import ESBN
 from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
+from keras_relational.layers.lstm_controller import LSTMKernel
 from keras_relational.layers.neural_turing_machine import NTMCell
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
@@ -36,6 +37,7 @@ __all__ = [
     "AppendCoordinates",
     "BatchContextNormalization",
     "EpisodicRNN",
+    "LSTMKernel",
     "LayerNormLSTMCell",
     "MultiHeadAttentionPooling",
     "NTMCell",

@@ -14,16 +14,24 @@ from keras import ops
 def add_lstm_weights(layer, size, units):
     """Adds `kernel`, `recurrent_kernel` and `bias` of an LSTM."""
     for name, rows in (("kernel", size), ("recurrent_kernel", units)):
-        # Made anew for each: an initializer draws the same values every time.
+        weight = layer.add_weight((rows, 4 * units), LSTMKernel(), name=name)
+        setattr(layer, name, weight)
+    layer.bias = layer.add_weight((4 * units,), bias(units), name="bias")
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class LSTMKernel(keras.initializers.Initializer):
+    """Initial kernel of an LSTM: its input, forget, new and output gate."""
+
+    def __call__(self, shape, dtype=None):
+        units = shape[-1] // 4
         gates = side_by_side(
             before_sigmoid(units),
             before_sigmoid(units),
             before_tanh(units),
             before_sigmoid(units),
         )
-        weight = layer.add_weight((rows, 4 * units), gates, name=name)
-        setattr(layer, name, weight)
-    layer.bias = layer.add_weight((4 * units,), bias(units), name="bias")
+        return gates(shape, dtype)
 
 
 def lstm_step(layer, x, h, c):

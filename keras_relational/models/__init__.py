@@ -8,16 +8,26 @@ from keras_relational.models.object_predictor import image_autoencoder
 from keras_relational.models.object_predictor import object_predictor
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.relations_classifier import relations_classifier
+from keras_relational.models.rule_learner import FILLERS
+from keras_relational.models.rule_learner import SEQUENTIAL
+from keras_relational.models.rule_learner import filler_autoencoder
+from keras_relational.models.rule_learner import over_fillers
+from keras_relational.models.rule_learner import rule_learner
 
 __all__ = [
     "CENTRAL_MODULES",
+    "FILLERS",
     "NETWORKS",
     "NORMALIZATIONS",
     "ROW_NORMALIZATIONS",
+    "SEQUENTIAL",
     "analogy_scorer",
     "boxworld_agent",
+    "filler_autoencoder",
     "image_autoencoder",
     "object_predictor",
+    "over_fillers",
     "relations_classifier",
+    "rule_learner",
     "visual_analogy_scorer",
 ]
