@@ -56,9 +56,10 @@ class ESBN(keras.layers.Layer):
         h at the last step, `(batch, units)`, in the compute dtype; with
         `return_retrieved` a pair of that and ẑ, `(batch, features)`. With
         `return_sequences` both have an axis of T steps, or T + 1 with the extra
-        one, after the batch. With `return_attention_scores` all that, and a
-        pair of tensors `(batch, steps, time)` of all steps: the weights of the
-        keys read and of the values retrieved, before the gates.
+        one, after the batch. With `return_attention_scores` all that, and
+        the weights of the keys read, `(batch, steps, time)` of all steps,
+        before the gate; with `return_retrieved` a pair of those and the weights
+        of the values retrieved.
 
     Raises:
         ValueError: If a size is not a positive integer, or the inputs are not
@@ -101,7 +102,8 @@ class ESBN(keras.layers.Layer):
     def build(self, input_shape):
         check_set(self, input_shape)
         self.controller.build((None, None, self.units))
-        lstm_controller.add_head(self, "query", self.key_dim)
+        if self.return_retrieved:
+            lstm_controller.add_head(self, "query", self.key_dim)
         if self.confidence:
             self.confidence_gain = self.add_weight(
                 (), "ones", name="confidence_gain"
@@ -133,12 +135,13 @@ class ESBN(keras.layers.Layer):
             sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
         h, keys = self._control(key_scores, step == row, sure, running)
 
-        query, gate = _key_and_gate(
-            ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
-        )
-        value_scores = masked_softmax(_products(query, keys), readable)
-        results = [h]
+        results, scores = [h], [key_scores]
         if self.return_retrieved:
+            query, gate = _key_and_gate(
+                ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
+            )
+            value_scores = masked_softmax(_products(query, keys), readable)
+            scores.append(value_scores)
             retrieved = ops.matmul(ops.cast(value_scores, values.dtype), values)
             retrieved = gate * retrieved
             if mask is not None:
@@ -146,12 +149,14 @@ class ESBN(keras.layers.Layer):
             results.append(retrieved)
         if not self.return_sequences:
             results = [x[:, -1] for x in results]
-        outputs = tuple(results) if self.return_retrieved else results[0]
+        scores = [ops.cast(x, self.compute_dtype) for x in scores]
+        outputs = self._one_or_pair(results)
         if not return_attention_scores:
             return outputs
-        return outputs, tuple(
-            ops.cast(x, self.compute_dtype) for x in (key_scores, value_scores)
-        )
+        return outputs, self._one_or_pair(scores)
+
+    def _one_or_pair(self, results):
+        return tuple(results) if self.return_retrieved else results[0]
 
     def _steps_mask(self, mask):
         """Of the steps: the extra one is real if any other is."""
@@ -201,15 +206,16 @@ class ESBN(keras.layers.Layer):
         steps = None if time is None else time + bool(self.extra_step)
         shapes = self.compute_output_shape(inputs.shape)
         shapes = shapes if self.return_retrieved else (shapes,)
-        outputs = tuple(
-            keras.KerasTensor(x, self.compute_dtype) for x in shapes
+        outputs = self._one_or_pair(
+            [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
         )
-        outputs = outputs if self.return_retrieved else outputs[0]
         if not return_attention_scores:
             return outputs
-        return outputs, tuple(
-            keras.KerasTensor((batch, steps, time), self.compute_dtype)
-            for _ in range(2)
+        return outputs, self._one_or_pair(
+            [
+                keras.KerasTensor((batch, steps, time), self.compute_dtype)
+                for _ in shapes
+            ]
         )
 
     def get_config(self):

@@ -8,6 +8,11 @@ from keras_relational.training.dynamic_objects import frame_embeddings
 from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
+from keras_relational.training.rules import Preset
+from keras_relational.training.rules import nearest_filler
+from keras_relational.training.rules import preset
+from keras_relational.training.rules import rule_accuracy
+from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import fit_and_log
 from keras_relational.training.supervised import save_model
@@ -25,6 +30,7 @@ __all__ = [
     "FrameBatches",
     "MinibatchModel",
     "Minibatches",
+    "Preset",
     "VisualAnalogyBatches",
     "accuracy",
     "adapt_normalization",
@@ -33,10 +39,14 @@ __all__ = [
     "fit_and_log",
     "four_stage_transfer",
     "frame_embeddings",
+    "nearest_filler",
     "prediction_error",
+    "preset",
+    "rule_accuracy",
     "save_model",
     "save_result",
     "solved_analogies",
+    "train_autoencoder",
     "train_classifier",
     "vtrace",
     "write_aside",

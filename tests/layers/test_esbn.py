@@ -200,7 +200,7 @@ class TestTheControllerSeesNoFillers:
 
 
 def test_memory_never_reads_its_own_step_or_later_ones():
-    layer = random_layer(return_sequences=True)
+    layer = random_layer(return_sequences=True, return_retrieved=True)
     z = random_values(2, 6, 5)
     _, scores = layer(z, return_attention_scores=True)
     for weights in map(array, scores):
@@ -250,7 +250,7 @@ def test_it_is_alive_before_any_training():
 def test_initial_weights_are_those_of_appendix_a1():
     keras.utils.set_random_seed(0)
     units = key_dim = 128
-    layer = ESBN(units, key_dim)
+    layer = ESBN(units, key_dim, return_retrieved=True)
     layer.build((None, None, 5))
     cell = layer.controller.cell
     xavier = np.sqrt(2 / (key_dim + units)), np.sqrt(2 / (units + units))
@@ -302,6 +302,18 @@ def test_padding_with_the_extra_step():
     extra = np.array([[True], [True], [True], [False]])
     for output_mask in found:
         np.testing.assert_array_equal(output_mask, np.hstack([mask, extra]))
+
+
+def test_what_does_not_retrieve_has_no_weights_for_it():
+    layer, both = random_layer(), random_layer(return_retrieved=True)
+    assert len(layer.weights) == 5
+    assert len(both.weights) == 7
+    layer.controller.set_weights(both.controller.get_weights())
+    z = random_values(2, 6, 5)
+    outputs, key_scores = layer(z, return_attention_scores=True)
+    (h, _), (expected, _) = both(z, return_attention_scores=True)
+    np.testing.assert_allclose(outputs, h, atol=1e-6)
+    np.testing.assert_allclose(key_scores, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["units", "key_dim"])

@@ -1,0 +1,168 @@
+"""Training and testing on abstract rules, with the settings of their paper.
+
+Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
+Learning*.
+"""
+
+import collections
+
+import keras
+import numpy as np
+
+Preset = collections.namedtuple(
+    "Preset", ("learning_rate", "epochs", "batch_normalization")
+)
+
+WITHHELD = (0, 50, 85, 95, 97)
+
+# Tables 2 to 7: learning rates, epochs, batch normalization, for each M.
+_PRESETS = {
+    ("pretrained", "vector", "generative"): {
+        "lstm": ((5e-5, 5e-5, 5e-5, 5e-4, 5e-4), (80, 80, 80, 1500, 2000), 0),
+        "ntm": ((5e-5,) * 5, (80, 80, 80, 1500, 2000), 0),
+        "esbn": ((5e-5,) * 5, (80, 80, 80, 1500, 2000), 0),
+    },
+    ("pretrained", "vector", "multiple_choice"): {
+        name: ((5e-4,) * 4, (50,) * 4, 0) for name in ("lstm", "ntm", "esbn")
+    },
+    ("pretrained", "image", "generative"): {
+        "lstm": ((5e-5,) * 5, (200, 200, 200, 1500, 2500), 0),
+        "ntm": ((5e-5,) * 5, (150, 150, 150, 1500, 2500), 0),
+        "esbn": ((5e-5,) * 5, (50, 50, 50, 1500, 2500), 0),
+    },
+    ("pretrained", "image", "multiple_choice"): {
+        "lstm": ((5e-4,) * 4, (200, 200, 200, 1500), 1),
+        "ntm": ((5e-4,) * 4, (150, 150, 150, 1500), 1),
+        "esbn": ((5e-5,) * 4, (50, 50, 50, 1500), 0),
+    },
+    ("end_to_end", "image", "generative"): {
+        "lstm": ((5e-4,) * 5, (100, 150, 100, 100, 150), 0),
+        "ntm": ((5e-4,) * 5, (100, 150, 150, 150, 150), 0),
+        "esbn": ((5e-5,) * 5, (250, 250, 250, 1500, 2500), 1),
+    },
+    ("end_to_end", "image", "multiple_choice"): {
+        "lstm": ((5e-4,) * 4, (150, 100, 100, 100), 0),
+        "ntm": ((5e-4,) * 4, (150, 150, 100, 100), 0),
+        "esbn": ((5e-5,) * 4, (150, 150, 150, 1500), 1),
+    },
+}
+
+
+def preset(training, fillers, mode, sequential, withheld):
+    """The settings of Tables 2 to 7, for batches of 32 and Adam.
+
+    Of the NTM in Table 6 only those of M = 0 and 50 are printed; the rest are
+    taken to be those of M = 50.
+
+    Args:
+        training: `"pretrained"` or `"end_to_end"`.
+        fillers: `"image"` or `"vector"`, pre-trained.
+        mode: `"multiple_choice"` or `"generative"`.
+        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
+        withheld: M: 0, 50, 85, 95, or, generative, 97; for another number the
+            settings are those of the next one.
+
+    Returns:
+        `Preset` of the learning rate, the number of epochs, and whether there
+        is batch normalization in the autoencoder.
+
+    Raises:
+        ValueError: If there are none.
+
+    Example:
+
+    >>> preset("end_to_end", "image", "multiple_choice", "esbn", 95)
+    Preset(learning_rate=5e-05, epochs=1500, batch_normalization=True)
+    """
+    try:
+        rates, epochs, batch_normalization = _PRESETS[training, fillers, mode][
+            sequential
+        ]
+    except KeyError:
+        known = "; ".join(" ".join(names) for names in _PRESETS)
+        raise ValueError(
+            f"There are no settings for {training!r}, {fillers!r}, {mode!r}, "
+            f"{sequential!r}. Expected lstm, ntm or esbn, and one of: {known}"
+        ) from None
+    column = np.searchsorted(WITHHELD, withheld)
+    if not 0 <= column < len(epochs):
+        raise ValueError(
+            f"There are settings for up to {WITHHELD[len(epochs) - 1]} "
+            f"withheld fillers. Received: withheld={withheld}"
+        )
+    return Preset(rates[column], epochs[column], bool(batch_normalization))
+
+
+def nearest_filler(predicted, fillers):
+    """Which filler each prediction is nearest to, by mean squared error.
+
+    Section 3.3.2 of Sinha et al., 2020.
+
+    Args:
+        predicted: Array `(batch, ...)`.
+        fillers: Array `(num_fillers, ...)`, in the same units.
+
+    Returns:
+        Integer array `(batch,)`.
+
+    Example:
+
+    >>> nearest_filler(np.array([[0.9, 0.2]]), np.eye(2))
+    array([0])
+    """
+    predicted = np.reshape(predicted, (len(predicted), -1))
+    fillers = np.reshape(fillers, (len(fillers), -1))
+    # |p − f|² without |p|², which all have in common.
+    distances = (fillers**2).sum(1) - 2 * predicted @ fillers.T
+    return distances.argmin(axis=1)
+
+
+def rule_accuracy(model, problems, fillers=None, batch_size=250):
+    """The share of problems whose answer is right.
+
+    Args:
+        model: A `keras.Model` of `models.over_fillers`, from numbers of fillers
+            to scores, or to a filler.
+        problems: `distribution_of_three.Problems`.
+        fillers: For predictions: all fillers, as the model puts them out.
+        batch_size: Number of problems computed at once.
+
+    Returns:
+        Number between 0 and 1.
+    """
+    outputs = model.predict(problems.fillers, batch_size=batch_size, verbose=0)
+    if fillers is None:
+        answers = outputs.argmax(axis=1)
+    else:
+        answers = nearest_filler(outputs, fillers)
+    return float(np.mean(answers == problems.labels))
+
+
+def train_autoencoder(autoencoder, fillers, epochs=500, verbose=0):
+    """Trains an autoencoder on all fillers, as pre-trained models have it.
+
+    Adam, batches of 10; on images the mean squared error and learning rate
+    5e-4, on vectors cross entropy and 0.01: sections 4.5 and A.3.
+
+    Args:
+        autoencoder: As `models.filler_autoencoder` builds. It is trained in
+            place.
+        fillers: All fillers, as it takes them.
+        epochs: Positive integer.
+        verbose: As in `keras.Model.fit`.
+
+    Returns:
+        The share of fillers whose reconstruction is nearest to them.
+    """
+    vectors = fillers.ndim == 2
+    target = fillers if vectors else fillers.astype("float32") / 255
+    autoencoder.compile(
+        keras.optimizers.Adam(0.01 if vectors else 5e-4),
+        "categorical_crossentropy" if vectors else "mse",
+        jit_compile=keras.backend.backend() == "jax",
+    )
+    autoencoder.fit(
+        fillers, target, batch_size=10, epochs=epochs, verbose=verbose
+    )
+    nearest = nearest_filler(autoencoder.predict(fillers, verbose=0), target)
+    return float(np.mean(nearest == np.arange(len(fillers))))

@@ -1,0 +1,164 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_relational import layers
+from keras_relational import models
+from keras_relational.datasets import distribution_of_three
+
+FILLERS = np.random.default_rng(0).integers(0, 256, (6, 32, 32), "uint8")
+NUMBERS = np.array([[0, 1, 2, 2, 0, 1, 4, 2, 0], [3, 0, 5, 5, 3, 0, 1, 3, 5]])
+
+
+def array(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+@pytest.fixture(scope="module")
+def autoencoder():
+    keras.utils.set_random_seed(0)
+    return models.filler_autoencoder()
+
+
+def test_sizes_of_section_4_1():
+    model = models.filler_autoencoder()
+    encoder, decoder = map(model.get_layer, ("encoder", "decoder"))
+    assert (None, 4, 4, 32) in [layer.output.shape for layer in encoder.layers]
+    convolutions = 16 * 32 + 32 + 2 * (16 * 32 * 32 + 32)
+    dense = 512 * 256 + 256 + 256 * 128 + 128
+    assert encoder.count_params() == convolutions + dense
+    transposed = 2 * (16 * 32 * 32 + 32) + 16 * 32 + 1
+    dense = 128 * 256 + 256 + 256 * 512 + 512
+    assert decoder.count_params() == transposed + dense
+    model = models.filler_autoencoder("vector", 100)
+    assert model.count_params() == 100 * 10 + 10 + 10 * 100 + 100
+    assert model.get_layer("encoder").output.shape == (None, 10)
+
+
+def test_batch_normalization_comes_before_each_nonlinearity():
+    model = models.filler_autoencoder(batch_normalization=True)
+    for part, number in (("encoder", 5), ("decoder", 4)):
+        kinds = [type(layer) for layer in model.get_layer(part).layers]
+        places = [
+            i
+            for i, kind in enumerate(kinds)
+            if kind is keras.layers.BatchNormalization
+        ]
+        assert len(places) == number
+        assert all(kinds[i + 1] is keras.layers.ReLU for i in places)
+
+
+def test_initial_weights_are_those_of_appendix_a1(autoencoder):
+    *_, dense, _ = autoencoder.get_layer("encoder").layers
+    assert array(dense.kernel).std() == pytest.approx(
+        np.sqrt(2 / 256), rel=0.03
+    )
+    limit = np.abs(array(dense.bias)).max()
+    assert 0.9 / 16 < limit <= 1 / 16
+    *_, last, _ = autoencoder.get_layer("decoder").layers
+    deviation = np.sqrt(2 / (16 * 32 + 16))
+    assert array(last.kernel).std() == pytest.approx(deviation, rel=0.1)
+    lstm = models.rule_learner(autoencoder, "lstm").get_layer("reasoner")
+    kernel = array(lstm.get_layer("lstm").cell.kernel)
+    deviation = np.sqrt(2 / (128 + 512))
+    gates = np.split(kernel, 4, axis=1)
+    for gate, gain in zip(gates, (1, 1, 5 / 3, 1), strict=True):
+        assert gate.std() == pytest.approx(gain * deviation, rel=0.03)
+
+
+@pytest.mark.parametrize("mode", ["multiple_choice", "generative"])
+@pytest.mark.parametrize("sequential", models.SEQUENTIAL)
+def test_it_is_made_of_its_parts(autoencoder, sequential, mode):
+    model = models.rule_learner(autoencoder, sequential, mode)
+    sequences = FILLERS[NUMBERS]
+    encoder, decoder = map(autoencoder.get_layer, ("encoder", "decoder"))
+    z = np.stack([array(encoder(x)) for x in sequences])
+    reasoner = model.get_layer("reasoner")
+    if sequential == "esbn":
+        h = reasoner.get_layer("esbn")(z)
+        outputs = h[1] if mode == "generative" else h
+    else:
+        outputs = reasoner.get_layer(sequential)(z)
+    if sequential != "esbn" or mode == "multiple_choice":
+        outputs = reasoner.get_layer("output")(outputs)
+    if mode == "generative":
+        outputs = decoder(outputs)
+    np.testing.assert_allclose(model(sequences), outputs, atol=1e-5)
+    shape = (2, 4) if mode == "multiple_choice" else (2, 32, 32)
+    assert outputs.shape == shape
+    # The same, with each filler encoded once.
+    known = models.over_fillers(model, FILLERS)
+    np.testing.assert_allclose(known(NUMBERS), outputs, atol=1e-5)
+
+
+def test_the_choice_of_an_esbn_does_not_see_what_fillers_look_like():
+    """Orthogonal embeddings, permuted: the same scores."""
+    keras.utils.set_random_seed(0)
+    autoencoder = models.filler_autoencoder("vector", 10)
+    reasoner = models.rule_learner(autoencoder).get_layer("reasoner")
+    z = np.eye(10, dtype="float32")[NUMBERS]
+    permuted = np.random.default_rng(0).permutation(10)
+    other = np.eye(10, dtype="float32")[permuted][NUMBERS]
+    np.testing.assert_allclose(reasoner(z), reasoner(other), atol=1e-6)
+    lstm = models.rule_learner(autoencoder, "lstm").get_layer("reasoner")
+    assert np.abs(array(lstm(z)) - array(lstm(other))).max() > 1e-3
+
+
+def test_normalized_embeddings():
+    autoencoder = models.filler_autoencoder()
+    model = models.rule_learner(
+        autoencoder, normalization=True, confidence=True
+    )
+    reasoner = model.get_layer("reasoner")
+    normalization = reasoner.get_layer("normalization")
+    assert isinstance(normalization, layers.TemporalContextNormalization)
+    assert reasoner.get_layer("esbn").confidence
+    z = np.random.default_rng(0).normal(size=(2, 9, 128)).astype("float32")
+    np.testing.assert_allclose(reasoner(z), reasoner(3 * z + 1), atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["multiple_choice", "generative"])
+@pytest.mark.parametrize("sequential", models.SEQUENTIAL)
+def test_end_to_end_every_weight_is_trained(sequential, mode):
+    keras.utils.set_random_seed(0)
+    autoencoder = models.filler_autoencoder(batch_normalization=True)
+    model = models.rule_learner(autoencoder, sequential, mode)
+    fillers = distribution_of_three.glyphs()[:6]
+    known = models.over_fillers(model, fillers)
+    problems = distribution_of_three.generate(32, range(6), mode=mode, seed=0)
+    if mode == "multiple_choice":
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        target = problems.labels
+    else:
+        loss = "mse"
+        target = fillers[problems.labels].astype("float32") / 255
+    known.compile(keras.optimizers.Adam(1e-3), loss, jit_compile=False)
+    before = [array(weight) for weight in known.trainable_weights]
+    for _ in range(2):
+        assert np.isfinite(known.train_on_batch(problems.fillers, target))
+    for weight, old in zip(known.trainable_weights, before, strict=True):
+        assert (array(weight) != old).any(), weight.path
+    parts = autoencoder.get_layer("encoder"), model.get_layer("reasoner")
+    trained = {id(weight) for weight in known.trainable_weights}
+    for part in parts:
+        assert trained >= {id(weight) for weight in part.trainable_weights}
+
+
+def test_saved_and_loaded(autoencoder, tmp_path):
+    model = models.rule_learner(autoencoder, "esbn")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    sequences = FILLERS[NUMBERS]
+    np.testing.assert_allclose(model(sequences), loaded(sequences), atol=1e-6)
+
+
+def test_arguments_are_checked(autoencoder):
+    with pytest.raises(ValueError, match="'sound'"):
+        models.filler_autoencoder("sound")
+    with pytest.raises(ValueError, match="'gru'"):
+        models.rule_learner(autoencoder, "gru")
+    with pytest.raises(ValueError, match="'guess'"):
+        models.rule_learner(autoencoder, mode="guess")
+    with pytest.raises(ValueError, match="cannot be decoded"):
+        models.rule_learner(autoencoder, mode="generative", normalization=True)
