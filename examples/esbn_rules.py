@@ -56,7 +56,10 @@ def main():
         confidence=args.confidence,
         normalization=args.normalization,
     )
-    known = models.over_fillers(model, fillers)
+    # Those withheld do not even count in a batch normalization.
+    seen = fillers[: len(fillers) - args.withheld]
+    trained = models.over_fillers(model, seen)
+    tested = models.over_fillers(model, fillers)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     targets, candidates = train.labels, None
     if args.mode == "generative":
@@ -65,17 +68,17 @@ def main():
         candidates = candidates.astype("float32")
         loss = "mse" if images else "categorical_crossentropy"
         targets = candidates[train.labels]
-    known.compile(
+    trained.compile(
         keras.optimizers.Adam(args.learning_rate or preset.learning_rate),
         loss,
         jit_compile=True,
     )
-    known.optimizer.build(known.trainable_variables)
+    trained.optimizer.build(trained.trainable_variables)
     epochs = args.epochs or preset.epochs
     batches = -(-epochs * len(targets) // (32 * 20))
     directory = args.directory / name
     curves = training.fit_and_log(
-        known,
+        trained,
         lambda first: training.Minibatches(
             train.fillers, targets, 32, None, first, args.seed
         ),
@@ -83,7 +86,7 @@ def main():
         batches_per_epoch=batches,
         measure=lambda: {
             "test": training.rule_accuracy(
-                known, type(test)(*(x[:2000] for x in test)), candidates
+                tested, type(test)(*(x[:2000] for x in test)), candidates
             )
         },
         directory=directory,
@@ -98,8 +101,8 @@ def main():
         "run": name,
         "epochs": epochs,
         "minutes": round(float(curves["minutes"][-1]), 1),
-        "train": training.rule_accuracy(known, train, candidates),
-        "test": training.rule_accuracy(known, test, candidates),
+        "train": training.rule_accuracy(tested, train, candidates),
+        "test": training.rule_accuracy(tested, test, candidates),
     }
     training.save_result(directory, result)
 

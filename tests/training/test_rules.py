@@ -1,0 +1,115 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import distribution_of_three
+
+
+class TestPresets:
+    def test_tables_2_to_7(self):
+        find = training.preset
+        for arguments, expected in {
+            ("pretrained", "vector", "generative", "lstm", 97): (5e-4, 2000, 0),
+            ("pretrained", "vector", "generative", "ntm", 97): (5e-5, 2000, 0),
+            ("pretrained", "vector", "multiple_choice", "esbn", 95): (
+                5e-4,
+                50,
+                0,
+            ),
+            ("pretrained", "image", "generative", "esbn", 85): (5e-5, 50, 0),
+            ("pretrained", "image", "multiple_choice", "ntm", 0): (
+                5e-4,
+                150,
+                1,
+            ),
+            ("end_to_end", "image", "generative", "lstm", 50): (5e-4, 150, 0),
+            ("end_to_end", "image", "multiple_choice", "esbn", 0): (
+                5e-5,
+                150,
+                1,
+            ),
+            ("end_to_end", "image", "multiple_choice", "ntm", 85): (
+                5e-4,
+                100,
+                0,
+            ),
+        }.items():
+            assert find(*arguments) == expected
+
+    def test_numbers_in_between_take_the_next(self):
+        arguments = ("pretrained", "image", "generative", "esbn")
+        assert training.preset(*arguments, 90).epochs == 1500
+        assert training.preset(*arguments, 1).epochs == 50
+
+    def test_what_there_is_no_table_of(self):
+        with pytest.raises(ValueError, match="'end_to_end', 'vector'"):
+            training.preset(
+                "end_to_end", "vector", "multiple_choice", "esbn", 0
+            )
+        with pytest.raises(ValueError, match=r"up to 95.*withheld=97"):
+            training.preset("pretrained", "image", "multiple_choice", "ntm", 97)
+
+
+def test_nearest_filler():
+    rng = np.random.default_rng(0)
+    fillers = rng.random((20, 4, 4)).astype("float32")
+    predicted = rng.random((50, 4, 4)).astype("float32")
+    expected = [
+        np.argmin([np.mean((p - filler) ** 2) for filler in fillers])
+        for p in predicted
+    ]
+    np.testing.assert_array_equal(
+        training.nearest_filler(predicted, fillers), expected
+    )
+
+
+@pytest.mark.parametrize("mode", distribution_of_three.MODES)
+def test_rule_accuracy(mode):
+    keras.utils.set_random_seed(0)
+    fillers = distribution_of_three.one_hot(8)
+    autoencoder = models.filler_autoencoder("vector", 8)
+    model = models.rule_learner(autoencoder, mode=mode)
+    problems = distribution_of_three.generate(60, range(8), mode=mode, seed=0)
+    known = models.over_fillers(model, fillers)
+    outputs = model.predict(fillers[problems.fillers], verbose=0)
+    candidates = None
+    answers = outputs.argmax(1)
+    if mode == "generative":
+        candidates = fillers
+        answers = [np.argmin(((fillers - p) ** 2).sum(1)) for p in outputs]
+    expected = np.mean(answers == problems.labels)
+    assert training.rule_accuracy(
+        known, problems, candidates, batch_size=7
+    ) == pytest.approx(expected)
+
+
+def test_an_autoencoder_learns_all_fillers():
+    keras.utils.set_random_seed(0)
+    fillers = distribution_of_three.one_hot(20)
+    autoencoder = models.filler_autoencoder("vector", 20)
+    assert training.train_autoencoder(autoencoder, fillers, epochs=150) == 1
+
+
+@pytest.mark.slow
+def test_an_esbn_learns_a_rule_of_fillers_it_has_never_seen():
+    """End to end on images, 95 of 100 withheld, in some minutes."""
+    train, test = distribution_of_three.load_data(95, num_test=2_000)
+    fillers = distribution_of_three.glyphs()
+    accuracy = {}
+    for sequential, learning_rate in (("esbn", 2e-4), ("lstm", 5e-4)):
+        keras.utils.set_random_seed(0)
+        autoencoder = models.filler_autoencoder(batch_normalization=True)
+        model = models.rule_learner(autoencoder, sequential)
+        trained = models.over_fillers(model, fillers[:5])
+        trained.compile(
+            keras.optimizers.Adam(learning_rate),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+        trained.fit(*train, batch_size=32, epochs=60, verbose=0)
+        tested = models.over_fillers(model, fillers)
+        accuracy[sequential] = training.rule_accuracy(tested, test)
+        assert training.rule_accuracy(tested, train) > 0.9
+    assert accuracy["esbn"] > 0.95
+    assert accuracy["lstm"] < 0.5
