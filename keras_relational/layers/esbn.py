@@ -90,18 +90,13 @@ class ESBN(keras.layers.Layer):
         self.return_retrieved = return_retrieved
         self.confidence = confidence
         self.supports_masking = True
-        self.controller = keras.layers.RNN(
-            _Controller(
-                units, key_dim, confidence, dtype=self.dtype_policy, name="cell"
-            ),
-            return_sequences=True,
-            dtype=self.dtype_policy,
-            name="controller",
-        )
 
     def build(self, input_shape):
         check_set(self, input_shape)
-        self.controller.build((None, None, self.units))
+        lstm_controller.add_lstm_weights(
+            self, self.key_dim + bool(self.confidence), self.units
+        )
+        lstm_controller.add_head(self, "write", self.key_dim)
         if self.return_retrieved:
             lstm_controller.add_head(self, "query", self.key_dim)
         if self.confidence:
@@ -126,14 +121,15 @@ class ESBN(keras.layers.Layer):
         if self.extra_step:  # It has no value, and reads no key.
             matches = ops.pad(matches, [(0, 0), (0, 1), (0, 0)])
         key_scores = masked_softmax(matches, readable & (step < time))
-        sure = None
+        sure = matches[..., :0]
         if self.confidence:
             sure = ops.sigmoid(
                 ops.cast(self.confidence_gain, "float32") * matches
                 + ops.cast(self.confidence_bias, "float32")
             )
             sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
-        h, keys = self._control(key_scores, step == row, sure, running)
+        outputs = self._control(key_scores, sure, running)
+        h, keys = outputs[..., : self.units], outputs[:, :time, self.units :]
 
         results, scores = [h], [key_scores]
         if self.return_retrieved:
@@ -166,25 +162,24 @@ class ESBN(keras.layers.Layer):
             [mask, ops.any(mask, axis=1, keepdims=True)], axis=1
         )
 
-    def _control(self, read, written, sure, running):
-        """The controller, step by step: its h, and the keys in memory."""
-        batch, (steps, time) = ops.shape(read)[0], ops.shape(written)
-        written = ops.broadcast_to(written, (batch, steps, time))
-        inputs = [
-            ops.cast(x, self.compute_dtype)
-            for x in (read, written, sure)
-            if x is not None
-        ]
-        sizes = [(x,) for x in self.controller.cell.state_size[:3]]
-        outputs = self.controller(
-            ops.concatenate(inputs, axis=-1),
-            initial_state=[
-                ops.zeros((batch, *size), self.compute_dtype)
-                for size in (*sizes, (time * self.key_dim,))
-            ],
-            mask=running,
+    def _control(self, read, sure, running):
+        """The controller, step by step: its h, and the keys it writes."""
+        batch, steps, time = ops.shape(read)
+        # The key of an extra step is never read.
+        read = ops.pad(read, [(0, 0), (0, 0), (0, steps - time)])
+        if running is None:
+            running = ops.ones((batch, steps), "bool")
+        arguments = (
+            *(read, sure, running[..., None]),
+            *(self.kernel, self.recurrent_kernel, self.bias),
+            *(self.write_kernel, self.write_bias),
         )
-        return outputs[..., : self.units], outputs[:, :time, self.units :]
+        return _controlled(
+            *(
+                ops.cast(ops.convert_to_tensor(x), self.compute_dtype)
+                for x in arguments
+            )
+        )
 
     def compute_mask(self, inputs, mask=None):
         if mask is None or not self.return_sequences:
@@ -230,48 +225,152 @@ class ESBN(keras.layers.Layer):
         }
 
 
-class _Controller(keras.layers.Layer):
-    """One step: an LSTM on the key read last, its write key, the next read.
+@ops.custom_gradient
+def _controlled(
+    read,
+    sure,
+    running,
+    kernel,
+    recurrent_kernel,
+    bias,
+    write_kernel,
+    write_bias,
+):
+    """The recurrence: h and the keys written, side by side, of all steps.
 
-    Inputs are the weights of reading, which row of the memory is written to,
-    and the confidence, if there is one. Outputs are h and the key written; they
-    are the first of the states, as Keras has it on JAX, before c, what was
-    read, and the keys in memory, one after the other.
+    Its gradient is written by hand, for speed: that of a weight is one product
+    over all steps, where automatic differentiation adds one up for each.
+
+    Args:
+        read: `(batch, steps, steps)`, the weights of the keys that each reads.
+        sure: `(batch, steps, 1)`, the confidence, or `(batch, steps, 0)`.
+        running: `(batch, steps, 1)`, 1 for steps that are there.
+        kernel: Of the LSTM, as the rest.
+        recurrent_kernel: See above.
+        bias: See above.
+        write_kernel: Of key and gate.
+        write_bias: See above.
     """
+    batch, steps = ops.shape(read)[:2]
+    units, key_dim = recurrent_kernel.shape[0], write_kernel.shape[1] - 1
+    read_from, sure, running = (
+        ops.swapaxes(x, 0, 1) for x in (read, sure, running)
+    )
 
-    def __init__(self, units, key_dim, confidence, **kwargs):
-        super().__init__(**kwargs)
-        self.units = units
-        self.key_dim = key_dim
-        self.confidence = confidence
-        self.output_size = units + key_dim
-        self.state_size = [
-            self.output_size,
-            units,
-            key_dim + bool(confidence),
-            key_dim,
-        ]
+    def zeros(*shape):
+        return ops.zeros(shape, read.dtype)
 
-    def build(self, input_shape, states_shape=None):
-        lstm_controller.add_lstm_weights(self, self.state_size[2], self.units)
-        lstm_controller.add_head(self, "write", self.key_dim)
-
-    def call(self, inputs, states, training=False):
-        outputs, c, read, keys = states
-        h = outputs[:, : self.units]
-        keys = ops.reshape(keys, (ops.shape(h)[0], -1, self.key_dim))
-        time = ops.shape(keys)[1]
-        h, c = lstm_controller.lstm_step(self, read, h, c)
+    def forward(t, carry):
+        (h, c, k), *logs = carry
+        gates = ops.matmul(k, kernel) + ops.matmul(h, recurrent_kernel) + bias
+        i, f, g, o = ops.split(gates, 4, axis=-1)
+        i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+        is_there = running[t] > 0
+        c = ops.where(is_there, f * c + i * g, c)
+        h = ops.where(is_there, o * ops.tanh(c), h)
         key, gate = _key_and_gate(
-            ops.matmul(h, self.write_kernel) + self.write_bias, self.key_dim
+            ops.matmul(h, write_kernel) + write_bias, key_dim
         )
-        read = ops.matmul(inputs[:, None, :time], keys)[:, 0]
-        if self.confidence:
-            read = ops.concatenate([read, inputs[:, -1:]], axis=-1)
-        row = inputs[:, time : 2 * time, None]
-        keys = ops.reshape(keys + row * key[:, None], ops.shape(states[3]))
-        outputs = ops.concatenate([h, key], axis=-1)
-        return outputs, [outputs, c, gate * read, keys]
+        mean = ops.einsum("bs,sbd->bd", read_from[t], logs[-1])
+        mean = ops.concatenate([mean, sure[t]], axis=-1)
+        k = ops.where(is_there, gate * mean, k)
+        gates = ops.concatenate([i, f, g, o], axis=-1)
+        logs = _logged(logs, t, (gates, c, h, mean, k, gate, key))
+        return (h, c, k), *logs
+
+    size = kernel.shape[0]
+    sizes = (4 * units, units, units, size, size, 1, key_dim)
+    start = zeros(batch, units), zeros(batch, units), zeros(batch, size)
+    logs = [zeros(steps, batch, size) for size in sizes]
+    _, *logs = ops.fori_loop(0, steps, forward, (start, *logs))
+    gates, cs, hs, means, ks, key_gates, keys = logs
+
+    def gradient(*upstream):
+        upstream = ops.swapaxes(upstream[-1], 0, 1)
+        earlier_c, earlier_h, earlier_k = (
+            ops.concatenate([zeros(1, batch, x.shape[-1]), x[:-1]], axis=0)
+            for x in (cs, hs, ks)
+        )
+
+        # Once, and not in the loop, where it would be folded into a product
+        # that takes twice as long.
+        to_h, to_k, to_h_of_head = map(
+            ops.transpose, (recurrent_kernel, kernel, write_kernel)
+        )
+
+        def backward(number, carry):
+            t = steps - 1 - number
+            (dh, dc, dk, dkeys), *logs = carry
+            there, gate = running[t], key_gates[t]
+            i, f, g, o = ops.split(gates[t], 4, axis=-1)
+            tanh_c = ops.tanh(cs[t])
+            dmean = there * dk * gate
+            dgate = ops.sum(there * dk * means[t], axis=-1, keepdims=True)
+            dkeys = dkeys + (
+                ops.swapaxes(read_from[t], 0, 1)[..., None]
+                * dmean[None, :, :key_dim]
+            )
+            dkey = dkeys[t] + upstream[t][:, units:]
+            dkey = ops.where(keys[t] > 0, dkey, 0)
+            dhead = ops.concatenate([dkey, dgate * gate * (1 - gate)], axis=-1)
+            dh = dh + upstream[t][:, :units]
+            dh = dh + ops.matmul(dhead, to_h_of_head)
+            dnew_h = there * dh
+            dnew_c = there * dc + dnew_h * o * (1 - ops.square(tanh_c))
+            dgates = ops.concatenate(
+                [
+                    dnew_c * g * i * (1 - i),
+                    dnew_c * earlier_c[t] * f * (1 - f),
+                    dnew_c * i * (1 - ops.square(g)),
+                    dnew_h * tanh_c * o * (1 - o),
+                ],
+                axis=-1,
+            )
+            dh = (1 - there) * dh
+            dh = dh + ops.matmul(dgates, to_h)
+            dc = (1 - there) * dc + dnew_c * f
+            dk = (1 - there) * dk + ops.matmul(dgates, to_k)
+            logs = _logged(logs, t, (dgates, dhead, dmean))
+            return (dh, dc, dk, dkeys), *logs
+
+        sizes = (4 * units, key_dim + 1, size)
+        first = (*start, zeros(steps, batch, key_dim))
+        logs = [zeros(steps, batch, size) for size in sizes]
+        _, dgates, dheads, dmeans = ops.fori_loop(
+            0, steps, backward, (first, *logs)
+        )
+        dmeans, keys_first = (ops.swapaxes(x, 0, 1) for x in (dmeans, keys))
+        dread = ops.matmul(
+            dmeans[..., :key_dim], ops.swapaxes(keys_first, 1, 2)
+        )
+        return (
+            dread,
+            dmeans[..., key_dim:],
+            ops.zeros_like(ops.swapaxes(running, 0, 1)),
+            _over_all_steps(earlier_k, dgates),
+            _over_all_steps(earlier_h, dgates),
+            ops.sum(dgates, axis=(0, 1)),
+            _over_all_steps(hs, dheads),
+            ops.sum(dheads, axis=(0, 1)),
+        )
+
+    outputs = ops.concatenate([hs, keys], axis=-1)
+    return ops.swapaxes(outputs, 0, 1), gradient
+
+
+def _logged(logs, t, rows):
+    return [
+        ops.slice_update(log, (t, 0, 0), row[None])
+        for log, row in zip(logs, rows, strict=True)
+    ]
+
+
+def _over_all_steps(inputs, outputs):
+    """The gradient of a kernel."""
+    inputs, outputs = (
+        ops.reshape(x, (-1, x.shape[-1])) for x in (inputs, outputs)
+    )
+    return ops.matmul(ops.transpose(inputs), outputs)
 
 
 def _key_and_gate(outputs, key_dim):

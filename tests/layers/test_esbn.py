@@ -6,6 +6,7 @@ from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 
 from keras_relational.layers import ESBN
+from keras_relational.layers import esbn
 
 UNITS, KEY_DIM = 3, 4
 
@@ -30,7 +31,7 @@ def algorithm_1(extra_step=True, confidence=False, sequences=False):
 
 def one_example(weights, z, there, extra_step, confidence):
     kernel, recurrent, bias, write, write_bias = (
-        weights[f"controller/cell/{name}"]
+        weights[name]
         for name in (
             "kernel",
             "recurrent_kernel",
@@ -158,16 +159,6 @@ class ESBNTest(LayerContract):
             confidence=True,
         )
 
-    def test_contract_without_the_extra_step(self):
-        self.check(
-            7,
-            ((2, UNITS), (2, 5)),
-            algorithm_1(extra_step=False),
-            None,
-            return_retrieved=True,
-            extra_step=False,
-        )
-
 
 class TestTheControllerSeesNoFillers:
     @pytest.mark.parametrize("confidence", [False, True])
@@ -252,22 +243,81 @@ def test_initial_weights_are_those_of_appendix_a1():
     units = key_dim = 128
     layer = ESBN(units, key_dim, return_retrieved=True)
     layer.build((None, None, 5))
-    cell = layer.controller.cell
     xavier = np.sqrt(2 / (key_dim + units)), np.sqrt(2 / (units + units))
     for kernel, deviation in zip(
-        (cell.kernel, cell.recurrent_kernel), xavier, strict=True
+        (layer.kernel, layer.recurrent_kernel), xavier, strict=True
     ):
         i, f, g, o = np.split(array(kernel), 4, axis=1)
         for gate in (i, f, o):
             assert gate.std() == pytest.approx(deviation, rel=0.05)
         assert g.std() == pytest.approx(5 / 3 * deviation, rel=0.05)
-    assert (array(cell.kernel) != array(cell.recurrent_kernel)).all()
-    for kernel in (cell.write_kernel, layer.query_kernel):
+    assert (array(layer.kernel) != array(layer.recurrent_kernel)).all()
+    for kernel in (layer.write_kernel, layer.query_kernel):
         key, gate = np.split(array(kernel), [key_dim], axis=1)
         assert key.std() == pytest.approx(np.sqrt(2 / units), rel=0.05)
         assert gate.std() == pytest.approx(np.sqrt(2 / (units + 1)), rel=0.3)
-    for bias in (cell.bias, cell.write_bias, layer.query_bias):
+    for bias in (layer.bias, layer.write_bias, layer.query_bias):
         assert 0.9 < np.abs(array(bias)).max() * np.sqrt(units) <= 1
+
+
+def controlled_step_by_step(
+    read,
+    sure,
+    running,
+    kernel,
+    recurrent_kernel,
+    bias,
+    write_kernel,
+    write_bias,
+):
+    """The recurrence unrolled, whose gradient is the backend's own."""
+    h = c = ops.zeros_like(read[:, 0, :1]) @ ops.zeros((1, UNITS))
+    k = ops.zeros_like(read[:, 0, :1]) @ ops.zeros((1, kernel.shape[0]))
+    hs, keys = [], []
+    for t in range(read.shape[1]):
+        gates = k @ kernel + h @ recurrent_kernel + bias
+        i, f, g, o = ops.split(gates, 4, axis=-1)
+        new_c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        new_h = ops.sigmoid(o) * ops.tanh(new_c)
+        there = running[:, t] > 0
+        c, h = ops.where(there, new_c, c), ops.where(there, new_h, h)
+        head = h @ write_kernel + write_bias
+        mean = sum(
+            (read[:, t, i, None] * key for i, key in enumerate(keys)),
+            start=ops.zeros_like(head[:, :-1]),
+        )
+        mean = ops.concatenate([mean, sure[:, t]], axis=-1)
+        k = ops.where(there, ops.sigmoid(head[:, -1:]) * mean, k)
+        hs.append(h)
+        keys.append(ops.relu(head[:, :-1]))
+    return ops.concatenate([ops.stack(hs, 1), ops.stack(keys, 1)], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "extra_step"), [(False, True), (True, False)]
+)
+def test_the_gradient_is_that_of_automatic_differentiation(
+    monkeypatch, confidence, extra_step
+):
+    layer = random_layer(
+        return_sequences=True,
+        return_retrieved=True,
+        confidence=confidence,
+        extra_step=extra_step,
+    )
+    z = random_values(4, 6, 5)
+    mask = np.ones((4, 6), bool)
+    mask[1, 4:] = mask[2, 1:3] = mask[3] = False
+    for arguments in ({}, {"mask": mask}):
+        ours = outputs_and_gradients(layer, z, **arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(esbn, "_controlled", controlled_step_by_step)
+            theirs = outputs_and_gradients(layer, z, **arguments)
+        for one, other in zip(
+            keras.tree.flatten(ours), keras.tree.flatten(theirs), strict=True
+        ):
+            scale = max(1, np.abs(array(other)).max())
+            np.testing.assert_allclose(one, other, atol=1e-5 * scale)
 
 
 def test_two_hundred_steps_compiled_with_gradients():
@@ -308,7 +358,7 @@ def test_what_does_not_retrieve_has_no_weights_for_it():
     layer, both = random_layer(), random_layer(return_retrieved=True)
     assert len(layer.weights) == 5
     assert len(both.weights) == 7
-    layer.controller.set_weights(both.controller.get_weights())
+    layer.set_weights(both.get_weights()[:5])
     z = random_values(2, 6, 5)
     outputs, key_scores = layer(z, return_attention_scores=True)
     (h, _), (expected, _) = both(z, return_attention_scores=True)
