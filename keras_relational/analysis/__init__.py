@@ -26,6 +26,11 @@ from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
+from keras_relational.analysis.esbn_memory import Bindings
+from keras_relational.analysis.esbn_memory import bindings
+from keras_relational.analysis.esbn_memory import plot_keys
+from keras_relational.analysis.esbn_memory import plot_predictions
+from keras_relational.analysis.esbn_memory import plot_retrieval
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
@@ -35,12 +40,14 @@ from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
 
 __all__ = [
+    "Bindings",
     "BlockAttention",
     "PrincipalComponents",
     "accuracy_by_dimension",
     "animate_attention",
     "attended_locations",
     "attention_maps",
+    "bindings",
     "block_attention",
     "by_puzzle_type",
     "central_outputs",
@@ -59,10 +66,13 @@ __all__ = [
     "plot_components",
     "plot_head_attention",
     "plot_head_components",
+    "plot_keys",
     "plot_learning_curves",
     "plot_level_embeddings",
     "plot_predicted_frames",
+    "plot_predictions",
     "plot_pruning",
+    "plot_retrieval",
     "plot_transfer_curves",
     "principal_components",
     "project",

@@ -107,7 +107,46 @@ class ESBN(keras.layers.Layer):
                 (), "zeros", name="confidence_bias"
             )
 
+    def written_keys(self, inputs, mask=None):
+        """The keys that the controller writes for a sequence of values.
+
+        Args:
+            inputs: As in a call.
+            mask: As in a call. What is written for padding is never read.
+
+        Returns:
+            Tensor `(batch, time, key_dim)`.
+        """
+        if not self.built:
+            self.build(inputs.shape)
+        return self._bound(ops.convert_to_tensor(inputs), mask)[-1]
+
     def call(self, inputs, mask=None, return_attention_scores=False):
+        values, running, readable, key_scores, h, keys = self._bound(
+            inputs, mask
+        )
+        results, scores = [h], [key_scores]
+        if self.return_retrieved:
+            query, gate = _key_and_gate(
+                ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
+            )
+            value_scores = masked_softmax(_products(query, keys), readable)
+            scores.append(value_scores)
+            retrieved = ops.matmul(ops.cast(value_scores, values.dtype), values)
+            retrieved = gate * retrieved
+            if mask is not None:
+                retrieved = _kept(retrieved, running)
+            results.append(retrieved)
+        if not self.return_sequences:
+            results = [x[:, -1] for x in results]
+        scores = [ops.cast(x, self.compute_dtype) for x in scores]
+        outputs = self._one_or_pair(results)
+        if not return_attention_scores:
+            return outputs
+        return outputs, self._one_or_pair(scores)
+
+    def _bound(self, inputs, mask):
+        """What is bound to what, and how it is read."""
         values, time = inputs, ops.shape(inputs)[1]
         steps = time + 1 if self.extra_step else time
         step, row = ops.arange(steps)[:, None], ops.arange(time)
@@ -130,26 +169,7 @@ class ESBN(keras.layers.Layer):
             sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
         outputs = self._control(key_scores, sure, running)
         h, keys = outputs[..., : self.units], outputs[:, :time, self.units :]
-
-        results, scores = [h], [key_scores]
-        if self.return_retrieved:
-            query, gate = _key_and_gate(
-                ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
-            )
-            value_scores = masked_softmax(_products(query, keys), readable)
-            scores.append(value_scores)
-            retrieved = ops.matmul(ops.cast(value_scores, values.dtype), values)
-            retrieved = gate * retrieved
-            if mask is not None:
-                retrieved = _kept(retrieved, running)
-            results.append(retrieved)
-        if not self.return_sequences:
-            results = [x[:, -1] for x in results]
-        scores = [ops.cast(x, self.compute_dtype) for x in scores]
-        outputs = self._one_or_pair(results)
-        if not return_attention_scores:
-            return outputs
-        return outputs, self._one_or_pair(scores)
+        return values, running, readable, key_scores, h, keys
 
     def _one_or_pair(self, results):
         return tuple(results) if self.return_retrieved else results[0]

@@ -1,0 +1,71 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import analysis
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import distribution_of_three
+
+FILLERS = distribution_of_three.one_hot(10)
+
+
+def reasoner(mode="multiple_choice", sequential="esbn"):
+    keras.utils.set_random_seed(0)
+    autoencoder = models.filler_autoencoder("vector", 10)
+    return models.rule_learner(autoencoder, sequential, mode)
+
+
+def sequences(mode="multiple_choice", n=6):
+    problems = distribution_of_three.generate(n, range(10), mode=mode, seed=0)
+    return FILLERS[problems.fillers]
+
+
+def test_shapes_and_sums():
+    found = analysis.bindings(reasoner(), sequences())
+    assert found.keys.shape == (6, 9, 256)
+    assert found.key_scores.shape == (6, 10, 9)
+    assert found.value_scores is None
+    np.testing.assert_allclose(found.key_scores[:, 1:9].sum(-1), 1, atol=1e-5)
+    assert not found.key_scores[:, 0].any()
+    found = analysis.bindings(reasoner("generative"), sequences("generative"))
+    assert found.value_scores.shape == (6, 6, 5)
+    np.testing.assert_allclose(found.value_scores[:, 1:].sum(-1), 1, atol=1e-5)
+
+
+def test_keys_do_not_depend_on_the_fillers_but_on_which_are_alike():
+    model = reasoner()
+    z = np.eye(10, dtype="float32")
+    esbn = model.get_layer("reasoner").get_layer("esbn")
+    pattern = np.array([0, 1, 2, 1, 0])
+    one, other = (
+        analysis.attention.as_float32(esbn.written_keys(z[None, fillers]))
+        for fillers in (pattern, np.array([7, 3, 9])[pattern])
+    )
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_models_without_an_esbn_are_refused():
+    with pytest.raises(ValueError, match=r"no ESBN.*lstm"):
+        analysis.bindings(reasoner(sequential="lstm"), sequences())
+
+
+def test_plots():
+    found = analysis.bindings(reasoner("generative"), sequences("generative"))
+    figure = analysis.plot_retrieval(found, problem=2)
+    keys, values, _ = figure.axes
+    np.testing.assert_array_equal(
+        keys.images[0].get_array(), found.key_scores[2]
+    )
+    assert values.get_title() == "values retrieved"
+    figure = analysis.plot_keys(found)
+    assert len(figure.axes[0].collections) == 5
+
+    images = distribution_of_three.glyphs()
+    predicted = images[[4, 50]] / 255 * 0.9
+    figure = analysis.plot_predictions(predicted, [4, 51], images)
+    shown = [panel.images[0].get_array() for panel in figure.axes]
+    np.testing.assert_array_equal(shown[0], predicted[0])
+    np.testing.assert_array_equal(shown[4], images[50] / 255)
+    np.testing.assert_array_equal(shown[5], images[51] / 255)
+    assert training.nearest_filler(predicted, images / 255)[1] == 50
