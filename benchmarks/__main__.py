@@ -21,6 +21,7 @@ from benchmarks import plain
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
+from keras_relational.datasets import distribution_of_three
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import vaec
 from keras_relational.environments import boxworld
@@ -66,6 +67,7 @@ def main():
         lambda: relations_game.generate("between", 20_000, seed=0)
     )
     analogy_scoring(rate)
+    rule_learning(rate)
     simplicial_attention(rate)
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
     print(f"Bridge BoxWorld: {boxworld_rate():,.0f} steps a second")
@@ -224,6 +226,55 @@ def analogy_scoring(rate):
         *seconds,
         3 * 32 * analogy_flops() / rate,
     )
+
+
+def rule_learning(rate):
+    """ESBN, multiple choice on images, batch 32: training and inference."""
+    fillers = distribution_of_three.glyphs()
+    problems, _ = distribution_of_three.load_data(0, num_train=3_200)
+    model = models.rule_learner(models.filler_autoencoder())
+    reference = plain.plain_rule_learner(model)
+    known = models.over_fillers(model, fillers)
+    images = fillers[problems.fillers]
+    check_equal(model(images[:32]), reference(images[:32]))
+    check_equal(model(images[:32]), known(problems.fillers[:32]))
+    training_seconds, inference_seconds = [], []
+    for learner, x in (
+        (reference, images),
+        (model, images),
+        (known, problems.fillers),
+    ):
+        learner.compile(
+            keras.optimizers.Adam(1e-9),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            jit_compile=True,
+        )
+        epoch = median_epoch(learner, x, problems.labels, batch_size=32)
+        training_seconds.append(epoch / 100)
+        seconds = median_seconds(
+            lambda m=learner, x=x: m.predict(x, batch_size=32, verbose=0)
+        )
+        inference_seconds.append(seconds / 100)
+    flops = 32 * rule_flops() / rate
+    for what, (theirs, ours, with_known), floor in (
+        ("training", training_seconds, 3 * flops),
+        ("inference", inference_seconds, flops),
+    ):
+        report(f"ESBN {what}, step by step, batch 32", theirs, ours, floor)
+        print(
+            f"    fillers known: {with_known * 1e3:.1f} ms; "
+            f"{32 / ours:,.0f} and {32 / with_known:,.0f} problems a second"
+        )
+
+
+def rule_flops(time=9, units=512, key_dim=256):
+    convolutions = sum(
+        size**2 * 16 * channels * 32
+        for size, channels in ((16, 1), (8, 32), (4, 32))
+    )
+    encoder = time * (convolutions + 512 * 256 + 256 * 128)
+    lstm = (time + 1) * 4 * units * (units + key_dim)
+    return 2 * (encoder + lstm + time * units * (key_dim + 1))
 
 
 def analogy_flops(num_images=7, num_terms=4, units=256):

@@ -171,6 +171,68 @@ class PlainTwoSimplicialAttention(keras.layers.Layer):
         self.product.assign(own(layer.product_kernel)[0])
 
 
+class PlainESBN(keras.layers.Layer):
+    """An ESBN on images, which it encodes in turn; its memory are lists."""
+
+    def __init__(self, encoder, units, key_dim):
+        super().__init__()
+        self.encoder = encoder
+        self.cell = keras.layers.LSTMCell(units)
+        self.key = keras.layers.Dense(key_dim, activation="relu")
+        self.gate = keras.layers.Dense(1, activation="sigmoid")
+
+    def build(self, input_shape):
+        batch = input_shape[0]
+        self.cell.build((batch, self.key.units))
+        self.key.build((batch, self.cell.units))
+        self.gate.build((batch, self.cell.units))
+
+    def call(self, images, training=False):
+        batch, time = ops.shape(images)[0], images.shape[1]
+        states = self.cell.get_initial_state(batch)
+        read = ops.zeros((batch, self.key.units))
+        keys, values = [], []
+        for t in range(time + 1):
+            h, states = self.cell(read, states)
+            if t == time:
+                return h
+            z = self.encoder(images[:, t], training=training)
+            if keys:
+                logits = ops.sum(
+                    ops.stack(values, axis=1) * z[:, None], axis=-1
+                )
+                weights = ops.softmax(logits)[..., None]
+                read = ops.sum(weights * ops.stack(keys, axis=1), axis=1)
+                read = self.gate(h) * read
+            keys.append(self.key(h))
+            values.append(z)
+
+    def take_weights(self, layer):
+        self.cell.set_weights(
+            [own(layer.kernel), own(layer.recurrent_kernel), own(layer.bias)]
+        )
+        sizes = [self.key.units]
+        kernels = ops.split(layer.write_kernel, sizes, axis=1)
+        biases = ops.split(layer.write_bias, sizes)
+        for dense, kernel, bias in zip(
+            (self.key, self.gate), kernels, biases, strict=True
+        ):
+            dense.set_weights([own(kernel), own(bias)])
+
+
+def plain_rule_learner(model):
+    """A rule learner on an ESBN, step by step, that shares the encoder."""
+    reasoner = model.get_layer("reasoner")
+    esbn = reasoner.get_layer("esbn")
+    images = keras.Input((9, 32, 32), dtype="uint8")
+    plain = PlainESBN(
+        model.get_layer("encoder").layer, esbn.units, esbn.key_dim
+    )
+    outputs = reasoner.get_layer("output")(plain(images))
+    plain.take_weights(esbn)
+    return keras.Model(images, outputs)
+
+
 def own(weight):
     """A copy: on JAX, training gives away the arrays it is given."""
     return ops.convert_to_numpy(weight)
