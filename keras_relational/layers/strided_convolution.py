@@ -13,8 +13,8 @@ class StridedConv2D(keras.layers.Conv2D):
 
     Args:
         *args: As for `keras.layers.Conv2D`. `kernel_size` is a whole multiple
-            of `strides`; `padding`, `data_format`, `dilation_rate` and
-            `groups` keep Keras' defaults.
+            of `strides`; `data_format`, `dilation_rate` and `groups` keep
+            Keras' defaults.
         **kwargs: As for `keras.layers.Conv2D`.
 
     Call arguments:
@@ -25,7 +25,7 @@ class StridedConv2D(keras.layers.Conv2D):
 
     Raises:
         ValueError: For a kernel that is no whole number of strides, and for
-            any other padding, data format, dilation or grouping.
+            any other data format, dilation or grouping.
 
     Example:
 
@@ -40,12 +40,11 @@ class StridedConv2D(keras.layers.Conv2D):
                 self.kernel_size[0] % self.strides[0],
                 self.kernel_size[1] % self.strides[1],
             ),
-            "padding": self.padding,
             "data_format": self.data_format,
             "dilation_rate": self.dilation_rate,
             "groups": self.groups,
         }
-        expected = ((0, 0), "valid", "channels_last", (1, 1), 1)
+        expected = ((0, 0), "channels_last", (1, 1), 1)
         for (name, value), right in zip(
             settings.items(), expected, strict=True
         ):
@@ -57,6 +56,8 @@ class StridedConv2D(keras.layers.Conv2D):
                 )
 
     def convolution_op(self, inputs, kernel):
+        if self.padding == "same":
+            inputs = self._padded(inputs)
         _, height, width, channels = ops.shape(inputs)
         (down, right), filters = self.strides, self.filters
         rows, columns = height // down, width // right
@@ -86,3 +87,13 @@ class StridedConv2D(keras.layers.Conv2D):
             for i in range(parts_down)
             for j in range(parts_right)
         )
+
+    def _padded(self, inputs):
+        """With zeros all around, so that a step starts at every stride."""
+        padding = []
+        for size, kernel, stride in zip(
+            ops.shape(inputs)[1:3], self.kernel_size, self.strides, strict=True
+        ):
+            missing = (-(-size // stride) - 1) * stride + kernel - size
+            padding.append((missing // 2, missing - missing // 2))
+        return ops.pad(inputs, [(0, 0), *padding, (0, 0)])

@@ -13,7 +13,7 @@ from keras_relational.serving.warmup import write_warmup_requests
 
 
 def export_model(model, path, version=1):
-    """Writes a classifier or an agent as a SavedModel that can be served.
+    """Writes a trained model as a SavedModel that can be served.
 
     The folder `path/version/` has one or two signatures. Both take the model's
     own inputs, under their own names and data types, in batches of any size:
@@ -31,6 +31,10 @@ def export_model(model, path, version=1):
     the states after the last frame under the names that they have as inputs,
     `state_0` and so on, to be sent with the next request.
 
+    A model that predicts images, such as `models.object_predictor`, or a
+    generative `models.rule_learner`, has one signature too, whose output is
+    `predicted`: what is not `(batch, num_classes)` is no logits.
+
     Floating-point outputs are float32 under any dtype policy. An input of
     another shape is refused by the graph itself. Nothing is compiled with XLA:
     a server without XLA, as TensorFlow Serving is on a CPU, would fail on every
@@ -42,7 +46,7 @@ def export_model(model, path, version=1):
 
     Args:
         model: Built `keras.Model` with one output, logits
-            `(batch, num_classes)`, or an agent.
+            `(batch, num_classes)` or images, or an agent.
         path: Folder of the model, made if it is missing; a server's
             `--model-dir`.
         version: Positive integer; servers pick the highest.
@@ -55,7 +59,7 @@ def export_model(model, path, version=1):
         ImportError: If the extra `serving` is not installed.
         RuntimeError: If Keras runs on another backend than TensorFlow.
         ValueError: If `version` is not a positive integer, or the model is not
-            built or has other outputs than logits.
+            built or has other outputs than these.
 
     Example:
 
@@ -105,6 +109,8 @@ def _extra_outputs(model):
     outputs = getattr(model, "outputs", None) or ()
     shapes = [tuple(x.shape) for x in outputs]
     names = []
+    if _predicts(model):
+        return names
     if len(shapes) > 1 and shapes[1] == shapes[0][:-1]:
         names = ["value", *(x.name for x in model.inputs[2:])]
     # Agents with a memory have an axis of time.
@@ -113,10 +119,17 @@ def _extra_outputs(model):
         raise ValueError(
             "`model` must be a built Keras model with one output, logits of "
             "shape (batch, num_classes), such as `relations_classifier` "
-            "returns, or an agent, such as `boxworld_agent` returns. Received: "
+            "returns, or images, such as `object_predictor` returns, or an "
+            "agent, such as `boxworld_agent` returns. Received: "
             f"{model!r} with output shapes {shapes}"
         )
     return names
+
+
+def _predicts(model):
+    """Whether its one output is something else than logits."""
+    outputs = getattr(model, "outputs", None) or ()
+    return len(outputs) == 1 and len(outputs[0].shape) > 2
 
 
 def _write_saved_model(model, folder):
@@ -147,6 +160,9 @@ def _answering(model):
 
     def serving_default(*inputs):
         outputs = of_lists(_checked(model, inputs), training=False)
+        if _predicts(model):
+            (predicted,) = keras.tree.flatten(outputs)
+            return _float32({"predicted": predicted})
         logits, *others = keras.tree.flatten(outputs)
         others = dict(zip(names, others, strict=True))
         return {**_float32(others), **_answer(logits)}

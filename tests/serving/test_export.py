@@ -262,7 +262,6 @@ def test_models_without_logits_are_refused(tmp_path):
     image = keras.Input((4, 4, 3))
     for model in (
         keras.Sequential([keras.layers.Dense(2)]),  # Not built.
-        keras.Model(image, image),
         keras.Model(image, [keras.layers.Flatten()(image)] * 2),
     ):
         with pytest.raises(ValueError, match=r"\(batch, num_classes\)"):
