@@ -7,7 +7,7 @@ PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest --numprocesses=auto --d
 # Most of the time goes into compiling what runs once.
 QUICK_XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
-LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
+LAYER_TESTS := tests/layers keras_relational/layers
 
 .PHONY: demo test test-all lint bench clean
 

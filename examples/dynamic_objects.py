@@ -35,7 +35,7 @@ def main():
         autoencoder,
         lambda first: training.FrameBatches(32, first, args.seed),
         args.num_autoencoder_batches,
-        batches_per_epoch=1_000,
+        batches_per_epoch=min(1_000, args.num_autoencoder_batches),
         directory=args.directory / f"autoencoder-seed{args.seed}",
         verbose=args.verbose,
     )
@@ -64,7 +64,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
             z[:, :-1], z[:, 1:], 32, None, first, args.seed
         ),
         args.num_batches,
-        batches_per_epoch=1_000,
+        batches_per_epoch=min(1_000, args.num_batches),
         directory=directory,
         verbose=args.verbose,
     )

@@ -62,7 +62,7 @@ def main():
             regions[0], 32, args.image_size, first, args.seed
         ),
         num_batches=args.num_batches,
-        batches_per_epoch=1_000,
+        batches_per_epoch=min(1_000, args.num_batches),
         measure=measure,
         directory=directory,
         verbose=args.verbose,

@@ -57,7 +57,7 @@ def main():
         model,
         batches,
         num_batches=args.num_batches,
-        batches_per_epoch=1_000,
+        batches_per_epoch=min(1_000, args.num_batches),
         measure=lambda: {
             "test_accuracy": training.accuracy(model, *(x[:500] for x in test))
         },

@@ -89,6 +89,40 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
     assert list(tmp_path.glob("transfer/*/stage_3/curves.csv"))
 
 
+@pytest.mark.slow
+def test_the_other_examples_run_without_tensorflow(tmp_path):
+    done = run_blocked(
+        f"""
+        import runpy, sys
+
+        def run(example, *arguments):
+            sys.argv = [
+                example, *arguments, "--verbose", "0",
+                "--directory", {str(tmp_path)!r} + "/" + example,
+            ]
+            runpy.run_path("examples/" + example, run_name="__main__")
+
+        run("vaec.py", "--image-size", "32", "--num-batches", "2")
+        run("visual_analogies.py", "--num-batches", "2", "--num-test", "40")
+        run(
+            "dynamic_objects.py", "--num-autoencoder-batches", "2",
+            "--num-batches", "2", "--num-train", "500", "--num-test", "40",
+        )
+        run("esbn_rules.py", "--epochs", "2")
+        run(
+            "esbn_rules.py", "--epochs", "2", "--fillers", "vector",
+            "--pretrained", "--mode", "generative", "--sequential", "ntm",
+        )
+        assert "tensorflow" not in sys.modules
+        """,
+        {"tensorflow", "tensorboard"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("*/*/result.json"))) == 2 + 4 + 2
+    assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 2
+    assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
+
+
 def test_serving_without_tensorflow_says_so():
     done = run_blocked("import keras_relational.serving", {"tensorflow"})
     assert "No module named 'tensorflow'" in done.stderr

@@ -184,9 +184,9 @@ class ESBN(keras.layers.Layer):
 
     def _control(self, read, sure, running):
         """The controller, step by step: its h, and the keys it writes."""
-        batch, steps, time = ops.shape(read)
+        batch, steps, _ = ops.shape(read)
         # The key of an extra step is never read.
-        read = ops.pad(read, [(0, 0), (0, 0), (0, steps - time)])
+        read = ops.pad(read, [(0, 0), (0, 0), (0, int(self.extra_step))])
         if running is None:
             running = ops.ones((batch, steps), "bool")
         arguments = (
