@@ -7,7 +7,7 @@ PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest --numprocesses=auto --d
 # Most of the time goes into compiling what runs once.
 QUICK_XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
-LAYER_TESTS := tests/layers keras_relational/layers
+LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
 .PHONY: demo test test-all lint bench clean
 
@@ -21,9 +21,9 @@ demo: $(VENV)/installed
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python examples/demo.py
 
 test: $(VENV)/installed
-	@echo "Running the tests, on TensorFlow and on JAX (under ten minutes on two cores) ..."
+	@echo "Running the tests, and the contract of every layer on JAX too (ten minutes on two cores) ..."
 	@$(QUICK_XLA) $(PYTEST) -m "not slow"
-	@KERAS_BACKEND=jax $(PYTEST) -m "not slow" $(LAYER_TESTS)
+	@KERAS_BACKEND=jax $(PYTEST) -m "not slow" -k contract tests/layers
 
 test-all: $(VENV)/installed
 	@echo "Running every test, learning runs included ..."

@@ -122,14 +122,17 @@ class ContractTest(LayerContract):
     def test_batch(self):
         self.check(BatchContextNormalization, same_step)
 
+    @pytest.mark.slow
     def test_sub_batch(self):
         self.check(
             BatchContextNormalization, groups_of_two_examples, group_size=2
         )
 
+    @pytest.mark.slow
     def test_temporal_and_batch(self):
         self.check(BatchContextNormalization, everything, over_time=True)
 
+    @pytest.mark.slow
     def test_misaligned(self):
         self.check(
             BatchContextNormalization,
