@@ -131,9 +131,9 @@ class PlainTwoSimplicialAttention(keras.layers.Layer):
         )
         self.key_dim = key_dim
 
-    def build(self, input_shape, base_shape=None):
+    def build(self, inputs_shape, base_shape=None):
         for dense in (self.query, self.key_1, self.key_2, self.value):
-            dense.build(input_shape)
+            dense.build(inputs_shape)
         self.product = self.add_weight(
             name="product", shape=3 * (self.key_dim,)
         )

@@ -147,6 +147,7 @@ class ESBNTest(LayerContract):
             return_retrieved=True,
         )
 
+    @pytest.mark.slow
     def test_contract_of_sequences(self):
         self.check(
             9,

@@ -89,6 +89,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     training.close()
 
 
+@pytest.mark.slow
 def test_actors_that_never_act():
     training = start(num_actors=1)
     training._new_actor = ray.remote(_Broken).remote

@@ -23,7 +23,10 @@ CURRICULUM = data(["between"])
 TARGET = data(["column_ABA", "column_AAB"])
 
 
-@pytest.mark.parametrize("central", ["predinet", "mlp2"])
+@pytest.mark.parametrize(
+    "central",
+    ["predinet", pytest.param("mlp2", marks=pytest.mark.slow)],
+)
 def test_stages_train_what_they_should(central, monkeypatch):
     """Watches each stage's network before and after training."""
     built, before = [], []
