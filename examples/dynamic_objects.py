@@ -3,12 +3,11 @@
 Table 4 of Webb et al., 2020, Learning Representations that Support
 Extrapolation: mean squared error of the predicted images. The paper's: TCN
 0.0056, batch norm. 0.0095, batch norm. (train stats) 0.0507, no norm. 0.0675.
-The autoencoder takes some 15 minutes on 2 cores, once for all normalizations
-of a seed, and each predictor 3. Killed, it continues when it is started again.
+The autoencoder is trained once for all normalizations of a seed. Not timed yet.
+Killed, it continues when it is started again.
 """
 
 import argparse
-import io
 import pathlib
 
 import keras
@@ -71,12 +70,10 @@ def train_predictor(args, autoencoder, normalization, z, tests):
     if normalization == "batch_training_statistics":
         predictor.get_layer("normalization").adapt([z[:500, :-1]])
     training.save_model(directory, model)
-    image = io.BytesIO()
     sequence = tests[0][:1]
     predictions = {normalization: model.predict(sequence[:, :-1], verbose=0)[0]}
     figure = analysis.plot_predicted_frames(sequence[0], predictions)
-    figure.savefig(image)
-    training.write_aside(directory / "predicted.png", image.getvalue())
+    analysis.save_figure(figure, directory / "predicted.png")
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),

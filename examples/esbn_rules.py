@@ -3,8 +3,8 @@
 Tables 8 to 13 of Sinha et al., 2020, A Memory-Augmented Neural Network Model of
 Abstract Rule Learning, with the settings of Tables 2 to 7. The paper, end to
 end, multiple choice, images, 95 of 100 withheld: ESBN 99, NTM 28, LSTM 28
-percent (chance 25). That takes some 10 minutes on 2 cores, with fewer withheld
-an hour. Killed, it continues when it is started again.
+percent (chance 25). Whole runs have not been timed yet. Killed, it continues
+when it is started again.
 """
 
 import argparse

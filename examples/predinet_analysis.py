@@ -89,10 +89,9 @@ def on_components(vectors, *held_out):
 
 def save(path, figure, **arrays):
     path.parent.mkdir(parents=True, exist_ok=True)
-    image, table = io.BytesIO(), io.BytesIO()
-    figure.savefig(image, dpi=120)
+    analysis.save_figure(figure, path.with_suffix(".png"), dpi=120)
+    table = io.BytesIO()
     np.savez_compressed(table, **arrays)
-    training.write_aside(path.with_suffix(".png"), image.getvalue())
     training.write_aside(path.with_suffix(".npz"), table.getvalue())
 
 

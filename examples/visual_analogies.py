@@ -3,8 +3,8 @@
 In the style of Table 3 of Webb et al., 2020, Learning Representations that
 Support Extrapolation. The paper's accuracies, on the problems of Hill et al.,
 2019: TCN (source/target) 74.2, TCN (entire analogy) 67.6, batch norm. 66.1,
-none 62; chance is 25. Problems are our own here, or the published files. A run
-takes some 30 minutes on 2 cores. Killed, it continues when started again.
+none 62; chance is 25. Problems are our own here, or the published files. Not
+timed yet. Killed, it continues when it is started again.
 """
 
 import argparse

@@ -31,6 +31,7 @@ from keras_relational.analysis.esbn_memory import bindings
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
+from keras_relational.analysis.figure import save_figure
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
@@ -79,5 +80,6 @@ __all__ = [
     "pruned_accuracy",
     "pruning_curve",
     "record",
+    "save_figure",
     "shortest_lengths",
 ]

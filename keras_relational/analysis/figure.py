@@ -1,5 +1,10 @@
 """What the figures share: matplotlib, and only once a figure is drawn."""
 
+import io
+import pathlib
+
+from keras_relational.training import write_aside
+
 
 def new_figure(width, height):
     """An empty figure, in inches, apart from pyplot and its list of figures."""
@@ -34,3 +39,16 @@ def legend_below(figure, names, entry_width, **style):
         loc="outside lower center",
         ncols=min(max(1, across), len(marks)),
     )
+
+
+def save_figure(figure, path, **arguments):
+    """Keeps a figure as a PNG file: the whole of it, or none.
+
+    Args:
+        figure: `matplotlib.figure.Figure`.
+        path: Path of the file, written aside and renamed.
+        **arguments: As for `savefig`, such as `dpi`.
+    """
+    image = io.BytesIO()
+    figure.savefig(image, **arguments)
+    write_aside(pathlib.Path(path), image.getvalue())

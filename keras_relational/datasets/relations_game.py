@@ -15,10 +15,10 @@ as those whose objects share neither. Each task's rule stands beside its code.
 
 import functools
 import itertools
-import zipfile
-import zlib
 
 import numpy as np
+
+from keras_relational.datasets.npz import read_npz
 
 IMAGE_SHAPE = (36, 36, 3)
 OBJECT_SETS = ("pentominoes", "hexominoes", "stripes")
@@ -173,27 +173,8 @@ def load_npz(path):
             or holds one of another shape or range.
         FileNotFoundError: If there is no such file.
     """
-    arrays = {}
-    try:
-        # Opened here, so that it is closed however np.load ends.
-        with open(path, "rb") as stream:
-            file = np.load(stream, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            for key in ("images", "labels", "tasks"):
-                if key not in file:
-                    raise ValueError(
-                        f"it lacks the array {key!r}; it holds {file.files}"
-                    )
-                arrays[key] = file[key]
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as e:
-        raise ValueError(
-            f"{path} cannot be read as a Relations Game file: {e}. Expected an "
-            "intact .npz file with the plain arrays 'images', 'labels' and "
-            "'tasks'."
-        ) from e
+    names = ("images", "labels", "tasks")
+    arrays = read_npz(path, names, "a Relations Game file")
     size = len(arrays["images"]) if arrays["images"].ndim else 0
     for key, shape in (
         ("images", (size, *IMAGE_SHAPE)),

@@ -36,10 +36,10 @@ by contrasting"), the target row alone says nothing about the answer.
 import collections
 import functools
 import pathlib
-import zipfile
-import zlib
 
 import numpy as np
+
+from keras_relational.datasets.npz import read_npz
 
 DOMAINS = (
     "line_colour",
@@ -490,26 +490,9 @@ def load_npz(paths, image_size=IMAGE_SIZE):
 
 
 def _read_npz(path):
-    try:
-        # Opened here, so that it is closed however np.load ends.
-        with open(path, "rb") as stream:
-            file = np.load(stream, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            for key in ("image", "target"):
-                if key not in file:
-                    raise ValueError(
-                        f"it lacks the array {key!r}; it holds {file.files}"
-                    )
-            # Other arrays are pickled, and are not read.
-            image, target = file["image"], file["target"]
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as e:
-        raise ValueError(
-            f"{path} cannot be read as a visual analogy: {e}. Expected an "
-            "intact .npz file with the plain arrays 'image' and 'target'."
-        ) from e
+    # Other arrays are pickled, and are not read.
+    arrays = read_npz(path, ("image", "target"), "a visual analogy")
+    image, target = arrays["image"], arrays["target"]
     for name, array, size, limit in (
         ("image", image, NUM_PANELS * IMAGE_SIZE**2, 256),
         ("target", target, 1, 4),

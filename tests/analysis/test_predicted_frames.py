@@ -20,6 +20,15 @@ def test_rows_are_true_and_predicted_frames():
     assert panels[4].get_ylabel() == "one"
 
 
+def test_saved_whole(tmp_path):
+    (sequence,) = dynamic_objects.generate(1, seed=0)
+    predicted = sequence[1:] / 255
+    figure = analysis.plot_predicted_frames(sequence, {"one": predicted})
+    analysis.save_figure(figure, tmp_path / "frames.png", dpi=30)
+    assert [path.name for path in tmp_path.iterdir()] == ["frames.png"]
+    assert (tmp_path / "frames.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_other_numbers_of_frames_are_refused():
     (sequence,) = dynamic_objects.generate(1, seed=0)
     with pytest.raises(ValueError, match=r"\(19, 64, 64, 1\).*'one'.*\(20"):
