@@ -18,6 +18,11 @@ from keras_relational.layers.lstm_controller import LSTMKernel
 from keras_relational.layers.neural_turing_machine import NTMCell
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
+from keras_relational.layers.relational_memory import RelationalMemoryCell
+from keras_relational.layers.rims import RIMs
+from keras_relational.layers.rims import RIMsCell
+from keras_relational.layers.scoff import SCOFF
+from keras_relational.layers.scoff import SCOFFCell
 from keras_relational.layers.strided_convolution import StridedConv2D
 from keras_relational.layers.time_folded import TimeFolded
 from keras_relational.layers.transformer_blocks import (
@@ -34,6 +39,7 @@ from keras_relational.layers.two_simplicial_attention import (
 __all__ = [
     "ESBN",
     "NORMALIZATIONS",
+    "SCOFF",
     "AppendCoordinates",
     "BatchContextNormalization",
     "EpisodicRNN",
@@ -42,8 +48,12 @@ __all__ = [
     "MultiHeadAttentionPooling",
     "NTMCell",
     "PrediNet",
+    "RIMs",
+    "RIMsCell",
     "RelationNetwork",
+    "RelationalMemoryCell",
     "RelationalTransformerBlock",
+    "SCOFFCell",
     "SimplicialTransformerBlock",
     "SlidingWindowNormalization",
     "StridedConv2D",

@@ -1,0 +1,147 @@
+import math
+
+import keras
+from keras import ops
+
+from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import join_heads
+from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import split_heads
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class RelationalMemoryCell(keras.layers.Layer):
+    """One step of a relational memory core, as an RNN cell.
+
+    The rows of a memory M attend to each other and to the input, x̂ = linear(x):
+
+        A = softmax(M W_q [M; x̂] W_kᵀ / √d) [M; x̂] W_v, for each head
+        M̃ = norm(M + A)
+        M̃ ← norm(M̃ + linear(relu(linear(M̃))))
+        i, f = W x̂ + U tanh(M) + b
+        M ← sigmoid(i) tanh(M̃) + sigmoid(f + 1) M
+
+    At first M is the identity, as far as it goes. Reference: [Santoro et al.,
+    2018](https://arxiv.org/abs/1806.01822), section 3, with the gates but for
+    outputs that, as they say there, they have used.
+
+    Args:
+        units: Positive integer, size of a row.
+        num_slots: Positive integer, number of rows.
+        num_heads: Positive integer, a divisor of `units`.
+        key_dim: Size of the keys of a head; as that of the values, `units /
+            num_heads`, by default.
+
+    Call arguments:
+        inputs: Float tensor `(batch, features)`.
+        states: M `(batch, num_slots * units)`, row after row.
+        return_attention_scores: Whether to return them, too.
+
+    Returns:
+        M, and the list of the new state; and with `return_attention_scores`
+        the scores `(batch, num_heads, num_slots, num_slots + 1)`, that of the
+        input last.
+
+    Raises:
+        ValueError: If a size is not a positive integer, or `units` cannot be
+            divided among the heads.
+
+    Example:
+
+    >>> cell = RelationalMemoryCell(units=128, num_slots=4, num_heads=4)
+    >>> keras.layers.RNN(cell)(keras.Input((50, 32))).shape
+    (None, 512)
+    """
+
+    def __init__(self, units, num_slots, num_heads, key_dim=None, **kwargs):
+        super().__init__(**kwargs)
+        check_positive_integers(
+            units=units, num_slots=num_slots, num_heads=num_heads
+        )
+        if units % num_heads:
+            raise ValueError(
+                "`units` must be a multiple of `num_heads`. Received: units="
+                f"{units}, num_heads={num_heads}"
+            )
+        if key_dim is None:
+            key_dim = units // num_heads
+        check_positive_integers(key_dim=key_dim)
+        self.units = units
+        self.num_slots = num_slots
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.output_size = num_slots * units
+        self.state_size = [self.output_size]
+        keys = num_heads * key_dim
+        self.embedding = self._dense("embedding", units)
+        self.query = self._dense("query", keys, use_bias=False)
+        self.key = self._dense("key", keys, use_bias=False)
+        self.value = self._dense("value", units, use_bias=False)
+        self.attention_norm = keras.layers.LayerNormalization(
+            dtype=self.dtype_policy, name="attention_norm"
+        )
+        self.hidden = self._dense("hidden", units, activation="relu")
+        self.transformed = self._dense("transformed", units)
+        self.norm = keras.layers.LayerNormalization(
+            dtype=self.dtype_policy, name="norm"
+        )
+        self.input_gates = self._dense("input_gates", 2 * units)
+        self.memory_gates = self._dense(
+            "memory_gates", 2 * units, use_bias=False
+        )
+
+    def _dense(self, name, units, **kwargs):
+        return keras.layers.Dense(
+            units, dtype=self.dtype_policy, name=name, **kwargs
+        )
+
+    def build(self, input_shape, states_shape=None):
+        self.embedding.build(input_shape)
+        self.input_gates.build((None, self.units))
+        for layer in (
+            *(self.query, self.key, self.value, self.attention_norm),
+            *(self.hidden, self.transformed, self.norm, self.memory_gates),
+        ):
+            layer.build((None, None, self.units))
+
+    def call(
+        self, inputs, states, training=False, return_attention_scores=False
+    ):
+        memory = ops.reshape(states[0], (-1, self.num_slots, self.units))
+        x = self.embedding(inputs)
+        everything = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
+        queries, keys, values = (
+            split_heads(part, self.num_heads)
+            for part in (
+                self.query(memory),
+                self.key(everything),
+                self.value(everything),
+            )
+        )
+        logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
+        scores = masked_softmax(logits / math.sqrt(self.key_dim))
+        attended = join_heads(ops.matmul(scores, values))
+        new = self.attention_norm(memory + attended)
+        new = self.norm(new + self.transformed(self.hidden(new)))
+        gates = self.memory_gates(ops.tanh(memory))
+        gates = gates + ops.expand_dims(self.input_gates(x), 1)
+        i, f = ops.split(gates, 2, axis=-1)
+        memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory
+        memory = ops.reshape(memory, (-1, self.output_size))
+        if return_attention_scores:
+            return memory, [memory], scores
+        return memory, [memory]
+
+    def get_initial_state(self, batch_size=None):
+        memory = ops.eye(self.num_slots, self.units, dtype=self.compute_dtype)
+        memory = ops.reshape(memory, (1, self.output_size))
+        return [ops.broadcast_to(memory, (batch_size, self.output_size))]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_slots": self.num_slots,
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+        }

@@ -1,0 +1,465 @@
+"""What the recurrences over slots share: SCOFF's object files, RIMs' modules.
+
+A slot is a part of the state with dynamics of its own. Slots attend to the
+input, then to each other; a cell has both steps, and says what it attended to.
+"""
+
+import math
+
+import keras
+from keras import ops
+
+# For its inputs of several tensors, which no public function takes.
+from keras.src import backend
+
+from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import join_heads
+from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import split_heads
+
+NUM_GATES = {"gru": 3, "lstm": 4}
+
+
+class SlotCell(keras.layers.Layer):
+    """An RNN cell whose state is one of slots.
+
+    A child has `step` and `scores_shapes`, as `SlotRNN` needs them, and a
+    constructor with arguments of the same names; `num_slots` is no argument of
+    it, and says how many there are.
+    """
+
+    def __init__(
+        self,
+        num_slots,
+        units,
+        dynamics,
+        num_active,
+        num_heads,
+        key_dim,
+        value_dim,
+        num_message_heads,
+        message_key_dim,
+        message_value_dim,
+        activation,
+        recurrent_activation,
+        kernel_initializer,
+        recurrent_initializer,
+        bias_initializer,
+        dropout,
+        seed,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integers(
+            units=units,
+            num_heads=num_heads,
+            key_dim=key_dim,
+            value_dim=value_dim,
+            num_message_heads=num_message_heads,
+            message_key_dim=message_key_dim,
+            message_value_dim=message_value_dim,
+        )
+        if dynamics not in NUM_GATES:
+            raise ValueError(
+                f"Unknown dynamics {dynamics!r}. Expected one of: "
+                f"{', '.join(NUM_GATES)}"
+            )
+        if num_active is not None:
+            check_positive_integers(num_active=num_active)
+            if num_active > num_slots:
+                raise ValueError(
+                    f"`num_active` must be at most {num_slots}, as many as "
+                    f"there are. Received: num_active={num_active}"
+                )
+        if not 0 <= dropout < 1:
+            raise ValueError(
+                "`dropout` must be at least 0 and less than 1. Received: "
+                f"dropout={dropout}"
+            )
+        self.units = units
+        self.dynamics = dynamics
+        self.num_active = num_active
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.num_message_heads = num_message_heads
+        self.message_key_dim = message_key_dim
+        self.message_value_dim = message_value_dim
+        self.activation = keras.activations.get(activation)
+        self.recurrent_activation = keras.activations.get(recurrent_activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(
+            recurrent_initializer
+        )
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.dropout = dropout
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.num_slots = num_slots
+        self.output_size = num_slots * units
+        num_states = 1 if dynamics == "gru" else 2
+        self.state_size = [self.output_size] * num_states
+
+    def call(self, inputs, states, training=False):
+        noise = self.noise((ops.shape(inputs)[0],), inputs.shape[1:], training)
+        states, _ = self.step(inputs, states, noise)
+        return states[0], states
+
+    def noise(self, batch_shape, step_shape, training):
+        """With dropout, what scores of inputs and messages are multiplied by.
+
+        Args:
+            batch_shape: Axes to begin with.
+            step_shape: Shape of one step's input, without the batch.
+            training: Nothing is drawn otherwise.
+
+        Returns:
+            List of two tensors, or of none.
+        """
+        if not training or not self.dropout:
+            return []
+        shapes = self.scores_shapes(step_shape)
+        return [
+            kept(
+                (*batch_shape, *shape),
+                *(self.dropout, self.seed_generator, self.compute_dtype),
+            )
+            for shape in (shapes[0], shapes[2])
+        ]
+
+    def add_dynamics(self, number, axis):
+        """Adds weights of several GRUs or LSTMs, along an axis of kernels."""
+        gates = NUM_GATES[self.dynamics] * self.units
+        for name, rows, initializer in (
+            (
+                "kernel",
+                self.num_heads * self.value_dim,
+                self.kernel_initializer,
+            ),
+            ("recurrent_kernel", self.units, self.recurrent_initializer),
+        ):
+            shape = [rows, gates]
+            shape.insert(axis, number)
+            weight = self.add_weight(
+                tuple(shape), one_each(initializer, axis), name=name
+            )
+            setattr(self, name, weight)
+        # As in Keras, a GRU has two: beside the inputs', the state's.
+        self.bias = self.add_weight(
+            (2 if self.dynamics == "gru" else 1, number, gates),
+            self.bias_initializer,
+            name="bias",
+        )
+
+    def updated(self, from_inputs, from_state, h, c):
+        """One step of GRUs or LSTMs, all products done, as Keras has them.
+
+        Args:
+            from_inputs: `(..., number, gates * units)`.
+            from_state: Likewise.
+            h: `(..., units)`.
+            c: List of c, for an LSTM, or of nothing, for a GRU.
+
+        Returns:
+            List of the new h and, for an LSTM, c.
+        """
+        squash, activation = self.recurrent_activation, self.activation
+        from_inputs = from_inputs + self.bias[0]
+        if not c:
+            z, r, new = ops.split(from_inputs, 3, axis=-1)
+            from_state = from_state + self.bias[1]
+            inner_z, inner_r, inner = ops.split(from_state, 3, axis=-1)
+            z, r = squash(z + inner_z), squash(r + inner_r)
+            return [z * h + (1 - z) * activation(new + r * inner)]
+        i, f, new, o = ops.split(from_inputs + from_state, 4, axis=-1)
+        c = squash(f) * c[0] + squash(i) * activation(new)
+        return [squash(o) * activation(c), c]
+
+    def as_slots(self, states):
+        """Each state as `(batch, slots, units)`."""
+        shape = (-1, self.num_slots, self.units)
+        return [ops.reshape(state, shape) for state in states]
+
+    def as_states(self, slots):
+        """And back."""
+        return [ops.reshape(slot, (-1, self.output_size)) for slot in slots]
+
+    def get_config(self):
+        return {**super().get_config(), **self.arguments()}
+
+    def arguments(self):
+        """Those of the constructor, as they are stored in a configuration."""
+        return {
+            "units": self.units,
+            "dynamics": self.dynamics,
+            "num_active": self.num_active,
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "num_message_heads": self.num_message_heads,
+            "message_key_dim": self.message_key_dim,
+            "message_value_dim": self.message_value_dim,
+            "activation": keras.activations.serialize(self.activation),
+            "recurrent_activation": keras.activations.serialize(
+                self.recurrent_activation
+            ),
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "recurrent_initializer": keras.initializers.serialize(
+                self.recurrent_initializer
+            ),
+            "bias_initializer": keras.initializers.serialize(
+                self.bias_initializer
+            ),
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+class SlotRNN(keras.layers.RNN):
+    """A Keras RNN over a cell that tells what its slots attend to.
+
+    Its cell is a `SlotCell`, which has, besides what Keras needs,
+
+    - `step(inputs, states, noise)`, which returns new states and a list of
+      scores,
+    - `noise(batch_shape, step_shape, training)`, a list of what is drawn for
+      `step`. It is drawn before the loop, in which a backend may have no random
+      numbers,
+    - `scores_shapes(step_shape)`, a list of their shapes without the batch,
+    - `arguments()`, those of its constructor, which are also the layer's.
+    """
+
+    def __init__(self, cell, **kwargs):
+        super().__init__(cell, **kwargs)
+        for name in cell.arguments():
+            setattr(self, name, getattr(cell, name))
+
+    def call(
+        self,
+        sequences,
+        initial_state=None,
+        mask=None,
+        training=False,
+        return_attention_scores=False,
+    ):
+        sequences = ops.convert_to_tensor(sequences)
+        step_shape = sequences.shape[2:]
+        batch_shape = ops.shape(sequences)[:2]
+        if initial_state is None:
+            initial_state = (
+                self.states
+                if self.stateful
+                else self.get_initial_state(batch_shape[0])
+            )
+        states = [
+            ops.cast(ops.convert_to_tensor(state), self.compute_dtype)
+            for state in keras.tree.flatten(initial_state)
+        ]
+        inputs = [
+            sequences,
+            *self.cell.noise(batch_shape, step_shape, training),
+        ]
+        if mask is not None:
+            mask = mask_of_steps(mask)
+            there = ops.reshape(mask, (*batch_shape, *(1 for _ in step_shape)))
+            # A zero in place of padding: zero times a NaN in it would be NaN.
+            inputs[0] = ops.where(there, sequences, 0)
+            inputs.append(ops.expand_dims(mask, -1))
+
+        def step(inputs, states):
+            there = None
+            if mask is not None:
+                *inputs, there = inputs
+            new_states, scores = self.cell.step(inputs[0], states, inputs[1:])
+            if there is not None:
+                new_states = [
+                    ops.where(there, new, old)
+                    for new, old in zip(new_states, states, strict=True)
+                ]
+            outputs = [new_states[0]]
+            if return_attention_scores:
+                batch, dtype = ops.shape(outputs[0])[0], outputs[0].dtype
+                outputs += [
+                    ops.reshape(ops.cast(x, dtype), (batch, -1)) for x in scores
+                ]
+            return ops.concatenate(outputs, axis=-1), tuple(new_states)
+
+        _, outputs, states = backend.rnn(
+            step,
+            tuple(inputs),
+            tuple(states),
+            go_backwards=self.go_backwards,
+            unroll=self.unroll,
+            input_length=sequences.shape[1],
+            return_all_outputs=self.return_sequences or return_attention_scores,
+        )
+        states = list(states)
+        if self.stateful:
+            for variable, state in zip(self.states, states, strict=True):
+                variable.assign(state)
+        results = self._masked(outputs, states[0], mask)
+        if self.return_state:
+            results = (results, *states)
+        if not return_attention_scores:
+            return results
+        return results, self._scores(outputs, step_shape, mask)
+
+    def _masked(self, outputs, last, mask):
+        """Zeros where no step has been there so far, as in `keras.layers.GRU`,
+        or, if so asked, at all padded ones."""
+        outputs = outputs[..., : self.cell.output_size]
+        if mask is None:
+            return outputs if self.return_sequences else last
+        if not self.return_sequences:
+            return ops.where(ops.any(mask, axis=1, keepdims=True), last, 0)
+        if self.go_backwards:
+            mask = ops.flip(mask, axis=1)
+        if not self.zero_output_for_mask:
+            mask = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
+        return ops.where(ops.expand_dims(mask, -1), outputs, 0)
+
+    def _scores(self, outputs, step_shape, mask):
+        """One tensor of each kind from all of them side by side."""
+        if self.go_backwards:
+            outputs = ops.flip(outputs, axis=1)
+        if mask is not None:
+            outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
+        scores, end = [], self.cell.output_size
+        for shape in self.cell.scores_shapes(step_shape):
+            begin, end = end, end + math.prod(shape)
+            part = outputs[..., begin:end]
+            scores.append(ops.reshape(part, (*ops.shape(part)[:2], *shape)))
+        return tuple(scores)
+
+    def compute_mask(self, sequences, mask=None):
+        if mask is not None:
+            mask = mask_of_steps(keras.tree.flatten(mask)[0])
+        return super().compute_mask(sequences, mask)
+
+    def reset_state(self):
+        if self.states is not None:
+            initial = self.get_initial_state(self.states[0].shape[0])
+            for variable, state in zip(self.states, initial, strict=True):
+                variable.assign(state)
+
+    def compute_output_spec(
+        self,
+        sequences,
+        initial_state=None,
+        mask=None,
+        training=False,
+        return_attention_scores=False,
+    ):
+        def tensors(shapes):
+            return tuple(
+                keras.KerasTensor(shape, self.compute_dtype) for shape in shapes
+            )
+
+        shapes = self.compute_output_shape(sequences.shape)
+        if self.return_state:
+            results = tensors(shapes)
+        else:
+            (results,) = tensors([shapes])
+        if not return_attention_scores:
+            return results
+        batch, time, *step_shape = sequences.shape
+        scores_shapes = self.cell.scores_shapes(step_shape)
+        return results, tensors((batch, time, *x) for x in scores_shapes)
+
+    def get_config(self):
+        config = super().get_config()
+        del config["cell"]
+        return {**config, **self.cell.arguments()}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+def mask_of_steps(mask):
+    """`(batch, time)`: of sets and images, steps where anything is there."""
+    mask = ops.cast(mask, "bool")
+    return ops.any(mask, axis=tuple(range(2, len(mask.shape))))
+
+
+def num_positions(step_shape):
+    """Of one step's input: a vector, a set of them, or an image."""
+    return math.prod(step_shape[:-1])
+
+
+def as_positions(inputs):
+    """`(batch, m)`, `(batch, n, m)`, `(batch, h, w, m)` → `(batch, n, m)`."""
+    shape = ops.shape(inputs)
+    return ops.reshape(
+        inputs, (shape[0], num_positions(inputs.shape[1:]), shape[-1])
+    )
+
+
+def check_step_shape(cell, step_shape):
+    """Raises a `ValueError` where one step's input is none of the three."""
+    if len(step_shape) not in (1, 2, 3) or None in step_shape:
+        raise ValueError(
+            f"{cell.name} takes, at each step, a vector (m,), a set (n, m) or "
+            "an image (height, width, m), all sizes fixed. Received: inputs of "
+            f"shape {tuple(step_shape)} at each step"
+        )
+
+
+def attended(scores, values, keep=None):
+    """Scores `(batch, heads, n, k)` and values `(batch, heads, k, d)` →
+    `(batch, n, heads * d)`."""
+    if keep is not None:
+        scores = scores * keep
+    return join_heads(ops.matmul(scores, values))
+
+
+def messages(queries, keys, values, num_heads, keep=None):
+    """What each slot reads from all, by attention, and its scores."""
+    queries, keys, values = (
+        split_heads(x, num_heads) for x in (queries, keys, values)
+    )
+    scores = ops.cast(masked_softmax(matches(queries, keys)), values.dtype)
+    return attended(scores, values, keep), scores
+
+
+def matches(queries, keys):
+    """`(batch, heads, queries, keys)`, in float32 for what is chosen by it."""
+    logits = ops.matmul(
+        ops.cast(queries, "float32"),
+        ops.cast(ops.swapaxes(keys, 2, 3), "float32"),
+    )
+    return logits / math.sqrt(queries.shape[-1])
+
+
+def kept(shape, rate, seed_generator, dtype):
+    """What dropout multiplies scores by: 0, or 1 / (1 − rate)."""
+    draws = keras.random.uniform(shape, seed=seed_generator)
+    return ops.cast(draws >= rate, dtype) / (1 - rate)
+
+
+def most_relevant(relevance, num_active):
+    """Boolean `(batch, slots)`: which ones are among the first so many."""
+    _, chosen = ops.top_k(relevance, num_active)
+    one_hot = ops.one_hot(chosen, relevance.shape[-1], dtype="int32")
+    return ops.sum(one_hot, axis=1) > 0
+
+
+def one_each(initializer, axis):
+    """An initializer of kernels side by side along an axis, one by one.
+
+    They are drawn in float32, as no other type has orthogonal matrices.
+    """
+
+    def draw(shape, dtype):
+        own_shape = (*shape[:axis], *shape[axis + 1 :])
+        own = initializer
+        parts = []
+        for _ in range(shape[axis]):
+            if isinstance(initializer, keras.initializers.Initializer):
+                own = initializer.clone()
+            parts.append(own(own_shape, "float32"))
+        return ops.cast(ops.stack(parts, axis), dtype)
+
+    return draw

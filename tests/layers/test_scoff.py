@@ -1,0 +1,469 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from layer_contract import LayerContract
+from layer_contract import outputs_and_gradients
+
+from keras_relational.layers import SCOFF
+from keras_relational.layers import SCOFFCell
+
+FILES, UNITS, SCHEMATA = 3, 4, 2
+HEADS, KEY, VALUE = 2, 3, 5
+MESSAGE_HEADS, MESSAGE_KEY, MESSAGE_VALUE = 2, 2, 3
+SIZES = {
+    "units": UNITS,
+    "num_object_files": FILES,
+    "num_schemata": SCHEMATA,
+    "num_heads": HEADS,
+    "key_dim": KEY,
+    "value_dim": VALUE,
+    "num_message_heads": MESSAGE_HEADS,
+    "message_key_dim": MESSAGE_KEY,
+    "message_value_dim": MESSAGE_VALUE,
+}
+
+
+def in_loops(dynamics="gru", num_active=None, return_sequences=False):
+    """Algorithm 1: example after example, step after step, file after file."""
+
+    def reference(weights, inputs, mask=None):
+        weights = {
+            name.split("/")[-1]: value for name, value in weights.items()
+        }
+        if mask is None:
+            mask = np.ones(inputs.shape[:2], bool)
+        outputs = []
+        for steps, there in zip(inputs, mask, strict=True):
+            noise = np.random.default_rng(0).standard_normal(
+                (FILES, UNITS), "float32"
+            )
+            h = [
+                weights["initial_mean"] + weights["initial_scale"] * row
+                for row in noise
+            ]
+            c = [np.zeros(UNITS) for _ in range(FILES)]
+            rows = [np.zeros(FILES * UNITS)]
+            for x, is_there in zip(steps, there, strict=True):
+                if is_there:
+                    h, c = one_step(weights, x, h, c, dynamics, num_active)
+                    rows.append(np.concatenate(h))
+                else:
+                    rows.append(rows[-1])
+            outputs.append(np.stack(rows[1:]) if return_sequences else rows[-1])
+        return np.stack(outputs)
+
+    return reference
+
+
+def one_step(weights, x, h, c, dynamics, num_active):
+    # Step 1, but for the network: encodings of positions.
+    positions = np.atleast_2d(x)
+    if "position_encodings" in weights:
+        encodings = weights["position_encodings"]
+        positions = [
+            np.append(p, e) for p, e in zip(positions, encodings, strict=True)
+        ]
+    # Step 2.
+    z, attention = [np.zeros(0) for _ in range(FILES)], np.zeros(FILES)
+    for head in range(HEADS):
+        keys = slice(head * KEY, (head + 1) * KEY)
+        values = slice(head * VALUE, (head + 1) * VALUE)
+        sums = [np.zeros(VALUE) for _ in range(FILES)]
+        for p in positions:
+            key = (p @ weights["key_kernel"])[keys]
+            shares = softmax(
+                [
+                    (row @ weights["query_kernel"])[keys] @ key / KEY**0.5
+                    for row in h
+                ]
+            )
+            attention += shares
+            value = (p @ weights["value_kernel"])[values]
+            sums = [s + a * value for s, a in zip(sums, shares, strict=True)]
+        z = [np.append(a, b) for a, b in zip(z, sums, strict=True)]
+    # Step 3.
+    active = range(FILES)
+    if num_active is not None:
+        active = sorted(active, key=lambda k: -attention[k])[:num_active]
+    new_h, new_c = list(h), list(c)
+    for k in active:
+        query = h[k] @ weights["schema_query_kernel"]
+        candidates, matches = [], []
+        for j in range(SCHEMATA):
+            candidate = schema(weights, j, z[k], h[k], c[k], dynamics)
+            candidates.append(candidate)
+            matches.append(
+                query @ (candidate[0] @ weights["schema_key_kernel"])
+            )
+        new_h[k], new_c[k] = candidates[int(np.argmax(matches))]
+    # Step 4.
+    read = [np.zeros(0) for _ in range(FILES)]
+    for head, k in itertools.product(range(MESSAGE_HEADS), range(FILES)):
+        keys = slice(head * MESSAGE_KEY, (head + 1) * MESSAGE_KEY)
+        values = slice(head * MESSAGE_VALUE, (head + 1) * MESSAGE_VALUE)
+        query = (h[k] @ weights["message_query_kernel"])[keys]
+        shares = softmax(
+            [
+                query
+                @ (row @ weights["message_key_kernel"])[keys]
+                / MESSAGE_KEY**0.5
+                for row in new_h
+            ]
+        )
+        value = sum(
+            share * (row @ weights["message_value_kernel"])[values]
+            for share, row in zip(shares, new_h, strict=True)
+        )
+        read[k] = np.append(read[k], value)
+    return [
+        row + read[k] @ weights["message_output_kernel"] * (k in active)
+        for k, row in enumerate(new_h)
+    ], new_c
+
+
+def schema(weights, j, z, h, c, dynamics):
+    x = z @ weights["kernel"][:, j] + weights["bias"][0, j]
+    y = h @ weights["recurrent_kernel"][:, j]
+    if dynamics == "lstm":
+        i, f, g, o = np.split(x + y, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        return sigmoid(o) * np.tanh(c), c
+    y = y + weights["bias"][1, j]
+    (xz, xr, xh), (yz, yr, yh) = np.split(x, 3), np.split(y, 3)
+    update = sigmoid(xz + yz)
+    new = np.tanh(xh + sigmoid(xr + yr) * yh)
+    return update * h + (1 - update) * new, c
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    x = np.exp(np.array(x) - np.max(x))
+    return x / x.sum()
+
+
+def random_inputs(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def random_scoff(shape=(None, 5), **kwargs):
+    layer = SCOFF(**{**SIZES, **kwargs})
+    layer.build((None, *shape))
+    rng = np.random.default_rng(1)
+    for weight in layer.trainable_weights:
+        weight.assign(rng.normal(scale=0.4, size=weight.shape))
+    return layer
+
+
+def array(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+class SCOFFTest(LayerContract):
+    def test_contract(self):
+        self.run_layer_contract(
+            SCOFF,
+            init_kwargs={
+                **SIZES,
+                "num_active": 2,
+                "position_dim": 2,
+                "temperature": 0.7,
+                "dropout": 0.1,
+                "return_sequences": True,
+            },
+            input_shape=(2, 4, 3, 5),
+            second_input_shape=(2, 7, 3, 5),
+            fixed_size=False,
+            reference=in_loops(num_active=2, return_sequences=True),
+            supports_masking=True,
+            output_mask=lambda mask: mask,
+            attention_scores_shape=(
+                (2, 4, HEADS, FILES, 3),
+                (2, 4, FILES, SCHEMATA),
+                (2, 4, MESSAGE_HEADS, FILES, FILES),
+            ),
+            expected_output_shape=(2, 4, FILES * UNITS),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=15,
+            expected_num_non_trainable_weights=1,
+            expected_num_non_trainable_variables=2,
+            expected_num_seed_generators=1,
+            expected_num_losses=0,
+        )
+
+    def test_equals_the_algorithm(self):
+        """As LSTMs, for vectors and for images."""
+        for dynamics, shape in (
+            ("lstm", (6, 5)),
+            ("gru", (6, 5)),
+            ("lstm", (3, 2, 2, 5)),
+        ):
+            layer = random_scoff(shape, dynamics=dynamics)
+            inputs = random_inputs(2, *shape)
+            weights = {
+                weight.path: array(weight.value).astype("float64")
+                for weight in layer.weights
+            }
+            sets = inputs
+            if len(shape) == 4:
+                sets = inputs.reshape((2, shape[0], -1, 5))
+            expected = in_loops(dynamics)(weights, sets)
+            self.assertAllClose(layer(inputs), expected, atol=1e-5)
+
+    def test_every_weight_has_a_gradient_compiled(self):
+        layer = random_scoff(dynamics="lstm")
+        outputs, gradients, _ = outputs_and_gradients(
+            layer, random_inputs(2, 30, 5), jit_compile=True, training=True
+        )
+        for values in keras.tree.flatten((outputs, gradients)):
+            assert np.isfinite(array(values)).all()
+            assert array(values).any()
+
+
+def test_object_files_are_exchangeable():
+    layer = random_scoff(return_sequences=True, num_active=2)
+    inputs = random_inputs(2, 6, 5)
+    state = random_inputs(2, FILES, UNITS, seed=3)
+    order = [2, 0, 1]
+    outputs, permuted = (
+        array(layer(inputs, initial_state=x.reshape(2, -1))).reshape(
+            2, 6, FILES, UNITS
+        )
+        for x in (state, state[:, order])
+    )
+    np.testing.assert_allclose(permuted, outputs[:, :, order], atol=1e-6)
+    assert np.abs(permuted - outputs).max() > 0.1
+
+
+def test_the_order_of_schemata_does_not_matter():
+    layer, inputs = random_scoff(num_schemata=4), random_inputs(3, 6, 5)
+    outputs, scores = layer(inputs, return_attention_scores=True)
+    order = [3, 1, 0, 2]
+    for name, axis in (("kernel", 1), ("recurrent_kernel", 1), ("bias", 1)):
+        weight = getattr(layer.cell, name)
+        weight.assign(array(weight.value).take(order, axis))
+    again, new_scores = layer(inputs, return_attention_scores=True)
+    np.testing.assert_allclose(again, outputs, atol=1e-6)
+    np.testing.assert_allclose(
+        array(new_scores[1]), array(scores[1])[..., order], atol=1e-6
+    )
+    # All four are chosen somewhere, and not always the same one.
+    assert len(np.unique(array(scores[1]).argmax(-1))) > 2
+
+
+@pytest.mark.parametrize("dynamics", ["gru", "lstm"])
+def test_one_of_each_is_keras_own(dynamics):
+    """One schema, one file, no messages: a GRU or LSTM with attended input."""
+    sizes = {"num_object_files": 1, "num_schemata": 1, "num_heads": 1}
+    layer = random_scoff(**sizes, dynamics=dynamics, return_sequences=True)
+    cell = layer.cell
+    cell.message_value_kernel.assign(0 * cell.message_value_kernel)
+    kwargs = {"gru": {}, "lstm": {"unit_forget_bias": False}}[dynamics]
+    keras_layer = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}[dynamics]
+    other = keras_layer(UNITS, return_sequences=True, **kwargs)
+    other.build((None, None, VALUE))
+    bias = array(cell.bias.value)[:, 0]
+    other.set_weights(
+        [
+            array(cell.kernel.value)[:, 0],
+            array(cell.recurrent_kernel.value)[:, 0],
+            bias if dynamics == "gru" else bias[0],
+        ]
+    )
+    inputs = random_inputs(2, 7, 5)
+    state = [random_inputs(2, UNITS, seed=1), random_inputs(2, UNITS, seed=2)]
+    state = state[: len(cell.state_size)]
+    np.testing.assert_allclose(
+        layer(inputs, initial_state=state),
+        other(ops.matmul(inputs, cell.value_kernel), initial_state=state),
+        atol=1e-6,
+    )
+
+
+def test_files_of_the_default_state_differ():
+    layer = SCOFF(8, 5, 2)
+    files = array(layer(random_inputs(1, 1, 4))).reshape(5, 8)
+    for one, other in itertools.combinations(files, 2):
+        assert np.abs(one - other).max() > 0.1
+
+
+def test_gradients_reach_all_schemata():
+    """One file, one step: one schema is chosen, and the others learn too."""
+    layer = random_scoff(num_object_files=1, num_schemata=4)
+    _, gradients, _ = outputs_and_gradients(
+        layer, random_inputs(1, 1, 5), training=True
+    )
+    names = [weight.name for weight in layer.trainable_weights]
+    gradient = array(gradients[names.index("kernel")])
+    assert (np.abs(gradient).max((0, 2)) > 0).all()
+    _, gradients, _ = outputs_and_gradients(layer, random_inputs(1, 1, 5))
+    gradient = array(gradients[names.index("kernel")])
+    assert (np.abs(gradient).max((0, 2)) > 0).sum() == 1
+
+
+def test_schemata_are_drawn_in_training():
+    """As often as softmax says, at any temperature."""
+    layer = random_scoff(num_object_files=1, num_schemata=3, temperature=0.3)
+    inputs = np.repeat(random_inputs(1, 1, 5), 4000, axis=0)
+    _, (_, scores, _) = layer(inputs[:1], return_attention_scores=True)
+    _, (_, drawn, _) = layer(
+        inputs, training=True, return_attention_scores=True
+    )
+    drawn = array(drawn)[:, 0, 0].argmax(-1)
+    shares = np.bincount(drawn, minlength=3) / len(drawn)
+    np.testing.assert_allclose(shares, array(scores)[0, 0, 0], atol=0.03)
+    # Without noise it is the largest.
+    outputs = array(layer(inputs))
+    assert np.ptp(outputs, axis=0).max() == 0
+
+
+def test_the_temperature_can_be_changed():
+    def gradient_of_keys():
+        keras.utils.set_random_seed(0)
+        layer = random_scoff(seed=0)
+        for temperature in (1.0, 10.0):
+            layer.cell.current_temperature.assign(temperature)
+            layer.cell.seed_generator.state.assign([0, 0])
+            _, gradients, _ = outputs_and_gradients(
+                layer, random_inputs(2, 3, 5), training=True
+            )
+            names = [weight.name for weight in layer.trainable_weights]
+            yield array(gradients[names.index("schema_key_kernel")])
+
+    one, ten = gradient_of_keys()
+    assert np.abs(ten).mean() < 0.5 * np.abs(one).mean()
+
+
+def test_weights_do_not_depend_on_the_number_of_files():
+    small, large = (
+        random_scoff(num_object_files=n, return_sequences=True) for n in (2, 5)
+    )
+    assert small.count_params() == large.count_params()
+    large.set_weights(small.get_weights())
+    inputs = random_inputs(2, 3, 5)
+    # The first files start alike.
+    first = array(large.get_initial_state(1)[0])[:, : 2 * UNITS]
+    np.testing.assert_array_equal(first, small.get_initial_state(1)[0])
+    assert large(inputs).shape == (2, 3, 5 * UNITS)
+
+
+def test_files_that_are_not_active_keep_their_state():
+    layer = random_scoff(num_active=1, return_sequences=True, dynamics="lstm")
+    inputs = random_inputs(4, 1, 5)
+    state = [random_inputs(4, FILES * UNITS, seed=n) for n in (5, 6)]
+    outputs, (scores, _, _) = layer(
+        inputs, initial_state=state, return_attention_scores=True
+    )
+    same = (
+        array(outputs).reshape(4, FILES, UNITS)
+        == state[0].reshape(4, FILES, UNITS)
+    ).all(-1)
+    assert (same.sum(-1) == FILES - 1).all()
+    most = array(scores)[:, 0].sum((1, 3)).argmax(-1)
+    np.testing.assert_array_equal((~same).argmax(-1), most)
+
+
+@pytest.mark.parametrize("dynamics", ["gru", "lstm"])
+def test_states_go_from_call_to_call(dynamics):
+    kwargs = {"dynamics": dynamics, "return_sequences": True}
+    whole = random_scoff(**kwargs)
+    inputs = random_inputs(2, 6, 5)
+    expected = array(whole(inputs))
+
+    with_state = random_scoff(**kwargs, return_state=True)
+    first, *states = with_state(inputs[:, :4])
+    second, *_ = with_state(inputs[:, 4:], initial_state=states)
+    halves = np.concatenate([array(first), array(second)], axis=1)
+    np.testing.assert_allclose(halves, expected, atol=1e-6)
+
+    stateful = SCOFF(**SIZES, **kwargs, stateful=True)
+    stateful.build((2, 4, 5))
+    stateful.set_weights(whole.get_weights())
+    for _ in range(2):
+        stateful.reset_state()
+        halves = [array(stateful(x)) for x in (inputs[:, :4], inputs[:, 4:])]
+        np.testing.assert_allclose(
+            np.concatenate(halves, axis=1), expected, atol=1e-6
+        )
+
+
+def test_masks_directions_and_loops():
+    layer = random_scoff(return_sequences=True)
+    inputs = random_inputs(2, 5, 5)
+    expected = array(layer(inputs))
+
+    backwards = random_scoff(return_sequences=True, go_backwards=True)
+    np.testing.assert_allclose(
+        backwards(inputs[:, ::-1].copy()), expected, atol=1e-6
+    )
+    unrolled = random_scoff((5, 5), return_sequences=True, unroll=True)
+    np.testing.assert_allclose(unrolled(inputs), expected, atol=1e-6)
+
+    # Padded steps in between change nothing; the scores there are zero.
+    mask = np.array([True, False, True, True, False, True, True])
+    padded = np.full((2, 7, 5), np.nan, "float32")
+    padded[:, mask] = inputs
+    outputs, scores = layer(
+        padded, mask=np.stack([mask, mask]), return_attention_scores=True
+    )
+    np.testing.assert_allclose(array(outputs)[:, mask], expected, atol=1e-6)
+    np.testing.assert_array_equal(array(outputs)[:, 1], array(outputs)[:, 0])
+    for score in scores:
+        assert not array(score)[:, ~mask].any()
+        assert array(score)[:, mask].any()
+
+    both = keras.layers.Bidirectional(SCOFF(**SIZES, return_sequences=True))
+    both.build((2, 5, 5))
+    for one in (both.forward_layer, both.backward_layer):
+        one.set_weights(layer.get_weights())
+    size = FILES * UNITS
+    outputs = array(both(inputs))
+    np.testing.assert_allclose(outputs[..., :size], expected, atol=1e-6)
+    other = array(layer(inputs[:, ::-1].copy()))[:, ::-1]
+    np.testing.assert_allclose(outputs[..., size:], other, atol=1e-6)
+
+
+def test_scores_add_up():
+    layer = random_scoff((None, 3, 5), go_backwards=True)
+    outputs, (inputs, schemata, messages) = layer(
+        random_inputs(2, 4, 3, 5), return_attention_scores=True
+    )
+    np.testing.assert_allclose(array(inputs).sum(3), 1, atol=1e-6)
+    np.testing.assert_allclose(array(schemata).sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(array(messages).sum(-1), 1, atol=1e-6)
+    assert outputs.shape == (2, FILES * UNITS)
+
+
+def test_the_cell_in_a_keras_rnn():
+    layer, inputs = random_scoff(), random_inputs(2, 6, 5)
+    rnn = keras.layers.RNN(SCOFFCell(**SIZES))
+    rnn.build((None, None, 5))
+    rnn.set_weights(layer.get_weights())
+    np.testing.assert_allclose(rnn(inputs), layer(inputs), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"units": 0}, "`units`.*units=0"),
+        ({"num_schemata": 1.5}, "num_schemata=1.5"),
+        ({"num_object_files": 0}, "num_object_files=0"),
+        ({"num_active": 4}, "at most 3.*num_active=4"),
+        ({"dynamics": "rnn"}, "'rnn'.*gru, lstm"),
+        ({"temperature": 0}, "temperature=0"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+    ],
+)
+def test_arguments_are_checked(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        SCOFF(**{**SIZES, **arguments})
+
+
+def test_inputs_are_checked():
+    with pytest.raises(ValueError, match=r"\(3, None\) at each step"):
+        SCOFF(**SIZES)(keras.Input((4, 3, None)))
