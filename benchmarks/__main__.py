@@ -68,6 +68,7 @@ def main():
     analogy_scoring(rate)
     rule_learning(rate)
     simplicial_attention(rate)
+    object_files(rate)
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
     print(f"Bridge BoxWorld: {boxworld_rate():,.0f} steps a second")
     problems, mebibytes = in_a_process(_vaec_epoch)
@@ -225,6 +226,61 @@ def analogy_scoring(rate):
         *seconds,
         3 * 32 * analogy_flops() / rate,
     )
+
+
+def object_files(rate):
+    """SCOFF, forward and backward, on 64 sequences of 50 steps."""
+    batch, time = 64, 50
+    inputs = np.random.default_rng(0).normal(size=(4 * batch, time, 128))
+    inputs = inputs.astype("float32")
+
+    def milliseconds(layer):
+        """Of one time step of training."""
+        model = keras.Sequential([keras.Input(inputs.shape[1:]), layer])
+        model.compile(keras.optimizers.SGD(1e-9), "mse", jit_compile=True)
+        targets = np.zeros((*inputs.shape[:2], layer.cell.output_size))
+        targets = targets.astype("float32")
+        epoch = median_epoch(model, inputs, targets, batch_size=batch)
+        return 1e3 * epoch / (4 * time)
+
+    def scoff(num_object_files=6, num_schemata=4):
+        return layers.SCOFF(
+            *(100, num_object_files, num_schemata),
+            value_dim=100,
+            return_sequences=True,
+        )
+
+    ours = scoff()
+    ours.build(inputs.shape)
+    reference = keras.layers.RNN(
+        plain.PlainSCOFFCell(ours.cell), return_sequences=True
+    )
+    check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
+    seconds = [milliseconds(layer) / 1e3 for layer in (reference, ours)]
+    floor = 3 * batch * scoff_flops() / rate
+    report("SCOFF, file by file, a time step of 64", *seconds, floor)
+    others = {
+        f"{name}={number}": scoff(**{name: number})
+        for name, numbers in (
+            ("num_schemata", (1, 2, 8)),
+            ("num_object_files", (3, 12)),
+        )
+        for number in numbers
+    }
+    for dynamics in ("gru", "lstm"):
+        others[f"RIMs, {dynamics}"] = layers.RIMs(
+            *(100, 6, 4, dynamics), value_dim=100, return_sequences=True
+        )
+    for name, layer in others.items():
+        print(f"    {name}: {milliseconds(layer):.2f} ms", flush=True)
+
+
+def scoff_flops(files=6, schemata=4, units=100, m=128, key=64, value=100):
+    of_inputs = m * (key + value)
+    gates = schemata * 3 * units * (value + units)
+    messages = 4 * 32 * (4 * units + 2 * files)
+    of_a_file = units * key + gates + 2 * units * key + messages
+    return 2 * (of_inputs + files * of_a_file)
 
 
 def rule_learning(rate):

@@ -276,3 +276,98 @@ def plain_analogy_scorer(model):
         z = normalization(ops.stack(list(map(encoded, terms)), axis=1))
         scores.append(score(recurrent.layer(z)))
     return keras.Model(inputs, ops.concatenate(scores, axis=-1))
+
+
+class PlainSCOFFCell(keras.layers.Layer):
+    """SCOFF with GRUs, one head, file by file and schema by schema.
+
+    In training it chooses without noise, which only saves it time.
+    """
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell = cell
+        self.state_size = cell.state_size
+        self.output_size = cell.output_size
+        self.schemata = [
+            keras.layers.GRUCell(cell.units) for _ in range(cell.num_schemata)
+        ]
+
+    def build(self, input_shape, states_shape=None):
+        cell = self.cell
+        sizes = {
+            name: getattr(cell, f"{name}_kernel").shape[1]
+            for name in (
+                *("query", "key", "value", "schema_query", "schema_key"),
+                *("message_query", "message_key", "message_value"),
+                "message_output",
+            )
+        }
+        for name, size in sizes.items():
+            dense = keras.layers.Dense(size, use_bias=False)
+            kernel = getattr(cell, f"{name}_kernel")
+            dense.build((None, kernel.shape[0]))
+            dense.kernel.assign(own(kernel))
+            setattr(self, name, dense)
+        for j, schema in enumerate(self.schemata):
+            schema.build((None, cell.num_heads * cell.value_dim))
+            schema.set_weights(
+                [
+                    own(cell.kernel)[:, j],
+                    own(cell.recurrent_kernel)[:, j],
+                    own(cell.bias)[:, j],
+                ]
+            )
+
+    def call(self, inputs, states, training=False):
+        cell = self.cell
+        files = ops.split(states[0], cell.num_object_files, axis=-1)
+        key, value = self.key(inputs), self.value(inputs)
+        logits = [
+            ops.sum(self.query(h) * key, axis=-1) / cell.key_dim**0.5
+            for h in files
+        ]
+        shares = ops.softmax(ops.stack(logits, axis=-1))
+        new = [
+            self.update(shares[:, k, None] * value, h)
+            for k, h in enumerate(files)
+        ]
+        heads = cell.num_message_heads
+        keys = [ops.split(self.message_key(h), heads, axis=-1) for h in new]
+        values = [ops.split(self.message_value(h), heads, axis=-1) for h in new]
+        outputs = []
+        for h, updated in zip(files, new, strict=True):
+            queries = ops.split(self.message_query(h), heads, axis=-1)
+            read = []
+            for head in range(heads):
+                logits = [
+                    ops.sum(queries[head] * k[head], axis=-1)
+                    / cell.message_key_dim**0.5
+                    for k in keys
+                ]
+                weights = ops.softmax(ops.stack(logits, axis=-1))
+                read.append(
+                    sum(
+                        weights[:, k, None] * v[head]
+                        for k, v in enumerate(values)
+                    )
+                )
+            read = self.message_output(ops.concatenate(read, axis=-1))
+            outputs.append(updated + read)
+        outputs = ops.concatenate(outputs, axis=-1)
+        return outputs, [outputs]
+
+    def update(self, z, h):
+        candidates = [schema(z, [h])[0] for schema in self.schemata]
+        query = self.schema_query(h)
+        logits = ops.stack(
+            [ops.sum(query * self.schema_key(x), axis=-1) for x in candidates],
+            axis=-1,
+        )
+        soft = ops.softmax(logits)
+        hard = ops.one_hot(ops.argmax(logits, axis=-1), len(candidates))
+        choice = hard + soft - ops.stop_gradient(soft)
+        return sum(choice[:, j, None] * x for j, x in enumerate(candidates))
+
+    def get_initial_state(self, batch_size=None):
+        return self.cell.get_initial_state(batch_size)

@@ -39,10 +39,19 @@ from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
+from keras_relational.analysis.schemata import ObjectFiles
+from keras_relational.analysis.schemata import contingency
+from keras_relational.analysis.schemata import mutual_information
+from keras_relational.analysis.schemata import object_files
+from keras_relational.analysis.schemata import plot_schemata
+from keras_relational.analysis.schemata import plot_spatial_attention
+from keras_relational.analysis.schemata import save_videos
+from keras_relational.analysis.schemata import schemata_in_use
 
 __all__ = [
     "Bindings",
     "BlockAttention",
+    "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
     "animate_attention",
@@ -53,12 +62,15 @@ __all__ = [
     "by_puzzle_type",
     "central_outputs",
     "content_masks",
+    "contingency",
     "head_outputs",
     "head_relations",
     "head_weights",
     "level_embeddings",
     "mean_and_spread",
+    "mutual_information",
     "object_attention",
+    "object_files",
     "object_heads",
     "play",
     "plot_accuracy_by_region",
@@ -74,6 +86,8 @@ __all__ = [
     "plot_predictions",
     "plot_pruning",
     "plot_retrieval",
+    "plot_schemata",
+    "plot_spatial_attention",
     "plot_transfer_curves",
     "principal_components",
     "project",
@@ -81,5 +95,7 @@ __all__ = [
     "pruning_curve",
     "record",
     "save_figure",
+    "save_videos",
+    "schemata_in_use",
     "shortest_lengths",
 ]

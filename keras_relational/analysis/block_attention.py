@@ -6,16 +6,15 @@ Appendix F.
 
 import collections
 import io
-import pathlib
 
 import keras
 import numpy as np
 
 from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.figure import save_gif
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.layers import SimplicialTransformerBlock
-from keras_relational.training import write_aside
 
 BlockAttention = collections.namedtuple(
     "BlockAttention", ("standard", "virtual", "pairs")
@@ -177,17 +176,8 @@ def animate_attention(model, images, path, milliseconds=400):
     # matplotlib, which drew them, brings it along.
     from PIL import Image
 
-    first, *others = [Image.open(x).convert("RGB") for x in pictures]
-    gif = io.BytesIO()
-    first.save(
-        gif,
-        format="GIF",
-        save_all=True,
-        append_images=others,
-        duration=milliseconds,
-        loop=0,
-    )
-    write_aside(pathlib.Path(path), gif.getvalue())
+    pictures = [np.asarray(Image.open(x).convert("RGB")) for x in pictures]
+    save_gif(pictures, path, milliseconds)
 
 
 def _player_entity(image):

@@ -52,3 +52,35 @@ def save_figure(figure, path, **arguments):
     image = io.BytesIO()
     figure.savefig(image, **arguments)
     write_aside(pathlib.Path(path), image.getvalue())
+
+
+def save_gif(pictures, path, milliseconds):
+    """Keeps pictures as an animated GIF: the whole of it, or none.
+
+    Args:
+        pictures: uint8 arrays of one shape, `(height, width)` or `(height,
+            width, 3)`.
+        path: Path of the file, written aside and renamed.
+        milliseconds: Time that a picture is shown.
+
+    Raises:
+        ImportError: If Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(
+            "GIFs are written by Pillow, which is not installed. Run: "
+            "pip install 'keras_relational[plots]'"
+        ) from error
+    first, *others = map(Image.fromarray, pictures)
+    gif = io.BytesIO()
+    first.save(
+        gif,
+        format="GIF",
+        save_all=True,
+        append_images=others,
+        duration=milliseconds,
+        loop=0,
+    )
+    write_aside(pathlib.Path(path), gif.getvalue())

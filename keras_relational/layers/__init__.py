@@ -23,6 +23,7 @@ from keras_relational.layers.rims import RIMs
 from keras_relational.layers.rims import RIMsCell
 from keras_relational.layers.scoff import SCOFF
 from keras_relational.layers.scoff import SCOFFCell
+from keras_relational.layers.slot_pooling import SlotPooling
 from keras_relational.layers.strided_convolution import StridedConv2D
 from keras_relational.layers.time_folded import TimeFolded
 from keras_relational.layers.transformer_blocks import (
@@ -56,6 +57,7 @@ __all__ = [
     "SCOFFCell",
     "SimplicialTransformerBlock",
     "SlidingWindowNormalization",
+    "SlotPooling",
     "StridedConv2D",
     "TemporalContextNormalization",
     "TimeFolded",

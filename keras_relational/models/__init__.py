@@ -13,6 +13,8 @@ from keras_relational.models.rule_learner import SEQUENTIAL
 from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
+from keras_relational.models.video_predictor import roll_out_model
+from keras_relational.models.video_predictor import video_predictor
 
 __all__ = [
     "CENTRAL_MODULES",
@@ -28,6 +30,8 @@ __all__ = [
     "object_predictor",
     "over_fillers",
     "relations_classifier",
+    "roll_out_model",
     "rule_learner",
+    "video_predictor",
     "visual_analogy_scorer",
 ]

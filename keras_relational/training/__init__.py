@@ -21,6 +21,8 @@ from keras_relational.training.supervised import train_classifier
 from keras_relational.training.supervised import write_aside
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
+from keras_relational.training.video import VideoBatches
+from keras_relational.training.video import roll_out_errors
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.vtrace import vtrace
 
@@ -31,6 +33,7 @@ __all__ = [
     "MinibatchModel",
     "Minibatches",
     "Preset",
+    "VideoBatches",
     "VisualAnalogyBatches",
     "accuracy",
     "adapt_normalization",
@@ -42,6 +45,7 @@ __all__ = [
     "nearest_filler",
     "prediction_error",
     "preset",
+    "roll_out_errors",
     "rule_accuracy",
     "save_model",
     "save_result",

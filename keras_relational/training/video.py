@@ -1,0 +1,83 @@
+"""Training on videos that are made when they are needed, and roll-outs."""
+
+import keras
+import numpy as np
+
+from keras_relational import models
+
+
+class VideoBatches(keras.utils.PyDataset):
+    """Videos without end, each frame of which is to be predicted.
+
+    Batch `i` depends on the seed and on `i` alone.
+
+    Args:
+        generate: Function of a number of videos and a seed to uint8 frames
+            `(n, time, height, width, channels)`, such as those in `datasets`.
+        batch_size: Number of videos of a batch.
+        initial_batch: The batch to begin with.
+        seed: Non-negative integer.
+
+    Example:
+
+    >>> from keras_relational.datasets import dynamic_objects
+    >>> def generate(n, seed):
+    ...     return dynamic_objects.generate(n, seed=seed)
+    >>> x, y = VideoBatches(generate, batch_size=2)[0]
+    >>> x.dtype, x.shape, y.dtype, y.shape
+    (dtype('uint8'), (2, 19, 64, 64, 1), dtype('float32'), (2, 19, 64, 64, 1))
+    """
+
+    def __init__(self, generate, batch_size=64, initial_batch=0, seed=0):
+        super().__init__()
+        self.generate = generate
+        self.batch_size = batch_size
+        self.initial_batch = initial_batch
+        self.seed = seed
+
+    @property
+    def num_batches(self):
+        return None
+
+    def __getitem__(self, index):
+        frames = self.generate(
+            self.batch_size, seed=[self.seed, self.initial_batch + index]
+        )
+        return frames[:, :-1], frames[:, 1:] / np.float32(255)
+
+
+def roll_out_errors(
+    predictor, videos, num_given=15, num_frames=30, batch_size=50
+):
+    """Mean squared error of each frame that is predicted from predictions.
+
+    Fig. 7 of Goyal et al., 2020, has errors relative to those of a GRU, and
+    does not say of what kind.
+
+    Args:
+        predictor: A `keras.Model` as `models.video_predictor` builds.
+        videos: uint8 array `(n, time, height, width, channels)`.
+        num_given: Number of true frames to begin with.
+        num_frames: Number of frames to predict.
+        batch_size: Number of videos rolled out at once.
+
+    Returns:
+        Array `(num_frames,)`; pixels between 0 and 1.
+
+    Raises:
+        ValueError: If the videos are too short.
+    """
+    time = num_given + num_frames
+    if videos.shape[1] < time:
+        raise ValueError(
+            f"{num_given} frames given and {num_frames} predicted need videos "
+            f"of {time} frames. Received: videos.shape={videos.shape}"
+        )
+    model = models.roll_out_model(predictor, num_frames)
+    errors = []
+    for i in range(0, len(videos), batch_size):
+        batch = videos[i : i + batch_size]
+        predicted = model.predict_on_batch(batch[:, :num_given])
+        true = batch[:, num_given:time] / np.float32(255)
+        errors.append(np.mean((predicted - true) ** 2, axis=(2, 3, 4)))
+    return np.concatenate(errors).mean(axis=0)

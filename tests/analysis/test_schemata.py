@@ -1,0 +1,109 @@
+import keras
+import numpy as np
+import pytest
+from PIL import Image
+
+from keras_relational import analysis
+from keras_relational import layers
+from keras_relational import models
+
+
+def small_model():
+    keras.utils.set_random_seed(0)
+    core = layers.SCOFF(8, 2, 3, return_sequences=True, return_state=True)
+    return models.video_predictor(core)
+
+
+def random_frames(*shape):
+    return np.random.default_rng(0).integers(0, 256, shape, dtype="uint8")
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return random_frames(3, 4, 64, 64, 1)
+
+
+@pytest.fixture(scope="module")
+def found(frames):
+    return analysis.object_files(small_model(), frames, batch_size=2)
+
+
+def test_object_files(frames, found):
+    assert found.inputs.shape == (3, 4, 1, 2, 64)
+    assert found.schemata.shape == (3, 4, 2, 3)
+    assert found.messages.shape == (3, 4, 4, 2, 2)
+    for scores, axis in zip(found, (3, 3, 4), strict=True):
+        np.testing.assert_allclose(scores.sum(axis), 1, atol=1e-5)
+    alone = analysis.object_files(small_model(), frames[2:])
+    np.testing.assert_allclose(alone.schemata, found.schemata[2:], atol=1e-5)
+
+
+def test_a_model_without_scoff():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    with pytest.raises(ValueError, match="not one layer SCOFF but 0"):
+        analysis.object_files(model, np.zeros((1, 2)))
+
+
+def test_schemata_in_use(found):
+    schemata = np.zeros((1, 100, 2, 3))
+    schemata[..., 2] = 1
+    schemata[0, 0, 0] = [1, 0, 0]
+    found = found._replace(schemata=schemata)
+    assert analysis.schemata_in_use(found) == 1
+    assert analysis.schemata_in_use(found, share=0.005) == 2
+
+
+def test_contingency_and_mutual_information():
+    labels = np.repeat([0, 1, 2], 50)
+    one_to_one = analysis.contingency((labels + 1) % 3, labels)
+    np.testing.assert_array_equal(one_to_one, 50 * np.eye(3)[[1, 2, 0]])
+    assert analysis.mutual_information(one_to_one) == pytest.approx(1)
+    assert analysis.mutual_information(np.ones((3, 2))) == pytest.approx(0)
+    # Two labels told apart out of three: 1 − (2/3) log 2 / log 3.
+    merged = analysis.contingency(np.minimum(labels, 1), labels)
+    assert analysis.mutual_information(merged) == pytest.approx(
+        1 - 2 / 3 * np.log(2) / np.log(3)
+    )
+    assert analysis.mutual_information(np.array([[3, 4]])) == 1
+    with pytest.raises(ValueError, match=r"\(2,\), labels.shape=\(3,\)"):
+        analysis.contingency([0, 1], [0, 1, 1])
+
+
+def test_figures(tmp_path, frames, found):
+    figure = analysis.plot_schemata(found, 1, labels=[0, 0, 1, 1])
+    assert len(figure.axes) == 3
+    # What is framed is what is taken.
+    (taken,) = figure.axes[1].lines
+    np.testing.assert_array_equal(
+        taken.get_ydata(), found.schemata[1, :, 0].argmax(-1)
+    )
+    analysis.save_figure(figure, tmp_path / "schemata.png")
+    figure = analysis.plot_spatial_attention(frames[0], found, every=2)
+    assert len(figure.axes) == 3 * 2
+    shown = figure.axes[5].get_images()[0].get_array()
+    np.testing.assert_allclose(
+        shown, found.inputs[0, 2].mean(0)[1].reshape(8, 8)
+    )
+    analysis.save_figure(figure, tmp_path / "attention.png")
+    assert (tmp_path / "attention.png").stat().st_size > 1000
+    with pytest.raises(ValueError, match="5 positions"):
+        analysis.plot_spatial_attention(
+            frames[0], found._replace(inputs=found.inputs[..., :5])
+        )
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_videos_side_by_side(tmp_path, channels):
+    true = random_frames(5, 8, 8, channels)
+    path = tmp_path / "videos.gif"
+    analysis.save_videos([true, true / 255], path, milliseconds=50, scale=2)
+    with Image.open(path) as gif:
+        assert gif.n_frames == 5
+        assert gif.size == (2 * 10 * 2, 10 * 2)
+        assert gif.info["duration"] == 50
+        if channels == 1:
+            gif.seek(3)
+            first = np.asarray(gif.convert("L"))[2:18:2, 2:18:2]
+            assert np.abs(first.astype(int) - true[3, ..., 0]).max() <= 1
+    with pytest.raises(ValueError, match="one shape"):
+        analysis.save_videos([true, true[:4]], path)

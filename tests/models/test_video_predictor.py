@@ -1,0 +1,103 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_relational import layers
+from keras_relational import models
+from keras_relational.models.video_predictor import StackedFrames
+
+SEQUENCES = {"return_sequences": True, "return_state": True}
+
+
+def small_scoff(**kwargs):
+    return layers.SCOFF(8, 2, 2, **SEQUENCES, **kwargs)
+
+
+def random_frames(*shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, shape, dtype="uint8")
+
+
+CORES = {
+    "scoff": small_scoff,
+    "scoff, lstm": lambda: small_scoff(dynamics="lstm", num_active=1),
+    "rims": lambda: layers.RIMs(8, 3, 2, **SEQUENCES),
+    "relational memory": lambda: keras.layers.RNN(
+        layers.RelationalMemoryCell(8, 3, 2), **SEQUENCES
+    ),
+    "gru": lambda: keras.layers.GRU(8, **SEQUENCES),
+}
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_the_past_alone_decides(core):
+    model = models.video_predictor(CORES[core](), num_channels=3)
+    frames = random_frames(1, 4, 64, 64, 3)
+    changed = frames.copy()
+    changed[:, 2] = 255 - changed[:, 2]
+    one, other = (ops.convert_to_numpy(model(x)) for x in (frames, changed))
+    assert one.shape == (1, 4, 64, 64, 3)
+    assert one.min() >= 0
+    assert one.max() <= 1
+    np.testing.assert_allclose(one[:, :2], other[:, :2], atol=1e-6)
+    assert np.abs(one[:, 2] - other[:, 2]).max() > 1e-4
+    assert np.abs(one[:, 3] - other[:, 3]).max() > 1e-6
+
+
+def test_stacked_frames():
+    frames = np.arange(1, 5, dtype="float32").reshape(1, 4, 1, 1, 1)
+    stacked = ops.convert_to_numpy(StackedFrames(3)(frames))[0, :, 0, 0]
+    np.testing.assert_array_equal(
+        stacked, [[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    )
+
+
+@pytest.mark.parametrize("num_stacked", [1, 3])
+def test_roll_outs_take_predictions_for_frames(num_stacked):
+    """Step by step, all from the beginning each time, it is the same."""
+    keras.utils.set_random_seed(0)
+    model = models.video_predictor(small_scoff(), num_stacked=num_stacked)
+    frames = random_frames(2, 5, 64, 64, 1)
+    x = keras.Input((None, 64, 64, 1))
+    y = x
+    for layer in model.layers[2:]:
+        y = layer(y)
+        y = y[0] if isinstance(y, tuple | list) else y
+    without_rescaling = keras.Model(x, y)
+    so_far = frames / np.float32(255)
+    for _ in range(4):
+        predicted = ops.convert_to_numpy(without_rescaling(so_far))
+        so_far = np.concatenate([so_far, predicted[:, -1:]], axis=1)
+    for number in (1, 4):
+        rolled = models.roll_out_model(model, number).predict(frames, verbose=0)
+        np.testing.assert_allclose(rolled, so_far[:, 5 : 5 + number], atol=1e-5)
+
+
+def test_object_files_are_exchangeable():
+    model = models.video_predictor(small_scoff())
+    core, pooling = model.get_layer("core"), model.get_layer("pooling")
+    maps = np.random.default_rng(0).normal(size=(1, 3, 8, 8, 64))
+    maps = maps.astype("float32")
+    state = np.random.default_rng(1).normal(size=(1, 2, 8)).astype("float32")
+    one, other = (
+        pooling(core(maps, initial_state=[x.reshape(1, -1)])[0])
+        for x in (state, state[:, ::-1])
+    )
+    np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_saved_and_loaded(tmp_path):
+    model = models.roll_out_model(models.video_predictor(small_scoff()), 3)
+    frames = random_frames(1, 4, 64, 64, 1)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(frames), model(frames), atol=1e-6)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="return_state=False"):
+        models.video_predictor(keras.layers.GRU(8, return_sequences=True))
+    model = models.video_predictor(small_scoff())
+    with pytest.raises(ValueError, match="num_frames=0"):
+        models.roll_out_model(model, 0)
