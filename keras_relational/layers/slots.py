@@ -9,7 +9,7 @@ import math
 import keras
 from keras import ops
 
-# For its inputs of several tensors, which no public function takes.
+# No public function has its loop, through which gradients go on all backends.
 from keras.src import backend
 
 from keras_relational.layers.shared import check_positive_integers
@@ -267,28 +267,25 @@ class SlotRNN(keras.layers.RNN):
             # A zero in place of padding: zero times a NaN in it would be NaN.
             inputs[0] = ops.where(there, sequences, 0)
             inputs.append(ops.expand_dims(mask, -1))
+        shapes = [x.shape[2:] for x in inputs]
 
         def step(inputs, states):
-            there = None
+            x, *noise = apart(inputs, shapes)
+            there = noise.pop() > 0 if mask is not None else None
+            new_states, scores = self.cell.step(x, states, noise)
             if mask is not None:
-                *inputs, there = inputs
-            new_states, scores = self.cell.step(inputs[0], states, inputs[1:])
-            if there is not None:
                 new_states = [
                     ops.where(there, new, old)
                     for new, old in zip(new_states, states, strict=True)
                 ]
-            outputs = [new_states[0]]
+            outputs = new_states[0]
             if return_attention_scores:
-                batch, dtype = ops.shape(outputs[0])[0], outputs[0].dtype
-                outputs += [
-                    ops.reshape(ops.cast(x, dtype), (batch, -1)) for x in scores
-                ]
-            return ops.concatenate(outputs, axis=-1), tuple(new_states)
+                outputs = side_by_side([outputs, *scores], 1, outputs.dtype)
+            return outputs, tuple(new_states)
 
         _, outputs, states = backend.rnn(
             step,
-            tuple(inputs),
+            side_by_side(inputs, 2, self.compute_dtype),
             tuple(states),
             go_backwards=self.go_backwards,
             unroll=self.unroll,
@@ -326,11 +323,8 @@ class SlotRNN(keras.layers.RNN):
             outputs = ops.flip(outputs, axis=1)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
-        scores, end = [], self.cell.output_size
-        for shape in self.cell.scores_shapes(step_shape):
-            begin, end = end, end + math.prod(shape)
-            part = outputs[..., begin:end]
-            scores.append(ops.reshape(part, (*ops.shape(part)[:2], *shape)))
+        shapes = self.cell.scores_shapes(step_shape)
+        _, *scores = apart(outputs, [(self.cell.output_size,), *shapes])
         return tuple(scores)
 
     def compute_mask(self, sequences, mask=None):
@@ -376,6 +370,23 @@ class SlotRNN(keras.layers.RNN):
     @classmethod
     def from_config(cls, config):
         return cls(**config)
+
+
+def side_by_side(tensors, num_axes, dtype):
+    """Several tensors as one, with all axes after the first so many joined."""
+    shape = (*ops.shape(tensors[0])[:num_axes], -1)
+    tensors = [ops.reshape(ops.cast(x, dtype), shape) for x in tensors]
+    return ops.concatenate(tensors, axis=-1)
+
+
+def apart(tensor, shapes):
+    """The tensors of these shapes that lie side by side in one."""
+    parts, end = [], 0
+    for shape in shapes:
+        begin, end = end, end + math.prod(shape)
+        part = tensor[..., begin:end]
+        parts.append(ops.reshape(part, (*ops.shape(part)[:-1], *shape)))
+    return parts
 
 
 def mask_of_steps(mask):

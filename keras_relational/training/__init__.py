@@ -22,6 +22,8 @@ from keras_relational.training.supervised import write_aside
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
 from keras_relational.training.video import VideoBatches
+from keras_relational.training.video import plausibility
+from keras_relational.training.video import relative_error
 from keras_relational.training.video import roll_out_errors
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.vtrace import vtrace
@@ -43,8 +45,10 @@ __all__ = [
     "four_stage_transfer",
     "frame_embeddings",
     "nearest_filler",
+    "plausibility",
     "prediction_error",
     "preset",
+    "relative_error",
     "roll_out_errors",
     "rule_accuracy",
     "save_model",

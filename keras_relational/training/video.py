@@ -81,3 +81,47 @@ def roll_out_errors(
         true = batch[:, num_given:time] / np.float32(255)
         errors.append(np.mean((predicted - true) ** 2, axis=(2, 3, 4)))
     return np.concatenate(errors).mean(axis=0)
+
+
+def plausibility(predictor, videos, batch_size=50):
+    """How plausible videos are to a predictor: minus their worst surprise.
+
+    That is, minus the largest mean squared error of a predicted frame. Goyal et
+    al., 2020, appendix E, follow Riochet et al., 2019, in this, and say no
+    more; a surprise in one frame makes a whole video impossible.
+
+    Args:
+        predictor: A `keras.Model` as `models.video_predictor` builds.
+        videos: uint8 array `(n, time, height, width, channels)`.
+        batch_size: Number of videos predicted at once.
+
+    Returns:
+        Array `(n,)`.
+    """
+    worst = []
+    for i in range(0, len(videos), batch_size):
+        batch = videos[i : i + batch_size]
+        predicted = predictor.predict_on_batch(batch[:, :-1])
+        errors = (predicted - batch[:, 1:] / np.float32(255)) ** 2
+        worst.append(errors.mean(axis=(2, 3, 4)).max(axis=1))
+    return -np.concatenate(worst)
+
+
+def relative_error(plausibilities):
+    """The share of matched sets in which what is possible seems less so.
+
+    Args:
+        plausibilities: Array `(num_sets, 4)`, of two possible videos and then
+            two impossible ones.
+
+    Returns:
+        Number between 0 and 1; equal sums count half.
+
+    Example:
+
+    >>> relative_error([[3, 1, 0, 2], [0, 0, 1, 0]])
+    0.5
+    """
+    pairs = np.reshape(plausibilities, (-1, 2, 2)).sum(axis=2)
+    difference = pairs[:, 0] - pairs[:, 1]
+    return float(np.mean((difference < 0) + (difference == 0) / 2))

@@ -40,3 +40,19 @@ def test_roll_out_errors():
     np.testing.assert_allclose(errors, expected, rtol=1e-4)
     with pytest.raises(ValueError, match=r"of 7 frames.*\(3, 6, 64, 64, 1\)"):
         training.roll_out_errors(model, videos, num_given=4, num_frames=3)
+
+
+def test_plausibility_is_minus_the_worst_error():
+    model, videos = small_predictor(), generate(3, seed=2)
+    found = training.plausibility(model, videos, batch_size=2)
+    errors = (
+        model.predict(videos[:, :-1], verbose=0) - videos[:, 1:] / 255
+    ) ** 2
+    np.testing.assert_allclose(found, -errors.mean((2, 3, 4)).max(1), rtol=1e-5)
+
+
+def test_relative_error():
+    sure, wrong, tie = [2, 2, 1, 1], [0, 1, 1, 1], [1, 0, 0, 1]
+    assert training.relative_error([sure]) == 0
+    assert training.relative_error([wrong]) == 1
+    assert training.relative_error([sure, sure, wrong, tie]) == 0.375
