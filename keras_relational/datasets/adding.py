@@ -72,7 +72,7 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
 
     >>> inputs, targets = generate(4, length=10, num_values=(2, 4), seed=0)
     >>> inputs.shape, inputs[..., 1].sum(1)
-    ((4, 10, 2), array([2., 4., 4., 2.], dtype=float32))
+    ((4, 10, 2), array([4., 2., 2., 4.], dtype=float32))
     """
     values = np.atleast_1d(num_values)
     for name, number in (("num_sequences", num_sequences), ("length", length)):
@@ -94,7 +94,8 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
     rng = np.random.default_rng(seed)
     inputs = np.zeros((num_sequences, length, 2), "float32")
     inputs[..., 0] = rng.random((num_sequences, length), "float32")
-    number = values[rng.permutation(np.arange(num_sequences) % len(values))]
+    order = np.arange(num_sequences) + rng.integers(len(values))
+    number = values[rng.permutation(order % len(values))]
     row, part = np.nonzero(np.arange(values.max()) < number[:, None])
     first, end = (
         edge * length // number[row] for edge in (part, part + 1)

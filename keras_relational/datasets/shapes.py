@@ -28,7 +28,7 @@ def draw(images, centres, sizes, colours, shapes=None):
     >>> images = np.zeros((1, 8, 8, 1), "uint8")
     >>> draw(images, [[3, 4]], [2], [[255]])
     >>> images[0, 4, :, 0]
-    array([  0, 235, 255, 255, 235,   0,   0,   0], dtype=uint8)
+    array([  0, 234, 255, 255, 234,   0,   0,   0], dtype=uint8)
     """
     sizes = np.asarray(sizes, "float64")
     centres, colours = np.asarray(centres), np.asarray(colours, "float32")

@@ -100,7 +100,8 @@ def generate(
         )
     rng = np.random.default_rng(seed)
     numbers = np.array([DYNAMICS.index(name) for name in names], "uint8")
-    labels = numbers[rng.permutation(np.arange(num_sequences) % len(names))]
+    order = np.arange(num_sequences) + rng.integers(len(names))
+    labels = numbers[rng.permutation(order % len(names))]
     way = rng.uniform(*DISTANCES, num_sequences)[:, None] * _directions(
         rng, num_sequences
     )
@@ -148,7 +149,8 @@ def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
     """
     _check(num_sequences, num_frames)
     rng = np.random.default_rng(seed)
-    first = rng.permutation(np.arange(num_sequences) % 2)[:, None]
+    order = np.arange(num_sequences) + rng.integers(2)
+    first = rng.permutation(order % 2)[:, None]
     late = np.arange(num_frames) >= (num_frames + 1) // 2
     labels = (first ^ late).astype("uint8")
     # How far the ball has come along each axis, were there no edges.

@@ -48,6 +48,14 @@ def test_a_mixture_has_equal_shares_in_random_order():
         assert 250 < (counts[:1_000] == count).sum() < 420
 
 
+def test_one_sequence_may_be_of_either_kind():
+    counts = [
+        adding.generate(1, 50, (2, 4), seed)[0][..., 1].sum()
+        for seed in range(20)
+    ]
+    assert set(counts) == {2, 4}
+
+
 def test_seed_fixes_the_sequences():
     one, again, other = (
         adding.generate(5, num_values=(2, 4), seed=seed) for seed in (1, 1, 2)

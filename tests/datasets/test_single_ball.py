@@ -6,13 +6,10 @@ from keras_relational.datasets import single_ball
 
 def weighted_centres(images):
     """Where the light is, from left and from top, `(n, time, 2)`."""
-    light = images[..., 0].astype("float64")
     line = np.arange(64) + 0.5
-    total = light.sum((2, 3))
-    return (
-        np.stack([light.sum(2) @ line, light.sum(3) @ line], -1)
-        / (total[..., None])
-    )
+    columns, rows = images[..., 0].sum(2), images[..., 0].sum(3)
+    where = np.stack([columns @ line, rows @ line], axis=-1)
+    return where / rows.sum(2)[..., None]
 
 
 def steps_of(centres):
@@ -101,6 +98,15 @@ def test_dynamics_of_choice():
     _, labels, _ = single_ball.generate(10, 6, names, seed=0)
     assert sorted(labels) == [0] * 5 + [2] * 5
     assert single_ball.generate(3, num_frames=1)[0].shape[1] == 1
+
+
+def test_one_video_may_be_of_any_kind():
+    kinds = [single_ball.generate(1, 2, seed=i)[1][0] for i in range(30)]
+    assert set(kinds) == {0, 1, 2}
+    kinds = [
+        single_ball.generate_switching(1, 2, seed=i)[1][0, 0] for i in range(20)
+    ]
+    assert set(kinds) == {0, 1}
 
 
 @pytest.fixture(scope="module")
