@@ -241,7 +241,8 @@ def bounce(positions, velocities, masses, radii, num_frames=NUM_FRAMES):
             f"Masses should be positive. Received: {masses[there].min()}"
         )
     low, high = position - radii[..., None], position + radii[..., None]
-    if (low[there] < -1e-9).any() or (high[there] > IMAGE_SIZE + 1e-9).any():
+    inside = (low > -1e-9) & (high < IMAGE_SIZE + 1e-9)
+    if not inside[there].all():
         raise ValueError(
             f"Balls should lie in the box, from 0 to {IMAGE_SIZE}. Received: "
             f"balls from {low[there].min()} to {high[there].max()}"

@@ -46,6 +46,7 @@ def test_a_mixture_has_equal_shares_in_random_order():
     for count in (2, 4, 9):
         assert (counts == count).sum() == 1_000
         assert 250 < (counts[:1_000] == count).sum() < 420
+    assert 0.25 < (counts[1:] == counts[:-1]).mean() < 0.42
 
 
 def test_one_sequence_may_be_of_either_kind():

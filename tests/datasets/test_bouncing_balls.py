@@ -204,6 +204,7 @@ class TestBounce:
             ({"positions": [(10, 10), (50, 50)]}, r"Received: \(2, 2\)"),
             ({"masses": [[1, 0]]}, "positive. Received: 0"),
             ({"positions": [[(10, 10), (62, 50)]]}, r"0 to 64.*5\.0 to 67\.0"),
+            ({"positions": [[(10, 10), (np.nan, 50)]]}, "balls from nan"),
             ({"positions": [[(20, 20), (25, 25)]]}, "not overlap.* 1 sequ"),
         ],
     )
