@@ -1,0 +1,199 @@
+import numpy as np
+import pytest
+
+from keras_relational.datasets import single_ball
+
+
+def weighted_centres(images):
+    """Where the light is, from left and from top, `(n, time, 2)`."""
+    line = np.arange(64) + 0.5
+    columns, rows = images[..., 0].sum(2), images[..., 0].sum(3)
+    where = np.stack([columns @ line, rows @ line], axis=-1)
+    return where / rows.sum(2)[..., None]
+
+
+def steps_of(centres):
+    return np.diff(centres.astype("float64"), axis=1)
+
+
+@pytest.fixture(scope="module")
+def videos():
+    return single_ball.generate(300, seed=0)
+
+
+def test_a_whole_ball_is_where_it_should_be(videos):
+    images, labels, centres = videos
+    assert images.shape == (300, 51, 64, 64, 1)
+    assert images.dtype == labels.dtype == np.uint8
+    assert centres.shape == (300, 51, 2)
+    np.testing.assert_allclose(weighted_centres(images), centres, atol=0.03)
+    area = images[:50].sum((2, 3, 4)) / 255
+    np.testing.assert_allclose(area, np.pi * 4**2, rtol=0.02)
+    assert centres.min() >= 4
+    assert centres.max() <= 60
+    # Half-lit pixels make an edge smooth; the middle is white.
+    assert images.max() == 255
+    for image in images[:50, 0]:
+        assert ((image > 0) & (image < 255)).sum() > 8
+
+
+def test_shares_are_equal_and_in_random_order(videos):
+    _, labels, _ = videos
+    assert (np.bincount(labels) == 100).all()
+    assert np.bincount(labels[:100]).min() > 20
+
+
+@pytest.mark.parametrize("name", ["accelerate", "constant_velocity"])
+def test_straight_ways(videos, name):
+    _, labels, centres = videos
+    mine = centres[labels == single_ball.DYNAMICS.index(name)]
+    steps = steps_of(mine)
+    acceleration = np.diff(steps, axis=1)
+    if name == "accelerate":
+        assert np.ptp(acceleration, axis=1).max() < 1e-4
+        lengths = np.linalg.norm(steps, axis=-1)
+        assert (np.diff(lengths, axis=1) > 0.015).all()
+    else:
+        assert abs(acceleration).max() < 1e-4
+    way = mine[:, -1] - mine[:, 0]
+    lengths = np.linalg.norm(way, axis=1)
+    assert 25 <= lengths.min() < 27
+    assert 48 < lengths.max() <= 50
+    # Into all directions, also from the left and from the right of the image.
+    angles = np.arctan2(*way.T)
+    counts, _ = np.histogram(angles, 8, (-np.pi, np.pi))
+    assert counts.min() > 4
+
+
+def test_random_walks_are_as_fast_all_along(videos):
+    _, labels, centres = videos
+    steps = steps_of(centres[labels == 2])
+    lengths = np.linalg.norm(steps, axis=-1)
+    assert np.ptp(lengths, axis=1).max() < 1e-4
+    assert 1 <= lengths.min() + 1e-5 < 1.05
+    assert 1.95 < lengths.max() <= 2 + 1e-5
+    # One step tells nothing about the next.
+    cosines = (steps[:, 1:] * steps[:, :-1]).sum(-1) / lengths[:, 1:] ** 2
+    assert abs(cosines.mean()) < 0.08
+    starts = centres[labels == 2, 0]
+    assert starts.min() < 8
+    assert starts.max() > 56
+
+
+def test_five_frames_tell_the_dynamics_anywhere(videos):
+    """By how far a ball is off the line through the last two frames."""
+    images, labels, _ = videos
+    seen = weighted_centres(images)
+    early, middle, late = seen[:, :-6], seen[:, 3:-3], seen[:, 6:]
+    bend = np.linalg.norm(late - 2 * middle + early, axis=-1)
+    middles = [np.median(bend[labels == number]) for number in range(3)]
+    assert middles[1] < 0.03 < 0.1 < middles[0] < 1 < middles[2]
+    assert bend[labels == 1].max() < bend[labels == 0].min()
+
+
+def test_dynamics_of_choice():
+    _, labels, _ = single_ball.generate(10, 6, "random_walk", seed=0)
+    assert (labels == 2).all()
+    names = ("random_walk", "accelerate")
+    _, labels, _ = single_ball.generate(10, 6, names, seed=0)
+    assert sorted(labels) == [0] * 5 + [2] * 5
+    assert single_ball.generate(3, num_frames=1)[0].shape[1] == 1
+
+
+def test_one_video_may_be_of_any_kind():
+    kinds = [single_ball.generate(1, 2, seed=i)[1][0] for i in range(30)]
+    assert set(kinds) == {0, 1, 2}
+    kinds = [
+        single_ball.generate_switching(1, 2, seed=i)[1][0, 0] for i in range(20)
+    ]
+    assert set(kinds) == {0, 1}
+
+
+@pytest.fixture(scope="module")
+def switching():
+    return single_ball.generate_switching(200, seed=0)
+
+
+def test_labels_switch_once_in_the_middle(switching):
+    images, labels, _ = switching
+    assert images.shape == (200, 51, 64, 64, 1)
+    assert labels.shape == (200, 51)
+    assert images.dtype == labels.dtype == np.uint8
+    changed = np.diff(labels.astype(int), axis=1) != 0
+    assert (changed.sum(1) == 1).all()
+    assert (changed.argmax(1) == 25).all()
+    assert labels[:, 0].sum() == 100
+
+
+def test_labels_tell_the_next_step(switching):
+    _, labels, centres = switching
+    steps = steps_of(centres)
+    moved = np.take_along_axis(steps, labels[:, :-1, None].astype(int), 2)
+    still = np.take_along_axis(steps, 1 - labels[:, :-1, None].astype(int), 2)
+    assert abs(still).max() < 1e-4
+    # One speed all along, but where the ball turns at an edge.
+    speeds = np.median(abs(moved[..., 0]), axis=1)
+    assert 2 <= speeds.min() + 1e-4 < 2.1
+    assert 3.9 < speeds.max() <= 4 + 1e-4
+    as_fast = abs(abs(moved[..., 0]) - speeds[:, None]) < 1e-3
+    assert as_fast.mean() > 0.85
+    assert abs(moved[..., 0]).max() <= 4 + 1e-4
+    # To and fro.
+    signs = np.sign(moved[as_fast])
+    assert 0.4 < (signs > 0).mean() < 0.6
+    assert ((moved[:, :25] > 1).any(1) & (moved[:, :25] < -1).any(1)).mean() > (
+        0.7
+    )
+
+
+def test_bulbs_tell_the_labels_and_the_ball_stays_off_them(switching):
+    images, labels, centres = switching
+    bulbs = images[:, :, 61, [3, 9], 0]
+    np.testing.assert_array_equal(bulbs.argmax(-1), labels)
+    assert (bulbs.max(-1) == 255).all()
+    assert (bulbs.min(-1) == 80).all()
+    assert centres.min() >= 4
+    assert centres[..., 0].max() <= 60
+    assert centres[..., 1].max() <= 54
+    ball = images.copy()
+    ball[:, :, 58:] = 0
+    np.testing.assert_allclose(weighted_centres(ball), centres, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    "generate", [single_ball.generate, single_ball.generate_switching]
+)
+def test_seed_fixes_the_videos(generate):
+    one, again, other = (generate(4, 9, seed=seed) for seed in (1, 1, 2))
+    for a, b in zip(one, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (one[0] != other[0]).any()
+    assert (generate(4, 9)[0] != generate(4, 9)[0]).any()
+
+
+def test_load_data():
+    (x_train, y_train), (x_test, y_test) = single_ball.load_data(6, 3)
+    assert x_train.shape == (6, 51, 64, 64, 1)
+    assert sorted(y_train) == [0, 0, 1, 1, 2, 2]
+    assert x_test.shape == (3, 51, 64, 64, 1)
+    assert y_test.shape == (3,)
+    assert (x_train[:3] != x_test).any()
+    (_, y_train), _ = single_ball.load_data(6, 3, switching=True)
+    assert y_train.shape == (6, 51)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"num_sequences": 0}, "num_sequences=0"),
+        ({"num_sequences": 1, "num_frames": 0}, "num_frames=0"),
+        ({"num_sequences": 1, "dynamics": "rest"}, "accelerate,.*'rest'"),
+        ({"num_sequences": 1, "dynamics": ()}, r"dynamics=\(\)"),
+    ],
+)
+def test_bad_input_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        single_ball.generate(**arguments)
+    if "dynamics" not in arguments:
+        with pytest.raises(ValueError, match=words):
+            single_ball.generate_switching(**arguments)
