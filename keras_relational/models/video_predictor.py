@@ -16,7 +16,10 @@ def video_predictor(core, num_channels=1, num_stacked=1):
     `SCOFF` look directly and to which, for any other core, a dense layer of 512
     is applied; then the core; then a dense layer of 512, another, and three
     convolutions of ever larger images. Object files go through `SlotPooling`
-    before, so that they are exchangeable. Encoder and decoder as in [Van
+    before, so that they are exchangeable. What they see of a position is linear
+    in it, and added up over positions; so that they see what is where, and not
+    what there is, coordinates are appended and a dense layer of 64 applied to
+    each position, which is ours. Encoder and decoder as in [Van
     Steenkiste et al., 2018](https://arxiv.org/abs/1802.10353), whom [Goyal et
     al., 2020](https://arxiv.org/abs/2006.16225), appendix F.1, follow: kernels
     of 4 × 4, layer normalization, ELU there and ReLU here, sigmoid at the end.
@@ -203,7 +206,12 @@ def _encoder(num_channels, spatial):
             keras.layers.GroupNormalization(1),
             keras.layers.Activation("elu"),
         ]
-    if not spatial:
+    if spatial:
+        parts += [
+            layers.AppendCoordinates(-1.0, 1.0),
+            keras.layers.Dense(64, activation="elu"),
+        ]
+    else:
         parts += [
             keras.layers.Flatten(),
             keras.layers.Dense(512),

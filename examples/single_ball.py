@@ -1,0 +1,112 @@
+"""Trains a predictor of one ball: is there a schema for each of its dynamics?
+
+Section 5 of Goyal et al., 2020, Factorizing Declarative and Procedural
+Knowledge in Structured, Dynamical Environments: one object file and as many
+schemata as dynamics, three, or two that switch in the middle; after some five
+frames there is one schema for each (Figs. 3, 4 and 15). Learning rate, batch
+and sizes of attention as in Table 7, five frames stacked as in F.1. Not timed
+yet. Killed, it continues when it is started again.
+"""
+
+import argparse
+import pathlib
+
+import keras
+import numpy as np
+
+from keras_relational import analysis
+from keras_relational import layers
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import single_ball
+
+BURN_IN = 5
+
+
+def main():
+    args = parse_arguments()
+    keras.utils.set_random_seed(args.seed)
+    switching = args.dynamics == "switching"
+    if switching:
+        generate, kinds = single_ball.generate_switching, 2
+    else:
+        generate, kinds = single_ball.generate, 3
+    train, _, _ = generate(args.num_train, seed=[args.seed, 0])
+    test, labels, _ = generate(args.num_test, seed=[args.seed, 1])
+    core = layers.SCOFF(
+        *(args.units, args.num_object_files, args.num_schemata or kinds),
+        num_heads=4,
+        temperature=args.temperature,
+        dropout=0.1,
+        return_sequences=True,
+        return_state=True,
+    )
+    model = models.video_predictor(core, num_stacked=args.num_stacked)
+    model.compile(
+        keras.optimizers.Adam(1e-4),
+        "binary_crossentropy",
+        # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
+        jit_compile=keras.backend.backend() == "jax",
+    )
+    model.optimizer.build(model.trainable_variables)
+    name = f"{args.dynamics}-{args.num_object_files}-files-seed{args.seed}"
+    directory = args.directory / name
+    curves = training.fit_and_log(
+        model,
+        lambda first: training.VideoBatches(
+            lambda n, seed: train[
+                np.random.default_rng(seed).integers(len(train), size=n)
+            ],
+            *(50, first, args.seed),
+        ),
+        args.num_batches,
+        batches_per_epoch=min(100, args.num_batches),
+        directory=directory,
+        verbose=args.verbose,
+    )
+    training.save_model(directory, model)
+    if not switching:
+        labels = np.repeat(labels[:, None], test.shape[1], axis=1)
+    # The last frame of each pair is predicted by the dynamics of the first.
+    found = analysis.object_files(model, test[:, :-1])
+    schemata = found.schemata.argmax(-1)[:, BURN_IN:]
+    tables = [
+        analysis.contingency(schemata[..., k], labels[:, BURN_IN:-1])
+        for k in range(args.num_object_files)
+    ]
+    figure = analysis.plot_schemata(found, labels=labels[0, :-1])
+    analysis.save_figure(figure, directory / "schemata.png")
+    errors = training.roll_out_errors(model, test[:200])
+    result = {
+        "run": name,
+        "batches": args.num_batches,
+        "minutes": round(float(curves["minutes"][-1]), 1),
+        "contingency": [table.tolist() for table in tables],
+        "information": [analysis.mutual_information(x) for x in tables],
+        "error_30": float(errors.mean()),
+    }
+    training.save_result(directory, result)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    add = parser.add_argument
+    add("--dynamics", choices=("fixed", "switching"), default="fixed")
+    add("--num-object-files", type=int, default=1)
+    add("--num-schemata", type=int, help="default: as many as dynamics")
+    add("--units", type=int, default=100, help="of an object file")
+    add("--temperature", type=float, default=1.0, help="of choices in training")
+    add("--num-stacked", type=int, default=5, help="frames seen at each step")
+    add("--num-batches", type=int, default=2_000, help="of 50 videos")
+    add("--num-train", type=int, default=10_000, help="training videos")
+    add("--num-test", type=int, default=500, help="test videos")
+    add("--seed", type=int, default=0, help="fixes data, weights and order")
+    add("--directory", type=pathlib.Path, default="runs/single_ball")
+    add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
