@@ -14,15 +14,18 @@ def video_predictor(core, num_channels=1, num_stacked=1):
 
     Three convolutions lead to 8 × 8 positions, at which the object files of
     `SCOFF` look directly and to which, for any other core, a dense layer of 512
-    is applied; then the core; then a dense layer of 512, another, and three
-    convolutions of ever larger images. Object files go through `SlotPooling`
-    before, so that they are exchangeable. What they see of a position is linear
-    in it, and added up over positions; so that they see what is where, and not
-    what there is, coordinates are appended and a dense layer of 64 applied to
-    each position, which is ours. Encoder and decoder as in [Van
-    Steenkiste et al., 2018](https://arxiv.org/abs/1802.10353), whom [Goyal et
-    al., 2020](https://arxiv.org/abs/2006.16225), appendix F.1, follow: kernels
-    of 4 × 4, layer normalization, ELU there and ReLU here, sigmoid at the end.
+    is applied; then the core; then two dense layers and three transposed
+    convolutions. Object files go through `SlotPooling` first, so that they are
+    exchangeable. Encoder and decoder are those of [Van Steenkiste et al.,
+    2018](https://arxiv.org/abs/1802.10353), as [Goyal et al., 2020](
+    https://arxiv.org/abs/2006.16225), section 4 and appendix F.1, have it:
+    kernels of 4 × 4, layer normalization, ELU there and ReLU here, sigmoid at
+    the end; the sizes are theirs, transposed convolutions what the later paper
+    calls deconvolutional.
+
+    What an object file sees is linear in the positions, and added up over them.
+    So that it is what is where, and not what there is, coordinates are appended
+    and a dense layer of 64 applied to each position: neither paper has that.
 
     The parts are layers named `"encoder"`, `"core"`, `"pooling"` (after SCOFF)
     and `"decoder"`.
@@ -232,15 +235,13 @@ def _decoder(size, num_channels):
     parts.append(keras.layers.Reshape((8, 8, 64)))
     for filters in (32, 16):
         parts += [
-            keras.layers.UpSampling2D(),
-            keras.layers.Conv2D(filters, 4, padding="same"),
+            keras.layers.Conv2DTranspose(filters, 4, strides=2, padding="same"),
             keras.layers.GroupNormalization(1),
             keras.layers.Activation("relu"),
         ]
-    parts += [
-        keras.layers.UpSampling2D(),
-        keras.layers.Conv2D(
-            num_channels, 4, padding="same", activation="sigmoid"
-        ),
-    ]
+    parts.append(
+        keras.layers.Conv2DTranspose(
+            num_channels, 4, strides=2, padding="same", activation="sigmoid"
+        )
+    )
     return keras.Sequential(parts, name="decoder")

@@ -2,16 +2,20 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layer_contract import CHECKS
+from layer_contract import LayerCase
 from layer_contract import LayerContract
-from layer_contract import outputs_and_gradients
 
 from keras_relational.layers import RelationalMemoryCell
 
 UNITS, SLOTS, HEADS, KEY, FEATURES = 4, 3, 2, 3, 5
 
 
-def in_loops(weights, inputs):
+def in_loops(weights, inputs, mask=None):
     """One example, one step, one head and one row after the other."""
+    weights = {
+        "/".join(name.split("/")[-2:]): value for name, value in weights.items()
+    }
     outputs = []
     for steps in inputs:
         memory = np.eye(SLOTS, UNITS)
@@ -66,10 +70,28 @@ def random_inputs(*shape):
     return np.random.default_rng(0).normal(size=shape).astype("float32")
 
 
-def random_memory(**kwargs):
-    rnn = keras.layers.RNN(
-        RelationalMemoryCell(UNITS, SLOTS, HEADS, KEY, **kwargs), **kwargs
-    )
+@keras.saving.register_keras_serializable("test_relational_memory")
+class RelationalMemory(keras.layers.RNN):
+    """The cell in a layer, made from the cell's own arguments."""
+
+    def __init__(self, units, num_slots, num_heads, key_dim=None, **kwargs):
+        self.sizes = (units, num_slots, num_heads, key_dim)
+        self.units, self.num_slots, self.num_heads, self.key_dim = self.sizes
+        cell = RelationalMemoryCell(*self.sizes, dtype=kwargs.get("dtype"))
+        super().__init__(cell, **kwargs)
+
+    def get_config(self):
+        names = ("units", "num_slots", "num_heads", "key_dim")
+        sizes = dict(zip(names, self.sizes, strict=True))
+        return {**keras.layers.Layer.get_config(self), **sizes}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+def random_memory():
+    rnn = RelationalMemory(UNITS, SLOTS, HEADS, KEY)
     rnn.build((None, None, FEATURES))
     rng = np.random.default_rng(1)
     for weight in rnn.weights:
@@ -78,58 +100,32 @@ def random_memory(**kwargs):
 
 
 class RelationalMemoryTest(LayerContract):
-    def test_equals_the_equations(self):
-        rnn, inputs = random_memory(), random_inputs(3, 6, FEATURES)
-        weights = {
-            "/".join(weight.path.split("/")[-2:]): ops.convert_to_numpy(
-                weight.value
-            ).astype("float64")
-            for weight in rnn.weights
-        }
-        self.assertAllClose(rnn(inputs), in_loops(weights, inputs), atol=1e-5)
-
-    @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
-    def test_keras_layer_test(self):
-        self.run_layer_test(
-            keras.layers.RNN,
-            init_kwargs={"cell": RelationalMemoryCell(UNITS, SLOTS, HEADS)},
+    def test_contract(self):
+        """All of it but masks, which are those of `keras.layers.RNN`."""
+        case = LayerCase(
+            layer_cls=RelationalMemory,
+            init_kwargs={
+                "units": UNITS,
+                "num_slots": SLOTS,
+                "num_heads": HEADS,
+                "key_dim": KEY,
+            },
             input_shape=(2, 4, FEATURES),
+            second_input_shape=(2, 7, FEATURES),
+            fixed_size=False,
+            reference=in_loops,
+            supports_masking=True,
             expected_output_shape=(2, SLOTS * UNITS),
+            expected_output_dtype="float32",
             expected_num_trainable_weights=16,
             expected_num_non_trainable_weights=0,
-            supports_masking=True,
+            expected_num_non_trainable_variables=0,
+            expected_num_seed_generators=0,
+            expected_num_losses=0,
         )
-
-    def test_every_weight_has_a_gradient_compiled(self):
-        rnn = random_memory()
-        outputs, gradients, _ = outputs_and_gradients(
-            rnn, random_inputs(2, 30, FEATURES), jit_compile=True
-        )
-        for values in keras.tree.flatten((outputs, gradients)):
-            values = ops.convert_to_numpy(values)
-            assert np.isfinite(values).all()
-            assert values.any()
-
-    def test_mixed_precision(self):
-        exact, inputs = random_memory(), random_inputs(2, 4, FEATURES)
-        for policy in ("mixed_float16", "mixed_bfloat16"):
-            rnn = random_memory(dtype=policy)
-            outputs = ops.cast(rnn(inputs), "float32")
-            self.assertAllClose(outputs, exact(inputs), atol=5e-2)
-            assert np.isfinite(ops.cast(rnn(0 * inputs), "float32")).all()
-
-    def test_saved_and_loaded(self):
-        inputs = random_inputs(2, 4, FEATURES)
-        model = keras.Sequential(
-            [
-                keras.Input((None, FEATURES)),
-                keras.layers.RNN(RelationalMemoryCell(UNITS, SLOTS, HEADS)),
-            ]
-        )
-        path = f"{self.get_temp_dir()}/model.keras"
-        model.save(path)
-        loaded = keras.saving.load_model(path)
-        self.assertAllClose(loaded(inputs), model(inputs), atol=1e-6)
+        for check in CHECKS:
+            if check != "masks":
+                self.run_check(check, case)
 
 
 def test_rows_are_exchangeable():
