@@ -14,7 +14,6 @@ Rewards: +1 for a loose key and for a box on the way to the gem, +10 for the
 gem, −1 for a distractor box or a bridge. The last two end the episode.
 """
 
-import colorsys
 import itertools
 
 import numpy as np
@@ -26,21 +25,15 @@ from keras_relational.environments.world import GREY
 from keras_relational.environments.world import World
 from keras_relational.environments.world import between
 from keras_relational.environments.world import choose
+from keras_relational.environments.world import packed
 from keras_relational.environments.world import unpacked
 
 ACTIONS = ("left", "up", "right", "down")
 
-# A tile is its colour, red + 256 green + 65536 blue.
 BLANK, EMPTY, PLAYER, GEM = (grey * GREY for grey in (199, 10, 127, 255))
 GEM_REWARD = 10.0
 NUM_HUES = 20
-HUES = tuple(
-    sum(
-        int(256**i * int(255 * part))
-        for i, part in enumerate(colorsys.hsv_to_rgb(hue / NUM_HUES, 0.7, 0.8))
-    )
-    for hue in range(NUM_HUES)
-)
+HUES = tuple(packed(hue / NUM_HUES, 0.7, 0.8) for hue in range(NUM_HUES))
 
 
 class _Boards(World):

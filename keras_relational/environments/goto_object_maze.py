@@ -19,8 +19,9 @@ row. It sees neither through walls nor through shut doors, by MiniGrid's rule.
 
 Choices of ours, where BabyAI has it otherwise or the paper is silent:
 
-- A cell is one pixel. What is grey is the maze; an object has one of six hues,
-  pure for a key, pale for a ball, dark for a box. Doors have no colour.
+- A cell is one pixel. What is grey is the maze: black if unseen, then, ever
+  lighter, floor, wall, shut door and open door, which have no colours here. An
+  object has one of six hues, pure for a key, pale for a ball, dark for a box.
 - There is no text. The agent's own cell, where MiniGrid shows what it carries,
   shows the object it seeks.
 - BabyAI's actions but for pick up, drop and done, which have no use here. Only
@@ -28,8 +29,6 @@ Choices of ours, where BabyAI has it otherwise or the paper is silent:
 - No object is in front of a door, and no two touch, so that none is in the way:
   BabyAI draws a level anew if one is. All cells that are left are as likely.
 """
-
-import colorsys
 
 import numpy as np
 from keras import ops
@@ -40,23 +39,21 @@ from keras_relational.environments.world import GREY
 from keras_relational.environments.world import World
 from keras_relational.environments.world import between
 from keras_relational.environments.world import choose
+from keras_relational.environments.world import packed
 from keras_relational.environments.world import unpacked
 
 ACTIONS = ("left", "right", "forward", "toggle")
 DIRECTIONS = ("right", "down", "left", "up")
 KINDS = ("key", "ball", "box")
 
-# A tile is its colour, red + 256 green + 65536 blue.
 UNSEEN, FLOOR, WALL, SHUT_DOOR, OPEN_DOOR = (
     grey * GREY for grey in (0, 64, 128, 192, 255)
 )
 NUM_HUES = 6
+# Keys in all hues, then balls, then boxes.
 OBJECTS = tuple(
-    sum(
-        int(256**i * int(255 * part))
-        for i, part in enumerate(colorsys.hsv_to_rgb(hue / NUM_HUES, *shade))
-    )
-    for shade in ((1.0, 1.0), (0.5, 1.0), (1.0, 0.5))  # of each of KINDS
+    packed(hue / NUM_HUES, saturation, value)
+    for saturation, value in ((1.0, 1.0), (0.5, 1.0), (1.0, 0.5))
     for hue in range(NUM_HUES)
 )
 SIDE = 3  # rooms
@@ -110,7 +107,8 @@ class GotoObjectMaze(World):
     Args:
         room_size: Cells along a room, both walls included, at least 4; 6 in the
             paper, 10 in its test of transfer, 8 in BabyAI.
-        num_objects: Number of objects, 1 as published, of which one is sought.
+        num_objects: Number of objects, of which one is sought: 1 in
+            GoToObjMaze, 18 in BabyAI's GoTo.
         max_episode_steps: Number of steps after which an episode is cut off; by
             default, as in BabyAI, the number of cells of all rooms, `9 *
             room_size**2`.
@@ -311,8 +309,8 @@ def _seen(clear):
     """What the agent sees, given which cells one can see through.
 
     MiniGrid's rule. From the agent's row upwards, each cell that is seen and
-    clear shows its neighbour in the row, first to the right, then to the left,
-    and of the row above the cells over both.
+    clear shows those beside it, these the next ones, and of the row above the
+    cells over all of these.
 
     Args:
         clear: Booleans `(batch, 5, 5)`.

@@ -1,9 +1,13 @@
-"""What all worlds share: episodes that follow one another, and colours."""
+"""What all worlds share: episodes that follow one another, and colours.
+
+A tile is its colour, packed into one integer: red + 256 green + 65536 blue.
+"""
+
+import colorsys
 
 import numpy as np
 from keras import ops
 
-# Of a colour packed into one integer, red + 256 green + 65536 blue.
 GREY = 1 + 256 + 65536
 
 
@@ -85,6 +89,12 @@ class World:
             terminated & ~over,
             truncated & ~over,
         )
+
+
+def packed(hue, saturation, value):
+    """A colour, from numbers between 0 and 1, as one integer."""
+    parts = colorsys.hsv_to_rgb(hue, saturation, value)
+    return sum(int(255 * part) << 8 * i for i, part in enumerate(parts))
 
 
 def unpacked(colours):

@@ -204,7 +204,7 @@ def test_random_actions_as_in_plain_python(world):
 
 @pytest.mark.slow
 def test_very_many_random_actions_as_in_plain_python(world):
-    agree_on_random_actions(world, num_episodes=200, num_steps=1000)
+    agree_on_random_actions(world, num_episodes=50, num_steps=1000)
 
 
 def test_everything_is_within_reach(world):
@@ -354,6 +354,23 @@ def test_views_turn_with_the_maze(world):
             "direction": (now["direction"] + 3) % 4,
         }
         np.testing.assert_array_equal(world.render(state), images)
+
+
+def test_views_of_mazes_that_never_are():
+    """Walls and doors anywhere: what is seen between them."""
+    world = WORLDS["smallest"]
+    rng = np.random.default_rng(0)
+    state = arrays(reset(world, np.arange(1000)))
+    tiles = [packed(COLOURS[letter]) for letter in ".#Do"]
+    board = rng.choice(
+        np.int32(tiles), size=(1000, 8, 8), p=(0.6, 0.2, 0.1, 0.1)
+    )
+    board = np.pad(board, ((0, 0), (1, 1), (1, 1)), constant_values=tiles[1])
+    state["board"] = board.reshape(1000, 100)
+    np.put_along_axis(state["board"], state["agent"][:, None], tiles[0], axis=1)
+    images = ops.convert_to_numpy(world.render(state))
+    for image, maze in zip(images, python_mazes(world, state), strict=True):
+        np.testing.assert_array_equal(image, maze.image())
 
 
 def test_any_object_like_the_one_sought_will_do():
