@@ -14,7 +14,6 @@ Rewards: +1 for a loose key and for a box on the way to the gem, +10 for the
 gem, −1 for a distractor box or a bridge. The last two end the episode.
 """
 
-import colorsys
 import itertools
 
 import numpy as np
@@ -22,31 +21,35 @@ from keras import ops
 
 from keras_relational.environments.random_bits import random_ranks
 from keras_relational.environments.random_bits import random_uniform
+from keras_relational.environments.world import GREY
+from keras_relational.environments.world import World
+from keras_relational.environments.world import between
+from keras_relational.environments.world import choose
+from keras_relational.environments.world import packed
+from keras_relational.environments.world import unpacked
 
 ACTIONS = ("left", "up", "right", "down")
 
-# A tile is its colour, red + 256 green + 65536 blue.
-BLANK, EMPTY, PLAYER, GEM = (
-    grey * (1 + 256 + 65536) for grey in (199, 10, 127, 255)
-)
+BLANK, EMPTY, PLAYER, GEM = (grey * GREY for grey in (199, 10, 127, 255))
 GEM_REWARD = 10.0
 NUM_HUES = 20
-HUES = tuple(
-    sum(
-        int(256**i * int(255 * part))
-        for i, part in enumerate(colorsys.hsv_to_rgb(hue / NUM_HUES, 0.7, 0.8))
-    )
-    for hue in range(NUM_HUES)
-)
+HUES = tuple(packed(hue / NUM_HUES, 0.7, 0.8) for hue in range(NUM_HUES))
 
 
-class _Boards:
+class _Boards(World):
     """What both kinds of puzzle share: slots for boxes, and the rules.
 
     A slot is the place of a loose key or a box: keys stand on rows 1, 3, 5, …
     and columns 1, 4, 7, …, locks to their right, so that no three coloured
     tiles touch. The gem of a bridge board has a second key and lock below.
+
+    A state has, beside what all have, `board` `(batch, rows * columns)` and
+    `inventory` `(batch, 2)`, colours; `losing` `(batch, slots)`, whether the
+    box there ends the episode; `player`, the cell it stands on. `puzzle_type`
+    is `(batch, 3)`.
     """
+
+    actions = ACTIONS
 
     def __init__(self, rows, columns, max_episode_steps):
         if rows < 3 or columns < 3:
@@ -54,14 +57,9 @@ class _Boards:
                 "A board needs at least 3 rows and 3 columns. Received: "
                 f"rows={rows}, columns={columns}"
             )
-        if max_episode_steps is not None and max_episode_steps < 1:
-            raise ValueError(
-                "`max_episode_steps` must be a positive integer or None. "
-                f"Received: max_episode_steps={max_episode_steps}"
-            )
+        super().__init__(max_episode_steps)
         self.rows = rows
         self.columns = columns
-        self.max_episode_steps = max_episode_steps
         self.image_shape = (rows, columns + 1, 3)
         self.slot_rows = len(range(1, rows, 2))
         self.slot_columns = len(range(1, columns - 1, 3))
@@ -80,41 +78,6 @@ class _Boards:
                     self._cells_of_slot[slot, part] = cell
                     self._slot_of_cell[cell] = slot
 
-    def reset(self, seeds):
-        """The first episode of each seed.
-
-        Args:
-            seeds: Integers `(batch,)`, from 0 to 2³² − 1. Equal ones give equal
-                episodes.
-
-        Returns:
-            Dictionary of tensors with one row an episode: `board` `(batch,
-            rows * columns)` and `inventory` `(batch, 2)`, colours; `losing`
-            `(batch, slots)`, whether the box there ends the episode; `player`,
-            the cell it stands on; `steps` made so far; `puzzle_type` `(batch,
-            3)`; `seed` and `episode`, from which the next episode is made.
-        """
-        seed = ops.cast(ops.convert_to_tensor(seeds), "uint32")
-        return self._new(seed, ops.zeros_like(seed, dtype="int32"))
-
-    def restart(self, state, where):
-        """The next episode of the same seed for some of the rows.
-
-        Args:
-            state: As returned by `reset`.
-            where: Boolean tensor `(batch,)`.
-
-        Returns:
-            A state.
-        """
-        new = self._new(state["seed"], state["episode"] + 1)
-
-        def chosen(old, new):
-            shape = (-1,) + (1,) * (len(old.shape) - 1)
-            return ops.where(ops.reshape(where, shape), new, old)
-
-        return {name: chosen(state[name], new[name]) for name in state}
-
     def step(self, state, actions):
         """One move in every episode.
 
@@ -131,8 +94,8 @@ class _Boards:
         board, inventory = state["board"], state["inventory"]
         row = state["player"] // self.columns
         column = state["player"] % self.columns
-        row = row + _choose(actions, (0, -1, 0, 1))
-        column = column + _choose(actions, (-1, 0, 1, 0))
+        row = row + choose(actions, (0, -1, 0, 1))
+        column = column + choose(actions, (-1, 0, 1, 0))
         inside = (
             (row >= 0)
             & (row < self.rows)
@@ -183,25 +146,6 @@ class _Boards:
         }
         return state, ops.where(takes, reward, 0.0), terminated, truncated
 
-    def step_or_restart(self, state, actions, over):
-        """One move where the episode goes on, the next episode elsewhere.
-
-        Args:
-            state: As returned by `reset`.
-            actions: As for `step`, ignored where the episode is over.
-            over: Boolean tensor `(batch,)`.
-
-        Returns:
-            As `step`: reward 0, and no end, where an episode begins.
-        """
-        moved, reward, terminated, truncated = self.step(state, actions)
-        return (
-            self.restart(moved, over),
-            ops.where(over, 0.0, reward),
-            terminated & ~over,
-            truncated & ~over,
-        )
-
     def render(self, state):
         """What the agent sees.
 
@@ -222,9 +166,7 @@ class _Boards:
             ((0, 0), (0, self.rows - 2)),
             constant_values=EMPTY,
         )
-        packed = ops.concatenate([board, inventory[:, :, None]], axis=2)
-        bytes_ = ops.right_shift(packed[..., None], np.int32([0, 8, 16]))
-        return ops.cast(ops.bitwise_and(bytes_, np.int32(255)), "uint8")
+        return unpacked(ops.concatenate([board, inventory[:, :, None]], axis=2))
 
     def _new(self, seed, episode):
         """A state with the puzzle that a seed and an episode stand for."""
@@ -366,8 +308,8 @@ class BoxWorld(_Boards):
     def _puzzle(self, uniform, colour):
         branches, boxes = self.num_distractors[1], self.distractor_length[1]
         sizes = uniform(1, 2)
-        length = _between(sizes[:, 0], *self.solution_length)
-        num_distractors = _between(sizes[:, 1], *self.num_distractors)
+        length = between(sizes[:, 0], *self.solution_length)
+        num_distractors = between(sizes[:, 1], *self.num_distractors)
         path = [colour(i) for i in range(self.solution_length[1])]
         items = _path(path, length)
         items[0]["key"] = ops.full_like(length, GEM)
@@ -375,8 +317,8 @@ class BoxWorld(_Boards):
             starts = uniform(2, branches)
             lengths = uniform(3, branches)
         for branch in range(branches):
-            start = _between(starts[:, branch], 0, length - 1)
-            last = _between(lengths[:, branch], *self.distractor_length)
+            start = between(starts[:, branch], 0, length - 1)
+            last = between(lengths[:, branch], *self.distractor_length)
             lock = _select(path, start)
             for box in range(boxes):
                 key = colour(len(path) + branch * boxes + box)
@@ -455,7 +397,7 @@ class BridgeBoxWorld(_Boards):
     def _puzzle(self, uniform, colour):
         longest = self.solution_length[1]
         sizes = uniform(1, 5)
-        length = _between(sizes[:, 0], *self.solution_length)
+        length = between(sizes[:, 0], *self.solution_length)
         upper = [colour(i) for i in range(longest)]
         lower = [colour(longest + i) for i in range(longest)]
         gem, *items = _path(upper, length)
@@ -463,15 +405,15 @@ class BridgeBoxWorld(_Boards):
         gem |= {"key": ops.full_like(length, GEM)}
         gem |= {"second_key": gem["key"], "second_lock": last["lock"]}
         items = [gem, *items, *others]
-        start = _between(sizes[:, 1], 0, length - 1)
-        end = _between(sizes[:, 2], 0, length - 1)
+        start = between(sizes[:, 1], 0, length - 1)
+        end = between(sizes[:, 2], 0, length - 1)
         bridge = sizes[:, 3] < self.bridge_probability
         if self.bridge_probability:
             key, lock = _select(lower, end), _select(upper, start)
             items.append(_box(key, lock, bridge, losing=True))
         # The gem is of rank 0, the slot below it of the last.
         inner = np.arange(self.num_slots).reshape(self.slot_rows, -1)[:-1, :-1]
-        place = _between(sizes[:, 4], 0, inner.size - 1)
+        place = between(sizes[:, 4], 0, inner.size - 1)
         place = ops.take(inner.ravel().astype("int32"), place)[:, None]
         slots = np.arange(self.num_slots, dtype="int32")
         numbers = uniform(2, self.num_slots)
@@ -502,21 +444,11 @@ def _box(key, lock, there, losing=False):
     return {"key": key, "lock": lock, "there": there, "losing": losing}
 
 
-def _between(uniform, low, high):
-    """Integers from low to high, both included, from numbers in [0, 1)."""
-    size = ops.cast(high - low + 1, "float32")
-    return low + ops.cast(ops.floor(uniform * size), "int32")
-
-
 def _select(tensors, index):
     """Of tensors `(batch,)`, in each row the one with that index."""
     return sum(
         ops.where(index == i, tensor, 0) for i, tensor in enumerate(tensors)
     )
-
-
-def _choose(index, values):
-    return ops.take(np.array(values, "int32"), index)
 
 
 def _check_range(name, value, least):

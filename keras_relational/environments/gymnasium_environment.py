@@ -1,8 +1,8 @@
-"""BoxWorld and bridge BoxWorld as Gymnasium environments, single and batched.
+"""The worlds as Gymnasium environments, single and batched.
 
-Importing this module registers `keras_relational/BoxWorld-v0` and
-`keras_relational/BridgeBoxWorld-v0`, whose arguments are those of the worlds in
-`boxworld`:
+Importing this module registers `keras_relational/BoxWorld-v0`,
+`keras_relational/BridgeBoxWorld-v0` and `keras_relational/GotoObjectMaze-v0`,
+whose arguments are those of the worlds in `boxworld` and `goto_object_maze`:
 
 >>> import gymnasium
 >>> env = gymnasium.make("keras_relational/BridgeBoxWorld-v0", rows=7)
@@ -23,23 +23,25 @@ from gymnasium.vector.utils import batch_space
 from keras import ops
 
 from keras_relational.environments import boxworld
+from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled
 
 WORLDS = {
     "BoxWorld": boxworld.BoxWorld,
     "BridgeBoxWorld": boxworld.BridgeBoxWorld,
+    "GotoObjectMaze": goto_object_maze.GotoObjectMaze,
 }
 
 
 class BoxWorldEnv(gymnasium.Env):
     """One episode at a time.
 
-    Observations are the images of `render`, actions the places in
-    `boxworld.ACTIONS`; `info` has `puzzle_type`. A seed given to `reset` fixes
-    that episode and those after it.
+    Observations are the images of `render`, actions the places in the world's
+    `actions`; `info` has `puzzle_type`. A seed given to `reset` fixes that
+    episode and those after it.
 
     Args:
-        world: `"BoxWorld"` or `"BridgeBoxWorld"`.
+        world: A name in `WORLDS`.
         render_mode: `"rgb_array"`, or None.
         tile_size: Pixels of a tile's side in `render()`.
         **arguments: Those of the world.
@@ -104,7 +106,7 @@ class BoxWorldVectorEnv(gymnasium.vector.VectorEnv):
 
     Args:
         num_envs: Positive integer.
-        world: `"BoxWorld"` or `"BridgeBoxWorld"`.
+        world: A name in `WORLDS`.
         **arguments: Those of the world.
 
     Raises:
@@ -201,7 +203,7 @@ def _world(name, arguments):
 
 def _spaces(world):
     images = gymnasium.spaces.Box(0, 255, world.image_shape, np.uint8)
-    return images, gymnasium.spaces.Discrete(len(boxworld.ACTIONS))
+    return images, gymnasium.spaces.Discrete(len(world.actions))
 
 
 for _name in WORLDS:

@@ -1,5 +1,5 @@
 # ruff: noqa: E402 (the switch comes before the import of tf-agents)
-"""BoxWorld and bridge BoxWorld as a tf-agents environment."""
+"""A world as a tf-agents environment."""
 
 from keras_relational.legacy_keras import use_legacy_keras
 
@@ -11,7 +11,6 @@ from tf_agents.environments import tf_environment
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
-from keras_relational.environments.boxworld import ACTIONS
 from keras_relational.environments.compilation import compiled
 from keras_relational.environments.random_bits import random_bits
 
@@ -25,7 +24,8 @@ class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
     bootstrapped, where it is cut off after `max_episode_steps`.
 
     Args:
-        world: A `boxworld.BoxWorld` or `boxworld.BridgeBoxWorld`.
+        world: A `boxworld.BoxWorld`, `boxworld.BridgeBoxWorld` or
+            `goto_object_maze.GotoObjectMaze`.
         batch_size: Positive integer, number of episodes.
         seed: Non-negative integer that fixes all of them.
 
@@ -46,7 +46,7 @@ class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
                 )
             ),
             action_spec=tensor_spec.BoundedTensorSpec(
-                (), tf.int32, 0, len(ACTIONS) - 1, "action"
+                (), tf.int32, 0, len(world.actions) - 1, "action"
             ),
             batch_size=batch_size,
         )
@@ -57,7 +57,7 @@ class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
         self._advance = compiled(self.advance)
 
     def puzzle_type(self, state=None):
-        """That of each episode, `(batch_size, 3)`; by default of those now."""
+        """That of each episode, one a row; by default of those now."""
         world_state, _ = self.state if state is None else state
         return tf.identity(world_state["puzzle_type"])
 

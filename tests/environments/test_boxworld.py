@@ -5,6 +5,7 @@ import boxworld_in_python
 import numpy as np
 import pytest
 from keras import ops
+from shares import assert_shares
 
 from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
@@ -260,14 +261,6 @@ def test_colours_are_the_palette_and_each_as_likely():
     colours = {tuple(int(x) for x in c) for c in images.reshape(-1, 3)}
     assert (204, 104, 61) in colours
     assert colours >= {(199,) * 3, (10,) * 3, (127,) * 3, (255,) * 3}
-
-
-def assert_shares(values, expected):
-    """Within five standard deviations of the share of each value."""
-    assert set(np.unique(values)) == set(expected)
-    for value, share in expected.items():
-        error = abs(np.mean(values == value) - share)
-        assert error < 5 * np.sqrt(share * (1 - share) / len(values)), value
 
 
 def test_no_three_coloured_tiles_touch(world):

@@ -8,9 +8,10 @@ from gymnasium.utils.env_checker import check_env
 from keras_relational.environments import gymnasium_environment
 
 IDS = ("keras_relational/BoxWorld-v0", "keras_relational/BridgeBoxWorld-v0")
+MAZE = "keras_relational/GotoObjectMaze-v0"
 
 
-@pytest.fixture(params=IDS)
+@pytest.fixture(params=(*IDS, MAZE))
 def name(request):
     return request.param
 
@@ -26,8 +27,12 @@ def test_spaces_hold_what_is_returned(name):
     for action in np.random.default_rng(0).integers(4, size=100):
         assert image in env.observation_space
         image, reward, terminated, truncated, info = env.step(int(action))
-        assert reward in (-1.0, 0.0, 1.0, 10.0)
-        assert info["puzzle_type"].shape == (3,)
+        if name == MAZE:
+            assert reward == 0.0 or 0.1 <= reward < 1.0
+            assert info["puzzle_type"].shape == (1,)
+        else:
+            assert reward in (-1.0, 0.0, 1.0, 10.0)
+            assert info["puzzle_type"].shape == (3,)
         if terminated or truncated:
             image, _ = env.reset()
 
@@ -74,7 +79,8 @@ def test_vector_environment_plays_as_single_ones_do(name):
         for i, env in enumerate(singles):
             if over[i]:  # The first image of a new episode.
                 assert (rewards[i], terminated[i], truncated[i]) == (0, 0, 0)
-                assert (images[i, 0, 0] == 127).all()
+                if name != MAZE:
+                    assert (images[i, 0, 0] == 127).all()
                 continue
             if time >= 20:
                 continue
@@ -104,10 +110,15 @@ def test_arguments_are_those_of_the_world():
     assert env.reset(seed=0)[1]["puzzle_type"].tolist() == [1, 1, 0]
     with pytest.raises(ValueError, match="room for 8"):
         gymnasium.make(IDS[1], solution_length=(1, 9))
+    env = gymnasium.make(MAZE, room_size=10, num_objects=5)
+    assert env.unwrapped.world.room_size == 10
+    assert env.action_space.n == 4
+    with pytest.raises(ValueError, match="room_size=2"):
+        gymnasium.make(MAZE, room_size=2)
 
 
 def test_refuses_what_it_does_not_know():
-    with pytest.raises(ValueError, match=r"'Sokoban'.*BoxWorld, Bridge"):
+    with pytest.raises(ValueError, match=r"'Sokoban'.*BoxWorld, Bridge.*Maze"):
         gymnasium_environment.BoxWorldEnv("Sokoban")
     with pytest.raises(ValueError, match="render_mode='human'"):
         gymnasium_environment.BoxWorldEnv("BoxWorld", render_mode="human")

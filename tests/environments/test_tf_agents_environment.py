@@ -2,6 +2,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_relational.environments import boxworld
+from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled
 from keras_relational.environments.tf_agents_environment import (
     BoxWorldTFEnvironment,
@@ -54,6 +55,9 @@ def test_passes_the_validation_of_tf_agents():
         small_environment(),
         BoxWorldTFEnvironment(
             boxworld.BridgeBoxWorld(max_episode_steps=10), batch_size=2
+        ),
+        BoxWorldTFEnvironment(
+            goto_object_maze.GotoObjectMaze(max_episode_steps=10), batch_size=2
         ),
     ):
         utils.validate_py_environment(AsPyEnvironment(environment), episodes=9)

@@ -1,0 +1,114 @@
+"""What all worlds share: episodes that follow one another, and colours.
+
+A tile is its colour, packed into one integer: red + 256 green + 65536 blue.
+"""
+
+import colorsys
+
+import numpy as np
+from keras import ops
+
+GREY = 1 + 256 + 65536
+
+
+class World:
+    """Episodes as pure functions of tensors with one row an episode.
+
+    A world has `actions`, their names, and `image_shape`, and adds its rules,
+    `step`, what the agent sees, `render`, and `_new`, the first state of the
+    episode that a seed and a number stand for.
+
+    Args:
+        max_episode_steps: Number of steps after which an episode is cut off;
+            by default never.
+
+    Raises:
+        ValueError: If `max_episode_steps` is not positive.
+    """
+
+    def __init__(self, max_episode_steps=None):
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise ValueError(
+                "`max_episode_steps` must be a positive integer or None. "
+                f"Received: max_episode_steps={max_episode_steps}"
+            )
+        self.max_episode_steps = max_episode_steps
+
+    def reset(self, seeds):
+        """The first episode of each seed.
+
+        Args:
+            seeds: Integers `(batch,)`, from 0 to 2³² − 1. Equal ones give equal
+                episodes.
+
+        Returns:
+            A state: dictionary of tensors with one row an episode. In each are
+            `steps` made so far; `puzzle_type` `(batch, n)`; `seed` and
+            `episode`, from which the next episode is made.
+        """
+        seed = ops.cast(ops.convert_to_tensor(seeds), "uint32")
+        return self._new(seed, ops.zeros_like(seed, dtype="int32"))
+
+    def restart(self, state, where):
+        """The next episode of the same seed for some of the rows.
+
+        Args:
+            state: As returned by `reset`.
+            where: Boolean tensor `(batch,)`.
+
+        Returns:
+            A state.
+        """
+
+        def restarted():
+            new = self._new(state["seed"], state["episode"] + 1)
+            return {name: chosen(x, new[name]) for name, x in state.items()}
+
+        def chosen(old, new):
+            shape = (-1,) + (1,) * (len(old.shape) - 1)
+            return ops.where(ops.reshape(where, shape), new, old)
+
+        # Most of the time no episode is over, and nothing has to be made.
+        return ops.cond(ops.any(where), restarted, lambda: dict(state))
+
+    def step_or_restart(self, state, actions, over):
+        """One move where the episode goes on, the next episode elsewhere.
+
+        Args:
+            state: As returned by `reset`.
+            actions: As for `step`, ignored where the episode is over.
+            over: Boolean tensor `(batch,)`.
+
+        Returns:
+            As `step`: reward 0, and no end, where an episode begins.
+        """
+        moved, reward, terminated, truncated = self.step(state, actions)
+        return (
+            self.restart(moved, over),
+            ops.where(over, 0.0, reward),
+            terminated & ~over,
+            truncated & ~over,
+        )
+
+
+def packed(hue, saturation, value):
+    """A colour, from numbers between 0 and 1, as one integer."""
+    parts = colorsys.hsv_to_rgb(hue, saturation, value)
+    return sum(int(255 * part) << 8 * i for i, part in enumerate(parts))
+
+
+def unpacked(colours):
+    """From packed colours `(...)` to uint8 pixels `(..., 3)`."""
+    bytes_ = ops.right_shift(colours[..., None], np.int32([0, 8, 16]))
+    return ops.cast(ops.bitwise_and(bytes_, np.int32(255)), "uint8")
+
+
+def between(uniform, low, high):
+    """Integers from low to high, both included, from numbers in [0, 1)."""
+    size = ops.cast(high - low + 1, "float32")
+    return low + ops.cast(ops.floor(uniform * size), "int32")
+
+
+def choose(index, values):
+    """Of the values, that of each index."""
+    return ops.take(np.array(values, "int32"), index)
