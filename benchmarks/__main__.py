@@ -440,7 +440,7 @@ def agents(rate):
         "\nIMPALA, 32 episodes, 40 steps     act     learn   frames/s  of rate"
     )
     for network in models.NETWORKS:
-        environment = tf_agents_environment.BoxWorldTFEnvironment(
+        environment = tf_agents_environment.WorldTFEnvironment(
             boxworld.BridgeBoxWorld(), batch_size=32
         )
         model = models.boxworld_agent(network)

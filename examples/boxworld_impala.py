@@ -38,7 +38,7 @@ def main():
             args.num_distractors,
             max_episode_steps=args.max_episode_steps,
         )
-    environment = tf_agents_environment.BoxWorldTFEnvironment(
+    environment = tf_agents_environment.WorldTFEnvironment(
         world, batch_size=32, seed=args.seed
     )
     keras.utils.set_random_seed(args.seed)
@@ -55,6 +55,7 @@ def main():
     curves = agent_runs.train_agent(
         impala.ActorLearner(agent, environment, seed=args.seed),
         args.num_steps,
+        world.success_reward,
         args.directory,
         resume=args.resume,
         by_puzzle_type=args.by_puzzle_type,

@@ -20,7 +20,7 @@ def small_environment(batch_size=4, seed=0, max_episode_steps=10):
     world = boxworld.BoxWorld(
         3, 6, (1, 1), (0, 0), max_episode_steps=max_episode_steps
     )
-    return tf_agents_environment.BoxWorldTFEnvironment(world, batch_size, seed)
+    return tf_agents_environment.WorldTFEnvironment(world, batch_size, seed)
 
 
 def small_model(recurrent=False):

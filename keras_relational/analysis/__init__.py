@@ -14,10 +14,6 @@ from keras_relational.analysis.block_attention import BlockAttention
 from keras_relational.analysis.block_attention import animate_attention
 from keras_relational.analysis.block_attention import block_attention
 from keras_relational.analysis.block_attention import plot_block_attention
-from keras_relational.analysis.boxworld_episodes import by_puzzle_type
-from keras_relational.analysis.boxworld_episodes import play
-from keras_relational.analysis.boxworld_episodes import record
-from keras_relational.analysis.boxworld_episodes import shortest_lengths
 from keras_relational.analysis.central_module import central_outputs
 from keras_relational.analysis.central_module import head_outputs
 from keras_relational.analysis.components import PrincipalComponents
@@ -26,6 +22,10 @@ from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
+from keras_relational.analysis.episodes import by_puzzle_type
+from keras_relational.analysis.episodes import play
+from keras_relational.analysis.episodes import record
+from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.esbn_memory import Bindings
 from keras_relational.analysis.esbn_memory import bindings
 from keras_relational.analysis.esbn_memory import plot_keys
@@ -41,6 +41,7 @@ from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
 from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.analysis.schemata import contingency
+from keras_relational.analysis.schemata import episode_object_files
 from keras_relational.analysis.schemata import mutual_information
 from keras_relational.analysis.schemata import object_files
 from keras_relational.analysis.schemata import plot_schemata
@@ -63,6 +64,7 @@ __all__ = [
     "central_outputs",
     "content_masks",
     "contingency",
+    "episode_object_files",
     "head_outputs",
     "head_relations",
     "head_weights",

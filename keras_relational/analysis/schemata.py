@@ -61,6 +61,35 @@ def object_files(model, sequences, batch_size=50):
     return ObjectFiles(*map(np.concatenate, zip(*parts, strict=True)))
 
 
+def episode_object_files(model, images):
+    """What the object files of an agent do in one episode.
+
+    Args:
+        model: As `models.boxworld_agent` builds, with a `SCOFFCell`.
+        images: uint8 array `(time, height, width, channels)`, such as those of
+            `record`.
+
+    Returns:
+        `ObjectFiles` of one sequence.
+
+    Raises:
+        ValueError: If the agent has no `SCOFFCell`.
+    """
+    names = [layer.name for layer in model.layers]
+    cell = model.get_layer("core").cell if "core" in names else None
+    if not isinstance(cell, layers.SCOFFCell):
+        raise ValueError(
+            f"The memory of {model.name} is no SCOFFCell. Received: {cell!r}"
+        )
+    features = keras.Model(model.inputs[0], model.get_layer("core").input[0])
+    states, steps = cell.get_initial_state(1), []
+    for x in features(images[None]):
+        states, scores = cell.step(x[None], states, [])
+        steps.append([as_float32(score) for score in scores])
+    scores = map(np.concatenate, zip(*steps, strict=True))
+    return ObjectFiles(*(x[None] for x in scores))
+
+
 def schemata_in_use(found, share=0.01):
     """How many schemata are taken in at least that share of all steps.
 

@@ -50,6 +50,7 @@ class _Boards(World):
     """
 
     actions = ACTIONS
+    success_reward = GEM_REWARD
 
     def __init__(self, rows, columns, max_episode_steps):
         if rows < 3 or columns < 3:

@@ -127,6 +127,7 @@ class GotoObjectMaze(World):
     """
 
     actions = ACTIONS
+    success_reward = 0.1
     image_shape = (VIEW, VIEW, 3)
 
     def __init__(self, room_size=6, num_objects=1, max_episode_steps=None):

@@ -33,7 +33,7 @@ WORLDS = {
 }
 
 
-class BoxWorldEnv(gymnasium.Env):
+class WorldEnv(gymnasium.Env):
     """One episode at a time.
 
     Observations are the images of `render`, actions the places in the world's
@@ -98,7 +98,7 @@ class BoxWorldEnv(gymnasium.Env):
         return {"puzzle_type": puzzle_type[0]}
 
 
-class BoxWorldVectorEnv(gymnasium.vector.VectorEnv):
+class WorldVectorEnv(gymnasium.vector.VectorEnv):
     """Many episodes at a time, in one compiled call.
 
     An episode that is over is followed, at the next step, by the first image of
@@ -209,7 +209,7 @@ def _spaces(world):
 for _name in WORLDS:
     gymnasium.register(
         f"keras_relational/{_name}-v0",
-        entry_point=f"{__name__}:BoxWorldEnv",
-        vector_entry_point=f"{__name__}:BoxWorldVectorEnv",
+        entry_point=f"{__name__}:WorldEnv",
+        vector_entry_point=f"{__name__}:WorldVectorEnv",
         kwargs={"world": _name},
     )

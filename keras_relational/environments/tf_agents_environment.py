@@ -15,7 +15,7 @@ from keras_relational.environments.compilation import compiled
 from keras_relational.environments.random_bits import random_bits
 
 
-class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
+class WorldTFEnvironment(tf_environment.TFEnvironment):
     """Many episodes at a time, as tensors.
 
     As tf-agents has it, an episode that is over is followed by the first step
@@ -32,7 +32,7 @@ class BoxWorldTFEnvironment(tf_environment.TFEnvironment):
     Example:
 
     >>> from keras_relational.environments.boxworld import BridgeBoxWorld
-    >>> environment = BoxWorldTFEnvironment(BridgeBoxWorld(), batch_size=3)
+    >>> environment = WorldTFEnvironment(BridgeBoxWorld(), batch_size=3)
     >>> environment.step(tf.zeros(3, tf.int32)).observation.shape
     TensorShape([3, 7, 10, 3])
     """

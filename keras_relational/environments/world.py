@@ -14,7 +14,8 @@ GREY = 1 + 256 + 65536
 class World:
     """Episodes as pure functions of tensors with one row an episode.
 
-    A world has `actions`, their names, and `image_shape`, and adds its rules,
+    A world has `actions`, their names, `image_shape`, and `success_reward`, the
+    least reward of a step that solves an episode. It adds its rules,
     `step`, what the agent sees, `render`, and `_new`, the first state of the
     episode that a seed and a number stand for.
 

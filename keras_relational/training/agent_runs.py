@@ -7,20 +7,20 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from keras_relational.environments.boxworld import GEM_REWARD
 from keras_relational.training.supervised import save_curves
 
 
 def train_agent(
     actor_learner,
     num_steps,
+    success_reward,
     directory=None,
     resume=False,
     updates_per_epoch=100,
     by_puzzle_type=False,
     verbose=True,
 ):
-    """Trains an agent on BoxWorld, and takes its learning curves.
+    """Trains an agent, and takes its learning curves.
 
     After every epoch a line is printed, the curves are written to `curves.csv`
     and to `tensorboard/`, and everything that is needed to go on to
@@ -30,6 +30,8 @@ def train_agent(
         actor_learner: An `impala.ActorLearner`.
         num_steps: Number of steps of the environment, all episodes together,
             after which to stop, at the end of an epoch.
+        success_reward: That of the world: an episode with that return or more
+            is solved.
         directory: Folder for logs and checkpoints; none are kept by default.
         resume: Whether to continue the run in `directory`, with the result that
             it would have had.
@@ -41,9 +43,9 @@ def train_agent(
         Dictionary of arrays, one entry an epoch: `steps` and `updates` so far,
         `minutes` spent so far, all sittings together, `steps_per_second`; of
         the episodes that ended in the epoch, `episodes`, their number, and
-        their means `return`, `length`, and `solved`, the share in which the gem
-        was taken; and of the last update `loss`, `policy_loss`, `value_loss`,
-        `entropy`, those a step, and `gradient_norm`.
+        their means `return`, `length`, and `solved`, the share of those solved;
+        and of the last update `loss`, `policy_loss`, `value_loss`, `entropy`,
+        those a step, and `gradient_norm`.
 
     Raises:
         FileExistsError: If there is a run in `directory`, and `resume` is not
@@ -64,7 +66,7 @@ def train_agent(
             np.concatenate, zip(*ended, strict=True)
         )
         seconds = time.monotonic() - began
-        solved = returns >= GEM_REWARD
+        solved = returns >= success_reward
         a_step = int(steps()) - so_far
         row = {
             "steps": int(steps()),

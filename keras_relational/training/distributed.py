@@ -35,7 +35,7 @@ class DistributedActorLearner:
         agent: An `ImpalaAgent`.
         make_environment: Function from an integer seed to an environment as
             `ActorLearner` takes it, such as `functools.partial(
-            BoxWorldTFEnvironment, world, 32)`. It is sent to the actors.
+            WorldTFEnvironment, world, 32)`. It is sent to the actors.
         num_actors: Positive integer.
         unroll_length: As for `ActorLearner`.
         seed: Non-negative integer.

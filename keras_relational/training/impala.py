@@ -74,7 +74,7 @@ class ImpalaAgent(tf_agent.TFAgent):
     >>> from keras_relational import models
     >>> from keras_relational.environments import boxworld
     >>> from keras_relational.environments import tf_agents_environment
-    >>> environment = tf_agents_environment.BoxWorldTFEnvironment(
+    >>> environment = tf_agents_environment.WorldTFEnvironment(
     ...     boxworld.BoxWorld(3, 6, (1, 1), (0, 0)), batch_size=4
     ... )
     >>> model = models.boxworld_agent("convolutional", (3, 7, 3))
@@ -253,7 +253,7 @@ class ActorLearner:
 
     Args:
         agent: An `ImpalaAgent`.
-        environment: A `BoxWorldTFEnvironment`, or another `TFEnvironment` with
+        environment: A `WorldTFEnvironment`, or another `TFEnvironment` with
             the same attribute `state` and methods `advance` and `puzzle_type`.
         unroll_length: Positive integer, steps of every episode for an update.
         broadcast_interval: Positive integer: the actors take the learner's

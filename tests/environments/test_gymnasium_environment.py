@@ -62,7 +62,7 @@ def test_vector_environment_plays_as_single_ones_do(name):
     images, infos = envs.reset(seed=[5, 6, 7])
     assert images in envs.observation_space
     singles = [
-        gymnasium_environment.BoxWorldEnv(name.split("/")[1][:-3], **arguments)
+        gymnasium_environment.WorldEnv(name.split("/")[1][:-3], **arguments)
         for _ in range(3)
     ]
     over = [False] * 3
@@ -119,19 +119,19 @@ def test_arguments_are_those_of_the_world():
 
 def test_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match=r"'Sokoban'.*BoxWorld, Bridge.*Maze"):
-        gymnasium_environment.BoxWorldEnv("Sokoban")
+        gymnasium_environment.WorldEnv("Sokoban")
     with pytest.raises(ValueError, match="render_mode='human'"):
-        gymnasium_environment.BoxWorldEnv("BoxWorld", render_mode="human")
-    envs = gymnasium_environment.BoxWorldVectorEnv(2, "BoxWorld")
+        gymnasium_environment.WorldEnv("BoxWorld", render_mode="human")
+    envs = gymnasium_environment.WorldVectorEnv(2, "BoxWorld")
     with pytest.raises(ValueError, match=r"each of the 2 .*: 3 seeds"):
         envs.reset(seed=[1, 2, 3])
-    for env in (envs, gymnasium_environment.BoxWorldEnv("BoxWorld")):
+    for env in (envs, gymnasium_environment.WorldEnv("BoxWorld")):
         with pytest.raises(gymnasium.error.ResetNeeded):
             env.step(0)
 
 
 def test_a_solution_played_through_gymnasium():
-    env = gymnasium_environment.BoxWorldEnv(
+    env = gymnasium_environment.WorldEnv(
         "BoxWorld",
         rows=3,
         columns=6,

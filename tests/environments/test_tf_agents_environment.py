@@ -5,7 +5,7 @@ from keras_relational.environments import boxworld
 from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled
 from keras_relational.environments.tf_agents_environment import (
-    BoxWorldTFEnvironment,
+    WorldTFEnvironment,
 )
 
 # isort: split
@@ -47,16 +47,16 @@ class AsPyEnvironment(py_environment.PyEnvironment):
 
 def small_environment(batch_size=4, seed=0, steps=15):
     world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=steps)
-    return BoxWorldTFEnvironment(world, batch_size, seed)
+    return WorldTFEnvironment(world, batch_size, seed)
 
 
 def test_passes_the_validation_of_tf_agents():
     for environment in (
         small_environment(),
-        BoxWorldTFEnvironment(
+        WorldTFEnvironment(
             boxworld.BridgeBoxWorld(max_episode_steps=10), batch_size=2
         ),
-        BoxWorldTFEnvironment(
+        WorldTFEnvironment(
             goto_object_maze.GotoObjectMaze(max_episode_steps=10), batch_size=2
         ),
     ):

@@ -19,10 +19,10 @@ def start():
 
 def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     """With the curves that it would have had, and no step counted twice."""
-    whole = agent_runs.train_agent(start(), 500, updates_per_epoch=2)
+    whole = agent_runs.train_agent(start(), 500, 10.0, updates_per_epoch=2)
     assert whole["updates"].tolist() == [2, 4, 6, 8]
     directory = tmp_path / "run"
-    agent_runs.train_agent(start(), 200, directory, updates_per_epoch=2)
+    agent_runs.train_agent(start(), 200, 10.0, directory, updates_per_epoch=2)
     # As if it had been killed between curves and checkpoint.
     with open(directory / "curves.csv", "a") as file:
         row = (directory / "curves.csv").read_text().splitlines()[-1]
@@ -32,6 +32,7 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     curves = agent_runs.train_agent(
         start(),
         500,
+        10.0,
         directory,
         resume=True,
         updates_per_epoch=2,
@@ -57,7 +58,7 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
 
 def test_means_are_over_the_episodes_that_ended():
     training = start()
-    curves = agent_runs.train_agent(training, 100, updates_per_epoch=3)
+    curves = agent_runs.train_agent(training, 100, 10.0, updates_per_epoch=3)
     assert curves["episodes"][0] == int(training.num_episodes.result())
     assert curves["steps"][0] == int(training.environment_steps.result())
     assert 1 <= curves["length"][0] <= 10
@@ -66,9 +67,9 @@ def test_means_are_over_the_episodes_that_ended():
 
 def test_runs_are_not_mixed(tmp_path):
     with pytest.raises(FileNotFoundError, match="no checkpoint to continue"):
-        agent_runs.train_agent(start(), 1, tmp_path, resume=True)
+        agent_runs.train_agent(start(), 1, 10.0, tmp_path, resume=True)
     agent_runs.train_agent(
-        start(), 1, tmp_path, updates_per_epoch=1, verbose=False
+        start(), 1, 10.0, tmp_path, updates_per_epoch=1, verbose=False
     )
     with pytest.raises(FileExistsError, match="resume=True, delete it"):
-        agent_runs.train_agent(start(), 1, tmp_path)
+        agent_runs.train_agent(start(), 1, 10.0, tmp_path)

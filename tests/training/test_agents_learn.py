@@ -25,7 +25,7 @@ def test_smallest_boxworld_is_solved(network):
         environment.time_step_spec(), environment.action_spec(), model
     )
     training = impala.ActorLearner(agent, environment)
-    curves = agent_runs.train_agent(training, 8_000_000)
+    curves = agent_runs.train_agent(training, 8_000_000, 10.0)
     assert curves["solved"][-1] > 0.99
     seeds = 10**9 + np.arange(1_000)
     played = analysis.play(world, seeds, model)

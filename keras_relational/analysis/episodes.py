@@ -1,4 +1,4 @@
-"""How an agent fares in BoxWorld, beside a random player and the shortest way.
+"""How an agent fares in a world, beside a random player and the shortest way.
 
 Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 5.
 """
@@ -7,8 +7,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.environments.boxworld import ACTIONS
-from keras_relational.environments.boxworld import GEM_REWARD
 from keras_relational.environments.compilation import compiled
 from keras_relational.environments.random_bits import random_draws
 
@@ -17,7 +15,7 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
     """Plays the first episode of each seed.
 
     Args:
-        world: A `BoxWorld` or `BridgeBoxWorld`.
+        world: A `environments.world.World`, such as `BoxWorld`.
         seeds: Integers `(batch,)`, as for `world.reset`. They fix the puzzles,
             and what is drawn at random.
         model: `keras.Model` as `models.boxworld_agent` builds; by default a
@@ -29,7 +27,7 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
 
     Returns:
         Dictionary of arrays with one row an episode: `returns`; `lengths`, in
-        steps; `solved`, whether the gem was taken; `puzzle_types` `(batch, 3)`.
+        steps; `solved`; `puzzle_types` `(batch, n)`.
 
     Example:
 
@@ -62,7 +60,7 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
                 over | terminated | truncated,
                 returns + reward,
                 lengths + ops.cast(~over, "int32"),
-                solved | (reward == GEM_REWARD),
+                solved | (reward >= world.success_reward),
             )
 
         zeros = ops.zeros_like(state["steps"])
@@ -119,12 +117,12 @@ def record(world, seed, model, greedy=True, max_steps=1_000):
     ]
     return {
         **dict(zip(("images", "actions", "rewards"), arrays, strict=True)),
-        "solved": bool(arrays[2][-1] == GEM_REWARD),
+        "solved": bool(arrays[2][-1] >= world.success_reward),
     }
 
 
 def shortest_lengths(world, seeds, max_steps=200):
-    """The fewest moves to the gem, in the first episode of each seed.
+    """The fewest moves that solve the first episode of each seed.
 
     A search by breadth through the rules themselves, all episodes at a time. It
     is meant for small puzzles: all states within reach are gone through.
@@ -156,9 +154,10 @@ def shortest_lengths(world, seeds, max_steps=200):
     seen = np.zeros(0, "uint64")
     for depth in range(1, max_steps + 1):
         # All moves from all states of the frontier.
-        puzzles = np.repeat(puzzles, len(ACTIONS))
-        frontier, rewards, over = _all_moves(step, frontier)
-        lengths[puzzles[rewards == GEM_REWARD]] = depth
+        num_actions = len(world.actions)
+        puzzles = np.repeat(puzzles, num_actions)
+        frontier, rewards, over = _all_moves(step, num_actions, frontier)
+        lengths[puzzles[rewards >= world.success_reward]] = depth
         if lengths.all():
             return lengths
         # Those that are new, and whose puzzle is not solved yet.
@@ -182,7 +181,7 @@ def by_puzzle_type(episodes):
         episodes: As `play` returns.
 
     Returns:
-        Dictionary from the puzzle type, three integers, to a dictionary of
+        Dictionary from the puzzle type, integers, to a dictionary of
         `episodes`, their number, `solved`, a share, and `length`, a mean.
     """
     types, members = np.unique(
@@ -224,7 +223,7 @@ class _Player:
         )
 
     def actions(self, weights, state, memory, seeds, step):
-        logits = ops.zeros((*state["steps"].shape, len(ACTIONS)))
+        logits = ops.zeros((*state["steps"].shape, len(self.world.actions)))
         if self.model is not None:
             images = self.world.render(state)
             if memory:
@@ -232,20 +231,20 @@ class _Player:
                 images = [images[:, None], is_first, *memory]
             outputs, _ = self.model.stateless_call(*weights, images)
             logits, _, *memory = outputs
-            logits = ops.reshape(logits, (-1, len(ACTIONS)))
+            logits = ops.reshape(logits, (-1, len(self.world.actions)))
         if self.model is None or not self.greedy:
             return random_draws(logits, seeds[:, None], step), tuple(memory)
         return ops.argmax(logits, axis=-1), tuple(memory)
 
 
-def _all_moves(step, frontier, size=4_096):
+def _all_moves(step, num_actions, frontier, size=4_096):
     """What every move makes of each state, rows of one state together.
 
     In pieces of one size, so that the step is compiled once.
     """
-    state = {k: np.repeat(v, len(ACTIONS), 0) for k, v in frontier.items()}
+    state = {k: np.repeat(v, num_actions, 0) for k, v in frontier.items()}
     count = len(state["steps"])
-    actions = np.arange(count) % len(ACTIONS)
+    actions = np.arange(count) % num_actions
     pieces = []
     for start in range(0, count, size):
         # The last piece is filled up with its last row.
@@ -265,8 +264,8 @@ def _all_moves(step, frontier, size=4_096):
 
 def _keys(puzzles, state):
     """A number for each state: of two that differ, very likely another."""
-    columns = [puzzles, state["player"], state["board"], state["inventory"]]
-    rows = np.column_stack(columns).astype("uint64")
+    columns = [x for name, x in state.items() if name != "steps"]
+    rows = np.column_stack([puzzles, *columns]).astype("uint64")
     rng = np.random.default_rng(0)
     factors = rng.integers(2**64, size=rows.shape[1], dtype="uint64")
     return np.sum(rows * factors, axis=1)
