@@ -27,10 +27,9 @@ class SCOFFCell(slots.SlotCell):
 
     Object files compete for each position, in the first softmax. No weight
     belongs to one of them, so they are exchangeable, and the same weights serve
-    any number. While training, the choice of a schema is hard and its gradient
-    that of softmax((… + γ) / temperature); afterwards γ is 0.
-    Reference: Algorithm 1 of [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225).
+    any number. The choice of a schema is hard, and its gradient that of
+    softmax((… + γ) / temperature); γ is 0 except in training. Reference:
+    Algorithm 1 of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
 
     With several heads, z_k is theirs side by side, and Ŵ_v the product of one
     matrix a head and one that leads back to `units`. The paper gives sizes of
@@ -59,8 +58,8 @@ class SCOFFCell(slots.SlotCell):
         message_value_dim: Size of its values for a head.
         position_dim: Size of the encodings e_p that are learned for positions
             of a set or image and appended to what is there, or 0.
-        temperature: Positive number, at which training starts. It can be
-            changed while training goes on: `cell.current_temperature.assign`.
+        temperature: Positive number to begin with. A schedule, such as a
+            callback, changes it by `cell.current_temperature.assign`.
         activation: As in `keras.layers.GRU`, as the rest.
         recurrent_activation: See above.
         kernel_initializer: Of all kernels but the recurrent one.
@@ -271,12 +270,11 @@ class SCOFFCell(slots.SlotCell):
             axis=-1,
         )
         if gumbel is not None:
-            temperature = ops.cast(self.current_temperature, "float32")
-            logits = (logits + gumbel) / temperature
+            logits = logits + gumbel
         chosen = ops.one_hot(ops.argmax(logits, axis=-1), self.num_schemata)
-        scores = masked_softmax(logits)
-        if gumbel is not None:
-            chosen = chosen + scores - ops.stop_gradient(scores)
+        temperature = ops.cast(self.current_temperature, "float32")
+        scores = masked_softmax(logits / temperature)
+        chosen = chosen + scores - ops.stop_gradient(scores)
         return ops.cast(chosen, candidates.dtype), scores
 
     def noise(self, batch_shape, step_shape, training):

@@ -22,7 +22,7 @@ ImpalaInfo = collections.namedtuple(
     "ImpalaInfo", ("policy_loss", "value_loss", "entropy", "gradient_norm")
 )
 # Tensors `[T, B]`: after each step the return and length so far of its episode,
-# whether that was its last, and, `[T, B, 3]`, its type of puzzle.
+# whether that was its last, and, `[T, B, n]`, its type of puzzle.
 Episodes = collections.namedtuple(
     "Episodes", ("returns", "lengths", "is_last", "puzzle_types")
 )

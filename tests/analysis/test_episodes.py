@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_relational import analysis
 from keras_relational.environments import boxworld
+from keras_relational.environments import goto_object_maze
 from keras_relational.models import boxworld_agent
 
 
@@ -41,6 +42,24 @@ def test_played_as_the_plain_rules_have_it(world, recurrent):
         assert played["lengths"][row] == len(record["actions"])
         assert played["returns"][row] == record["rewards"].sum()
         assert played["solved"][row] == record["solved"]
+
+
+def test_what_a_maze_calls_solved():
+    """Seen at once, or when all but one step is spent: reward 0.1 and more."""
+    world = goto_object_maze.GotoObjectMaze(4, max_episode_steps=30)
+    played = analysis.play(world, range(400))
+    assert 0.02 < played["solved"].mean() < 0.6
+    np.testing.assert_array_equal(played["solved"], played["returns"] > 0)
+    solved = played["solved"]
+    np.testing.assert_allclose(
+        played["returns"][solved],
+        1 - 0.9 * played["lengths"][solved] / 30,
+        atol=1e-5,
+    )
+    assert (played["lengths"][~solved] == 30).all()
+    assert played["lengths"][solved].max() == 30
+    lengths = analysis.shortest_lengths(world, range(5))
+    assert (lengths >= 1).all()
 
 
 def test_greedy_takes_the_likeliest_move(world):

@@ -44,6 +44,29 @@ def test_a_model_without_scoff():
         analysis.object_files(model, np.zeros((1, 2)))
 
 
+def test_object_files_of_an_agent():
+    """Frame by frame as the agent itself: its last state is the same."""
+    cell = layers.SCOFFCell(4, 2, 3)
+    model = models.boxworld_agent("convolutional", (5, 5, 3), cell=cell)
+    images = random_frames(6, 5, 5, 3)
+    found = analysis.episode_object_files(model, images)
+    assert found.inputs.shape == (1, 6, 1, 2, 1)
+    assert found.schemata.shape == (1, 6, 2, 3)
+    np.testing.assert_allclose(found.schemata.sum(-1), 1, atol=1e-5)
+    core = model.get_layer("core")
+    features = keras.Model(model.inputs[0], core.input[0])(images[None])
+    layer = layers.SCOFF(4, 2, 3)
+    layer.build((1, 6, features.shape[-1]))
+    layer.set_weights(cell.get_weights())
+    _, (_, schemata, _) = layer(features[None], return_attention_scores=True)
+    np.testing.assert_allclose(found.schemata, schemata, atol=1e-5)
+    gru = models.boxworld_agent(
+        "convolutional", (5, 5, 3), cell=keras.layers.GRUCell(4)
+    )
+    with pytest.raises(ValueError, match="is no SCOFFCell"):
+        analysis.episode_object_files(gru, images)
+
+
 def test_schemata_in_use(found):
     schemata = np.zeros((1, 100, 2, 3))
     schemata[..., 2] = 1

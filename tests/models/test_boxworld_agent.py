@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_relational import layers
 from keras_relational import models
 
 # Two convolutions, and the embedding of each of their outputs.
@@ -104,6 +105,7 @@ CELLS = {
     "stacked": lambda: keras.layers.StackedRNNCells(
         [keras.layers.GRUCell(4), keras.layers.LSTMCell(3)]
     ),
+    "scoff": lambda: layers.SCOFFCell(4, 2, 3),
 }
 
 
