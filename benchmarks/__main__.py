@@ -20,11 +20,13 @@ from benchmarks import plain
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
+from keras_relational.datasets import bouncing_balls
 from keras_relational.datasets import distribution_of_three
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import vaec
 from keras_relational.environments import boxworld
 from keras_relational.environments import compilation
+from keras_relational.environments import goto_object_maze
 from keras_relational.environments import random_bits
 
 
@@ -70,7 +72,13 @@ def main():
     simplicial_attention(rate)
     object_files(rate)
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
-    print(f"Bridge BoxWorld: {boxworld_rate():,.0f} steps a second")
+    for name, world in {
+        "Bridge BoxWorld": boxworld.BridgeBoxWorld(max_episode_steps=120),
+        "Maze": goto_object_maze.GotoObjectMaze(),
+    }.items():
+        print(f"{name}: {rate_of_play(world):,.0f} steps a second")
+    seconds = median_seconds(lambda: bouncing_balls.generate("678balls", 64))
+    print(f"678balls: {64 / seconds:,.0f} videos a second")
     problems, mebibytes = in_a_process(_vaec_epoch)
     print(
         f"VAEC, an epoch drawn at 128 pixels: {problems:,.0f} problems a second"
@@ -463,12 +471,11 @@ def agents(rate):
         )
 
 
-def boxworld_rate(batch=1024, steps=100):
-    """Random play on 7 x 9, at most 120 steps an episode, an image each step.
+def rate_of_play(world, batch=1024, steps=100):
+    """Steps a second of random play, an image each step.
 
-    Finished episodes are replaced by freshly made boards.
+    Finished episodes are replaced by freshly made ones.
     """
-    world = boxworld.BridgeBoxWorld(max_episode_steps=120)
 
     def play(state):
         def step(_, carry):
