@@ -71,6 +71,9 @@ class LayerCase:
             out as zeros otherwise.
         mixes_examples: Whether the outputs of an example depend on the others
             of its batch.
+        makes_choices: Whether it makes hard choices. Where two options are
+            nearly alike a low precision makes another one, and of its outputs
+            one in ten may be far off.
         attention_scores_shape: What `return_attention_scores=True` adds to the
             outputs: a shape or a tuple of them. None if it is no argument.
         expected_output_shape: This one and those below as in Keras'
@@ -94,6 +97,7 @@ class LayerCase:
     output_mask: Callable | None = None
     keeps_padding: bool = False
     mixes_examples: bool = False
+    makes_choices: bool = False
     attention_scores_shape: tuple | None = None
     expected_output_shape: tuple
     expected_output_dtype: str | tuple
@@ -445,11 +449,19 @@ class LayerContract(TestCase):
                     f"an output is {output.dtype}, {policy}",
                 )
             self.assert_finite(f"outputs, {policy}", outputs)
+            tolerance = TOLERANCES[layer.compute_dtype]
+            if case.makes_choices and policy != "float32":
+                one, other = (
+                    self.convert_to_numpy(ops.cast(x, "float32"))
+                    for x in (outputs, expected)
+                )
+                far = np.abs(one - other) > tolerance * max(1, other.max())
+                assert far.mean() <= 0.1, (
+                    f"{policy} beside float32: {far.mean():.0%} are far off"
+                )
+                continue
             self.assert_close(
-                outputs,
-                expected,
-                f"{policy} beside float32",
-                TOLERANCES[layer.compute_dtype],
+                outputs, expected, f"{policy} beside float32", tolerance
             )
 
     def check_xla(self, case):

@@ -828,6 +828,13 @@ class BrokenLayersTest(LayerContract):
         self.assert_rejected(
             "dtype_policies", "mixed_float16 beside float32", Offset
         )
+        # Hard choices are no excuse for outputs that are all off.
+        self.assert_rejected(
+            "dtype_policies",
+            r"mixed_float16 beside float32: \d+% are far off",
+            Offset,
+            makes_choices=True,
+        )
 
     # xla
 

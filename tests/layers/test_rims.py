@@ -148,6 +148,7 @@ class RIMsTest(LayerContract):
             fixed_size=False,
             reference=in_loops(),
             supports_masking=True,
+            makes_choices=True,
             attention_scores_shape=(
                 (3, 4, HEADS, MODULES, 3),
                 (3, 4, MODULES),

@@ -181,6 +181,7 @@ class SCOFFTest(LayerContract):
             fixed_size=False,
             reference=in_loops(num_active=2, return_sequences=True),
             supports_masking=True,
+            makes_choices=True,
             output_mask=lambda mask: mask,
             attention_scores_shape=(
                 (2, 4, HEADS, FILES, 3),
