@@ -216,6 +216,7 @@ class SCOFFTest(LayerContract):
             expected = in_loops(dynamics)(weights, sets)
             self.assertAllClose(layer(inputs), expected, atol=1e-5)
 
+    @pytest.mark.slow
     def test_every_weight_has_a_gradient_compiled(self):
         layer = random_scoff(dynamics="lstm")
         outputs, gradients, _ = outputs_and_gradients(
