@@ -1,5 +1,7 @@
 """The same layers as one would first write them in Keras: the references."""
 
+import types
+
 import keras
 from keras import ops
 
@@ -286,7 +288,8 @@ class PlainSCOFFCell(keras.layers.Layer):
 
     def __init__(self, cell):
         super().__init__()
-        self.cell = cell
+        # Out of Keras' sight, for which its weights would be this one's.
+        self.given = types.SimpleNamespace(cell=cell)
         self.state_size = cell.state_size
         self.output_size = cell.output_size
         self.schemata = [
@@ -294,7 +297,7 @@ class PlainSCOFFCell(keras.layers.Layer):
         ]
 
     def build(self, input_shape, states_shape=None):
-        cell = self.cell
+        cell = self.given.cell
         sizes = {
             name: getattr(cell, f"{name}_kernel").shape[1]
             for name in (
@@ -320,7 +323,7 @@ class PlainSCOFFCell(keras.layers.Layer):
             )
 
     def call(self, inputs, states, training=False):
-        cell = self.cell
+        cell = self.given.cell
         files = ops.split(states[0], cell.num_object_files, axis=-1)
         key, value = self.key(inputs), self.value(inputs)
         logits = [
@@ -370,4 +373,4 @@ class PlainSCOFFCell(keras.layers.Layer):
         return sum(choice[:, j, None] * x for j, x in enumerate(candidates))
 
     def get_initial_state(self, batch_size=None):
-        return self.cell.get_initial_state(batch_size)
+        return self.given.cell.get_initial_state(batch_size)
