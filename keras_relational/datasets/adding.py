@@ -8,6 +8,8 @@ Environments* (SCOFF), appendix B. A model learns to add two or four numbers of
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
+
 TRAIN_LENGTH = 50
 TEST_LENGTH = 200
 TRAIN_VALUES = (2, 4)
@@ -75,12 +77,7 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
     ((4, 10, 2), array([4., 2., 2., 4.], dtype=float32))
     """
     values = np.atleast_1d(num_values)
-    for name, number in (("num_sequences", num_sequences), ("length", length)):
-        if number < 1:
-            raise ValueError(
-                f"`{name}` must be a positive integer. Received: "
-                f"{name}={number}"
-            )
+    check_positive(num_sequences=num_sequences, length=length)
     if (
         values.ndim != 1
         or values.dtype.kind not in "iu"

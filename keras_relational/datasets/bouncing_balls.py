@@ -23,6 +23,7 @@ import collections
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.shapes import draw
 
 TASKS = ("4balls", "678balls", "curtain", "colored_4balls", "colored_678balls")
@@ -120,15 +121,7 @@ def simulate(task, num_sequences, num_frames=NUM_FRAMES, seed=None):
     (2, 10, 8, 2)
     """
     _check_task(task)
-    for name, number in (
-        ("num_sequences", num_sequences),
-        ("num_frames", num_frames),
-    ):
-        if number < 1:
-            raise ValueError(
-                f"`{name}` must be a positive integer. Received: "
-                f"{name}={number}"
-            )
+    check_positive(num_sequences=num_sequences, num_frames=num_frames)
     rng = np.random.default_rng(seed)
     shape = task.removeprefix("colored_")
     size = num_sequences, len(_RADII[shape])

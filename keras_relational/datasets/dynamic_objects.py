@@ -8,6 +8,8 @@ or shrinks on its way. Sequences to train on show small squares, of
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
+
 IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 20
 CENTRES = (16, 48)
@@ -65,15 +67,7 @@ def generate(
     >>> generate(2, TEST_WIDTHS, seed=0).shape
     (2, 20, 64, 64, 1)
     """
-    for name, number in (
-        ("num_sequences", num_sequences),
-        ("num_frames", num_frames),
-    ):
-        if number < 1:
-            raise ValueError(
-                f"`{name}` must be a positive integer. Received: "
-                f"{name}={number}"
-            )
+    check_positive(num_sequences=num_sequences, num_frames=num_frames)
     if not 1 <= widths[0] <= widths[1] <= ALL_WIDTHS[1]:
         raise ValueError(
             "`widths` must be two numbers from 1 to 31, the smaller one first: "

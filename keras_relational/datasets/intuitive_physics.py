@@ -24,6 +24,7 @@ import pathlib
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import draw
 
@@ -183,7 +184,7 @@ def read_published(folder, block, image_size=IMAGE_SHAPE[0]):
             differ in length.
     """
     _check_block(block)
-    _check_image_size(image_size)
+    check_positive(image_size=image_size)
     sets = []
     for path in _folders(pathlib.Path(folder) / block, "a set of four clips"):
         clips = [path / str(number) for number in (1, 2, 3, 4)]
@@ -224,7 +225,7 @@ def read_published_train(folder, image_size=IMAGE_SHAPE[0]):
             and, when its turn has come, if a clip lacks a frame or one cannot
             be read.
     """
-    _check_image_size(image_size)
+    check_positive(image_size=image_size)
     clips = _folders(pathlib.Path(folder), "a clip")
     return (_read_clip(clip, image_size) for clip in clips)
 
@@ -381,19 +382,8 @@ def _check_block(block):
         )
 
 
-def _check_image_size(image_size):
-    if image_size < 1:
-        raise ValueError(
-            "`image_size` must be a positive integer. Received: "
-            f"image_size={image_size}"
-        )
-
-
 def _check_numbers(name, number, num_frames):
-    if number < 1:
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={number}"
-        )
+    check_positive(**{name: number})
     if num_frames < LEAST_NUM_FRAMES:
         raise ValueError(
             f"`num_frames` must be {LEAST_NUM_FRAMES} or more, so that objects "

@@ -18,6 +18,7 @@ import itertools
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.npz import read_npz
 
 IMAGE_SHAPE = (36, 36, 3)
@@ -207,11 +208,7 @@ def _check(tasks, num_examples, object_set):
             )
     if not tasks:
         raise ValueError("`task` is an empty sequence; name at least one task.")
-    if num_examples < 1:
-        raise ValueError(
-            "`num_examples` must be a positive integer. Received: "
-            f"num_examples={num_examples}"
-        )
+    check_positive(num_examples=num_examples)
     if object_set not in OBJECT_SETS:
         raise ValueError(
             f"Unknown object set {object_set!r}. Expected one of: "

@@ -10,6 +10,7 @@ here.
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.shapes import draw
 
 IMAGE_SHAPE = (64, 64, 1)
@@ -91,7 +92,7 @@ def generate(
     >>> images.shape, sorted(labels.tolist()), centres.shape
     ((3, 51, 64, 64, 1), [0, 1, 2], (3, 51, 2))
     """
-    _check(num_sequences, num_frames)
+    check_positive(num_sequences=num_sequences, num_frames=num_frames)
     names = [dynamics] if isinstance(dynamics, str) else list(dynamics)
     if not names or not set(names) <= set(DYNAMICS):
         raise ValueError(
@@ -147,7 +148,7 @@ def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
     >>> labels
     array([[1, 1, 1, 0, 0, 0]], dtype=uint8)
     """
-    _check(num_sequences, num_frames)
+    check_positive(num_sequences=num_sequences, num_frames=num_frames)
     rng = np.random.default_rng(seed)
     order = np.arange(num_sequences) + rng.integers(2)
     first = rng.permutation(order % 2)[:, None]
@@ -168,18 +169,6 @@ def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
             images, np.broadcast_to(bulb, centres.shape), _BULB_RADIUS, colours
         )
     return images, labels, centres.astype("float32")
-
-
-def _check(num_sequences, num_frames):
-    for name, number in (
-        ("num_sequences", num_sequences),
-        ("num_frames", num_frames),
-    ):
-        if number < 1:
-            raise ValueError(
-                f"`{name}` must be a positive integer. Received: "
-                f"{name}={number}"
-            )
 
 
 def _directions(rng, size):

@@ -39,6 +39,7 @@ import pathlib
 
 import numpy as np
 
+from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.npz import read_npz
 
 DOMAINS = (
@@ -146,11 +147,7 @@ def generate(
     >>> generate(3, image_size=80, seed=0).images.shape
     (3, 9, 80, 80, 1)
     """
-    if num_problems < 1:
-        raise ValueError(
-            "`num_problems` must be a positive integer. Received: "
-            f"num_problems={num_problems}"
-        )
+    check_positive(num_problems=num_problems)
     for name, value, known in (
         ("regime", regime, REGIMES),
         ("candidates", candidates, CANDIDATES),
