@@ -24,7 +24,7 @@ demo: $(VENV)/installed
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python examples/demo.py
 
 test: $(VENV)/installed
-	@echo "Running the tests, and the contract of every layer on JAX too (ten minutes on two cores) ..."
+	@echo "Running the tests, and the contract of layers on JAX too (ten minutes on two cores) ..."
 	@$(QUICK_XLA) $(PYTEST) -m "not slow"
 	@KERAS_BACKEND=jax $(PYTEST) -m "not slow" -k "$(CONTRACTS)" tests/layers
 

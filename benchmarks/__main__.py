@@ -242,14 +242,14 @@ def object_files(rate):
     inputs = np.random.default_rng(0).normal(size=(4 * batch, time, 128))
     inputs = inputs.astype("float32")
 
-    def milliseconds(layer):
+    def seconds(layer):
         """Of one time step of training."""
         model = keras.Sequential([keras.Input(inputs.shape[1:]), layer])
         model.compile(keras.optimizers.SGD(1e-9), "mse", jit_compile=True)
         targets = np.zeros((*inputs.shape[:2], layer.cell.output_size))
         targets = targets.astype("float32")
         epoch = median_epoch(model, inputs, targets, batch_size=batch)
-        return 1e3 * epoch / (4 * time)
+        return epoch / (4 * time)
 
     def scoff(num_object_files=6, num_schemata=4):
         return layers.SCOFF(
@@ -264,9 +264,9 @@ def object_files(rate):
         plain.PlainSCOFFCell(ours.cell), return_sequences=True
     )
     check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
-    seconds = [milliseconds(layer) / 1e3 for layer in (reference, ours)]
     floor = 3 * batch * scoff_flops() / rate
-    report("SCOFF, file by file, a time step of 64", *seconds, floor)
+    took = seconds(reference), seconds(ours)
+    report("SCOFF, file by file, a time step of 64", *took, floor)
     others = {
         f"{name}={number}": scoff(**{name: number})
         for name, numbers in (
@@ -280,7 +280,7 @@ def object_files(rate):
             *(100, 6, 4, dynamics), value_dim=100, return_sequences=True
         )
     for name, layer in others.items():
-        print(f"    {name}: {milliseconds(layer):.2f} ms", flush=True)
+        print(f"    {name}: {1e3 * seconds(layer):.2f} ms", flush=True)
 
 
 def scoff_flops(files=6, schemata=4, units=100, m=128, key=64, value=100):

@@ -1,12 +1,8 @@
-import math
-
 import keras
 from keras import ops
 
+from keras_relational.layers import slots
 from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import join_heads
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import split_heads
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -110,17 +106,12 @@ class RelationalMemoryCell(keras.layers.Layer):
         memory = ops.reshape(states[0], (-1, self.num_slots, self.units))
         x = self.embedding(inputs)
         everything = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
-        queries, keys, values = (
-            split_heads(part, self.num_heads)
-            for part in (
-                self.query(memory),
-                self.key(everything),
-                self.value(everything),
-            )
+        attended, scores = slots.messages(
+            self.query(memory),
+            self.key(everything),
+            self.value(everything),
+            self.num_heads,
         )
-        logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
-        scores = masked_softmax(logits / math.sqrt(self.key_dim))
-        attended = join_heads(ops.matmul(scores, values))
         new = self.attention_norm(memory + attended)
         new = self.norm(new + self.transformed(self.hidden(new)))
         gates = self.memory_gates(ops.tanh(memory))
