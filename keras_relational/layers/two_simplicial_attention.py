@@ -252,21 +252,19 @@ def unsigned_scalar_triple_product(a, b, c):
     Returns:
         Tensor `(..., n, v, w)`.
     """
-    square = squared_triple_product(
-        ops.matmul(a, ops.swapaxes(b, -1, -2)),
-        ops.matmul(a, ops.swapaxes(c, -1, -2)),
+    v = b.shape[-2]
+    dots = ops.matmul(a, ops.swapaxes(ops.concatenate([b, c], axis=-2), -1, -2))
+    return triple_product(
+        dots[..., :v],
+        dots[..., v:],
         ops.matmul(b, ops.swapaxes(c, -1, -2)),
         *(ops.sum(ops.square(x), axis=-1) for x in (a, b, c)),
     )
-    # Rounding may leave a little less than 0. The inner `where` keeps the
-    # infinite slope of the root at 0 out of the gradient.
-    positive = square > 0
-    return ops.where(positive, ops.sqrt(ops.where(positive, square, 1)), 0)
 
 
 @ops.custom_gradient
-def squared_triple_product(ab, ac, bc, aa, bb, cc):
-    """The right hand side of equation (8), from all dot products.
+def triple_product(ab, ac, bc, aa, bb, cc):
+    """The root of the right hand side of equation (8), from all dot products.
 
     The gradient is written as matrix products. Of the one it would derive
     itself, XLA makes sums over one axis and another in a single loop, which
@@ -294,9 +292,14 @@ def squared_triple_product(ab, ac, bc, aa, bb, cc):
         + ops.square(bc_) * aa[..., :, None, None]
         - 2 * ab_ * ac_ * bc_
     )
+    # Rounding may leave a little less than 0.
+    root = ops.sqrt(ops.maximum(square, 0))
 
     def gradient(upstream):
-        g, g_bc = upstream, upstream * bc_
+        # Twice the gradient of the square; 0 where the slope is infinite.
+        positive = root > 0
+        g = ops.where(positive, upstream / ops.where(positive, root, 1), 0)
+        g_bc = g * bc_
         bb_, cc_ = (
             ops.broadcast_to(x[..., None, :], ops.shape(y))
             for x, y in ((bb, ab), (cc, ac))
@@ -312,16 +315,16 @@ def squared_triple_product(ab, ac, bc, aa, bb, cc):
         flat_g = ops.reshape(g, (*ops.shape(g)[:-2], ops.shape(flat_bc)[-2]))
         g_aa = ops.matmul(aa[..., None, :], flat_g)
         return (
-            2 * (ab * over_k[..., 0] - g_bc_ac),
-            2 * (ac * over_j[..., 0, :] - g_bc_ab),
-            2 * (bc * ops.reshape(g_aa, ops.shape(bc)))
-            - 2 * ops.sum(g * (ab_ * ac_), axis=-3),
-            ops.matmul(flat_g, ops.square(flat_bc))[..., 0],
-            ops.sum(over_k[..., 1], axis=-2),
-            ops.sum(over_j[..., 1, :], axis=-2),
+            ab * over_k[..., 0] - g_bc_ac,
+            ac * over_j[..., 0, :] - g_bc_ab,
+            bc * ops.reshape(g_aa, ops.shape(bc))
+            - ops.sum(g * (ab_ * ac_), axis=-3),
+            ops.matmul(flat_g, ops.square(flat_bc))[..., 0] / 2,
+            ops.sum(over_k[..., 1], axis=-2) / 2,
+            ops.sum(over_j[..., 1, :], axis=-2) / 2,
         )
 
-    return square, gradient
+    return root, gradient
 
 
 def trilinear_product(a, b, c, determinant=False):
@@ -363,8 +366,19 @@ def products(values, product_kernel):
     Returns:
         Tensor `(batch, heads, v, v, d)`.
     """
-    partial = ops.einsum("bhks,hqrs->bhkqr", values, product_kernel)
-    return ops.einsum("bhjr,bhkqr->bhjkq", values, partial)
+    batch, heads, v, d = ops.shape(values)
+    values = ops.swapaxes(values, 0, 1)
+    # (heads, batch v, s) times (heads, s, q r): nothing large is transposed.
+    kernel = ops.reshape(
+        ops.transpose(product_kernel, (0, 3, 1, 2)), (heads, d, d * d)
+    )
+    partial = ops.matmul(ops.reshape(values, (heads, batch * v, d)), kernel)
+    pairs = ops.matmul(
+        ops.reshape(partial, (heads, batch, v * d, d)),
+        ops.swapaxes(values, -1, -2),
+    )
+    pairs = ops.reshape(pairs, (heads, batch, v, d, v))
+    return ops.transpose(pairs, (1, 0, 4, 2, 3))
 
 
 def average(weights, pairs):
