@@ -478,6 +478,8 @@ class LayerContract(TestCase):
         self.assert_close(
             compiled[0], apply(layer, inputs, **masks), "compiled by XLA"
         )
+        if keras.backend.backend() == "jax":
+            return  # Gradients are always compiled there.
         self.assert_close(
             compiled,
             outputs_and_gradients(layer, inputs, **masks),
