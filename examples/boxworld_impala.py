@@ -61,6 +61,10 @@ def main():
         by_puzzle_type=args.by_puzzle_type,
     )
     training.save_model(args.directory, model)
+    figure = analysis.plot_learning_curves(
+        {args.network: [curves]}, "solved", "steps"
+    )
+    analysis.save_figure(figure, args.directory / "curves.png")
 
     # Seeds that training does not get to see.
     seeds = 10**9 + np.arange(args.num_test)

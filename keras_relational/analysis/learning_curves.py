@@ -1,9 +1,10 @@
-"""Accuracy over batches, mean and spread of several seeds: Figs. 4 and S11.
+"""What is learned over time, mean and spread of several seeds.
 
-Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
-Curves are dictionaries of arrays, as `training.train_classifier` returns them,
-or its `curves.csv`, as `np.genfromtxt(path, delimiter=",", names=True)` reads
-it.
+Figs. 4 and S11 of Shanahan et al., 2020, *An Explicitly Relational Neural
+Network Architecture*; Figs. 6, 8, 14 and 15 of Clift et al., 2019, *Logic and
+the 2-Simplicial Transformer*. Curves are dictionaries of arrays, as
+`training.train_classifier` and `agent_runs.train_agent` return them, or their
+`curves.csv`, as `np.genfromtxt(path, delimiter=",", names=True)` reads it.
 """
 
 import numpy as np
@@ -18,23 +19,36 @@ _STAGE_NAMES = {
     4: "4: target, encoder frozen",
 }
 
+_X_LABELS = {
+    "batches": "thousand batches",
+    "steps": "million steps",
+    "minutes": "minutes",
+}
+_UNITS = {"batches": 1e3, "steps": 1e6, "minutes": 1}
 
-def mean_and_spread(runs, curve):
+
+def mean_and_spread(runs, curve, x="batches"):
     """Mean and standard deviation of one curve over the runs of several seeds.
 
     The standard deviation is that of the runs themselves, divided by their
-    number; 0 for a single run.
+    number; 0 for a single run. Classifiers are measured after the same numbers
+    of batches. Agents are not, so that their curves are joined by straight
+    lines, and averaged as far as all of them go; points that are NaN are left
+    out.
 
     Args:
         runs: Sequence of curves, one a seed.
-        curve: Name of the curve, as `"stripes_accuracy"`.
+        curve: Name of the curve, as `"stripes_accuracy"` or `"solved"`.
+        x: Name of the curve that it is a function of, as `"batches"`, or
+            `"steps"` or `"minutes"` of agents.
 
     Returns:
-        `(batches, mean, spread)`, arrays of one length.
+        `(x, mean, spread)`, arrays of one length.
 
     Raises:
-        ValueError: If a run lacks the curve, or they were not all measured
-            after the same numbers of batches.
+        ValueError: If a run lacks one of both curves, if runs were not all
+            measured after the same numbers of batches, or if there is nothing
+            that all runs have.
 
     Example:
 
@@ -47,21 +61,36 @@ def mean_and_spread(runs, curve):
     """
     for run in runs:
         names = run.dtype.names if isinstance(run, np.ndarray) else list(run)
-        if curve not in names:
+        for name in (x, curve):
+            if name not in names:
+                raise ValueError(
+                    f"There is no curve {name!r}. Expected one of: "
+                    f"{', '.join(names)}"
+                )
+    lines = [(np.atleast_1d(run[x]), np.atleast_1d(run[curve])) for run in runs]
+    if x == "batches":
+        points = lines[0][0]
+        if any(own.tolist() != points.tolist() for own, _ in lines):
             raise ValueError(
-                f"There is no curve {curve!r}. Expected one of: "
-                f"{', '.join(names)}"
+                "Runs that are averaged must be measured after the same "
+                "numbers of batches. Received runs that end after "
+                f"{[own[-1].item() for own, _ in lines]} batches, with "
+                f"{[len(own) for own, _ in lines]} points"
             )
-    batches = [np.atleast_1d(run["batches"]).tolist() for run in runs]
-    if any(points != batches[0] for points in batches):
-        raise ValueError(
-            "Runs that are averaged must be measured after the same numbers of "
-            "batches. Received runs that end after "
-            f"{[points[-1] for points in batches]} batches, with "
-            f"{[len(points) for points in batches]} points"
-        )
-    values = np.stack([np.atleast_1d(run[curve]) for run in runs])
-    return np.array(batches[0]), values.mean(axis=0), values.std(axis=0)
+        values = np.stack([y for _, y in lines])
+    else:
+        lines = [(own[~np.isnan(y)], y[~np.isnan(y)]) for own, y in lines]
+        points = np.unique(np.concatenate([own for own, _ in lines]))
+        ends = [own[[0, -1]] if len(own) else (np.inf, 0) for own, _ in lines]
+        first, last = max(end[0] for end in ends), min(end[1] for end in ends)
+        points = points[(points >= first) & (points <= last)]
+        if not len(points):
+            raise ValueError(
+                f"The runs have no {x} in common at which {curve!r} was "
+                f"measured. Received {[len(own) for own, _ in lines]} points"
+            )
+        values = np.stack([np.interp(points, own, y) for own, y in lines])
+    return points, values.mean(axis=0), values.std(axis=0)
 
 
 def plot_transfer_curves(runs, curve="stripes_accuracy"):
@@ -88,8 +117,8 @@ def plot_transfer_curves(runs, curve="stripes_accuracy"):
     for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):
         for stage in set().union(*seeds):
             of_stage = [stages[stage] for stages in seeds if stage in stages]
-            _draw(panel, of_stage, curve, f"C{stage - 1}")
-        panel.set(title=architecture, xlabel="thousand batches")
+            _draw(panel, of_stage, curve, "batches", f"C{stage - 1}")
+        panel.set(title=architecture, xlabel=_X_LABELS["batches"])
         panel.grid(alpha=0.3)
     panels[0].set_ylabel(_label(curve))
     names = {stage - 1: name for stage, name in _STAGE_NAMES.items()}
@@ -97,28 +126,35 @@ def plot_transfer_curves(runs, curve="stripes_accuracy"):
     return figure
 
 
-def plot_learning_curves(runs, curve="stripes_accuracy"):
-    """Draws one line an architecture for a single task: Fig. S11.
+def plot_learning_curves(runs, curve="stripes_accuracy", x="batches"):
+    """Draws one line an architecture: Fig. S11, and Figs. 6, 8, 14 and 15.
 
     Lines are means over the seeds, bands one standard deviation to each side.
 
     Args:
         runs: Dictionary from architecture to a list with one item a seed,
-            each the curves that `training.train_classifier` returns.
-        curve: Name of the curve to draw, a share between 0 and 1.
+            each the curves that `training.train_classifier` or
+            `agent_runs.train_agent` returns.
+        curve: Name of the curve to draw, a share between 0 and 1: of agents
+            `"solved"`, or `"solved_1_1_2"` for one type of puzzles.
+        x: `"batches"`; of agents `"steps"` (Fig. 6) or `"minutes"` (Fig. 8).
 
     Returns:
         `matplotlib.figure.Figure`.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: As for `mean_and_spread`.
+        ValueError: As for `mean_and_spread`, or if `x` is another.
     """
+    if x not in _X_LABELS:
+        raise ValueError(
+            f"`x` must be one of {', '.join(_X_LABELS)}. Received: x={x!r}"
+        )
     figure = new_figure(6, 4)
     panel = figure.subplots()
     for number, seeds in enumerate(runs.values()):
-        _draw(panel, seeds, curve, f"C{number}")
-    panel.set(xlabel="thousand batches", ylabel=_label(curve))
+        _draw(panel, seeds, curve, x, f"C{number}")
+    panel.set(xlabel=_X_LABELS[x], ylabel=_label(curve))
     panel.grid(alpha=0.3)
     legend_below(figure, dict(enumerate(runs)), entry_width=1.8)
     return figure
@@ -128,11 +164,12 @@ def _label(curve):
     return f"{curve.replace('_', ' ')} (%)"
 
 
-def _draw(panel, runs, curve, colour):
-    batches, mean, spread = mean_and_spread(runs, curve)
-    panel.plot(batches / 1000, 100 * mean, color=colour)
+def _draw(panel, runs, curve, x, colour):
+    points, mean, spread = mean_and_spread(runs, curve, x)
+    points = points / _UNITS[x]
+    panel.plot(points, 100 * mean, color=colour)
     panel.fill_between(
-        batches / 1000,
+        points,
         100 * (mean - spread),
         100 * (mean + spread),
         color=colour,

@@ -36,7 +36,7 @@ def train_agent(
         resume: Whether to continue the run in `directory`, with the result that
             it would have had.
         updates_per_epoch: Number of updates between two points of the curves.
-        by_puzzle_type: Whether to print the share solved for each type too.
+        by_puzzle_type: Whether to take the share solved of each type too.
         verbose: Whether to print at all.
 
     Returns:
@@ -45,7 +45,9 @@ def train_agent(
         the episodes that ended in the epoch, `episodes`, their number, and
         their means `return`, `length`, and `solved`, the share of those solved;
         and of the last update `loss`, `policy_loss`, `value_loss`, `entropy`,
-        those a step, and `gradient_norm`.
+        those a step, and `gradient_norm`. If asked for, also `solved_1_1_2` and
+        so on, the share solved of the puzzles of type (1, 1, 2), NaN for an
+        epoch in which none of them ended.
 
     Raises:
         FileExistsError: If there is a run in `directory`, and `resume` is not
@@ -83,7 +85,12 @@ def train_agent(
             "entropy": float(losses.extra.entropy) / a_step,
             "gradient_norm": float(losses.extra.gradient_norm),
         }
-        logs.save(row)
+        shares = {}
+        for kind in np.unique(puzzle_types, axis=0) if by_puzzle_type else ():
+            mine = (puzzle_types == kind).all(axis=1)
+            name = "_".join(["solved", *(str(x) for x in kind)])
+            shares[name] = float(solved[mine].mean())
+        logs.save({**row, **shares})
         if verbose:
             print(
                 f"{row['steps']:>13,} steps, {row['steps_per_second']:>7,.0f} "
@@ -91,13 +98,8 @@ def train_agent(
                 f"{row['length']:6.1f}, solved {100 * row['solved']:5.1f} %",
                 flush=True,
             )
-        if verbose and by_puzzle_type:
-            for kind in np.unique(puzzle_types, axis=0):
-                mine = (puzzle_types == kind).all(axis=1)
-                print(
-                    f"{'':15s}{tuple(int(x) for x in kind)}: solved "
-                    f"{100 * solved[mine].mean():5.1f} % of {mine.sum()}"
-                )
+            for name, share in shares.items():
+                print(f"{'':15s}{name}: {100 * share:5.1f} %")
     return {name: np.array(curve) for name, curve in logs.curves.items()}
 
 
@@ -135,8 +137,11 @@ class _Logs:
         return self.curves["minutes"][-1] if self.curves else 0.0
 
     def save(self, row):
-        for name, value in row.items():
-            self.curves.setdefault(name, []).append(value)
+        # A type of puzzle may be met late, or not in every epoch.
+        epochs = len(self.curves.get("steps", ()))
+        for name in {**self.curves, **row}:
+            curve = self.curves.setdefault(name, epochs * [float("nan")])
+            curve.append(row.get(name, float("nan")))
         if not self.directory:
             return
         with self.writer.as_default(step=row["steps"]):

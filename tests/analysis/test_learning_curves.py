@@ -94,6 +94,43 @@ def test_one_line_an_architecture():
     assert saved(figure)
 
 
+def agent_curves(steps, solved):
+    return {"steps": np.array(steps), "solved": np.array(solved)}
+
+
+def test_agents_are_averaged_as_far_as_all_of_them_go():
+    runs = [
+        agent_curves([100, 200, 300], [0.0, 0.5, 1.0]),
+        agent_curves([50, 150, 170, 250], [0.0, 0.2, np.nan, 0.6]),
+    ]
+    steps, mean, spread = analysis.mean_and_spread(runs, "solved", "steps")
+    assert steps.tolist() == [100, 150, 200, 250]
+    first, second = [0.0, 0.25, 0.5, 0.75], [0.1, 0.2, 0.4, 0.6]
+    np.testing.assert_allclose(mean, np.mean([first, second], axis=0))
+    np.testing.assert_allclose(spread, np.std([first, second], axis=0))
+
+    figure = analysis.plot_learning_curves(
+        {"relational": runs}, "solved", "steps"
+    )
+    (panel,) = figure.axes
+    np.testing.assert_allclose(panel.lines[0].get_xdata(), steps / 1e6)
+    assert panel.get_xlabel() == "million steps"
+
+
+@pytest.mark.parametrize(
+    "other", [agent_curves([400], [0.5]), agent_curves([200], [np.nan])]
+)
+def test_agents_with_nothing_in_common_are_not_averaged(other):
+    runs = [agent_curves([100, 300], [0.0, 1.0]), other]
+    with pytest.raises(ValueError, match="no steps in common"):
+        analysis.mean_and_spread(runs, "solved", "steps")
+
+
+def test_an_unknown_axis():
+    with pytest.raises(ValueError, match="batches, steps, minutes"):
+        analysis.plot_learning_curves({"mha": [curves(0.5)]}, x="hours")
+
+
 def test_figures_say_that_matplotlib_is_missing(no_matplotlib):
     runs = {"predinet": [curves(0.5)]}
     with pytest.raises(ImportError, match=r"keras_relational\[plots\]"):

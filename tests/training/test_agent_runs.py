@@ -47,7 +47,13 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert f"{whole['steps'][-1]} steps" in lines[2]
-    assert "(1, 0, 0): solved" in lines[3]
+    share = 100 * curves["solved_1_0_0"][-1]
+    assert lines[3].strip() == f"solved_1_0_0: {share:5.1f} %"
+    # Not asked for before.
+    assert np.isnan(curves["solved_1_0_0"][:2]).all()
+    np.testing.assert_array_equal(
+        curves["solved_1_0_0"][2:], curves["solved"][2:]
+    )
     with open(directory / "curves.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["updates"]) for row in rows][-2:] == [6, 8]
