@@ -7,6 +7,9 @@ PYTEST := TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m pytest --numprocesses=auto --d
 # Most of the time goes into compiling what runs once.
 QUICK_XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
 
+# A test that hangs says where, and fails.
+NO_HANG := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
 .PHONY: demo test test-all lint bench clean
@@ -22,8 +25,8 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed
 	@echo "Running the tests, and the contract of every layer on JAX too (ten minutes on two cores) ..."
-	@$(QUICK_XLA) $(PYTEST) -m "not slow"
-	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) -m "not slow" -k contract tests/layers
+	@$(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow"
+	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow" -k contract tests/layers
 
 test-all: $(VENV)/installed
 	@echo "Running every test, learning runs included ..."
