@@ -2,7 +2,10 @@
 
 import functools
 import os
+import secrets
 import signal
+import subprocess
+import sys
 import time
 
 import agents_for_tests as agents
@@ -13,7 +16,22 @@ import pytest
 
 from keras_relational.training import distributed
 
+# Read when Ray is imported: the cluster's password.
+os.environ["RAY_AUTH_MODE"] = "token"
+os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 ray = pytest.importorskip("ray")
+
+
+# A process of its own, because ray.init() forks, and what forks while
+# TensorFlow's threads run may hang.
+CLUSTER = """
+import sys
+import ray
+
+address = ray.init(num_cpus=2, include_dashboard=False).address_info["address"]
+print("Address", address, flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,14 +43,22 @@ def cluster():
             *os.environ.get("PYTHONPATH", "").split(os.pathsep),
         )
     )
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": path}},
-    )
-    yield
-    ray.shutdown()
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = iter(process.stdout.readline, "")
+        address = next(x.split()[1] for x in lines if x.startswith("Address"))
+        ray.init(
+            address,
+            log_to_driver=False,
+            runtime_env={"env_vars": {"PYTHONPATH": path}},
+        )
+        yield
+        ray.shutdown()
+        process.stdin.close()
 
 
 def start(num_actors=2):
