@@ -7,10 +7,15 @@ class TimeFolded(keras.layers.TimeDistributed):
     """Applies a layer to all steps of its sequences, as one batch.
 
     `outputs[i, j] = layer(inputs[i, j])`. What `keras.layers.TimeDistributed`
-    computes step by step, for layers that look at each example alone.
+    computes, for layers that look at each example alone. Where the layer looks
+    at its whole batch, as batch normalization does, that is all steps of all
+    sequences, and with `unroll` one step of all sequences.
 
     Args:
         layer: A `keras.layers.Layer`, such as the encoder of an image.
+        unroll: Whether to take one step after the other, where it is known when
+            compiling how many there are. For the convolutions that XLA makes
+            for a CPU, which are slower where a batch does not fit the cache.
 
     Call arguments:
         inputs: Tensor `(batch, time, ...)`, of any number of steps.
@@ -28,8 +33,21 @@ class TimeFolded(keras.layers.TimeDistributed):
     (None, 7, 48)
     """
 
+    def __init__(self, layer, unroll=False, **kwargs):
+        super().__init__(layer, **kwargs)
+        self.unroll = unroll
+
     def call(self, inputs, training=None):
         batch, time, *rest = ops.shape(inputs)
+        if self.unroll and isinstance(time, int):
+            outputs = [
+                self.layer(inputs[:, step], training=training)
+                for step in range(time)
+            ]
+            return ops.stack(outputs, axis=1)
         steps = ops.reshape(inputs, (batch * time, *rest))
         outputs = self.layer(steps, training=training)
         return ops.reshape(outputs, (batch, time, *ops.shape(outputs)[1:]))
+
+    def get_config(self):
+        return {**super().get_config(), "unroll": self.unroll}

@@ -195,7 +195,8 @@ def rule_learner(
     fillers = keras.Input(
         (None, *shape), dtype=autoencoder.inputs[0].dtype, name="fillers"
     )
-    outputs = reasoner(layers.TimeFolded(encoder, name="encoder")(fillers))
+    encoded = layers.TimeFolded(encoder, unroll=True, name="encoder")(fillers)
+    outputs = reasoner(encoded)
     if mode == "generative":
         outputs = decoder(outputs)
     return keras.Model(fillers, outputs, name=f"{sequential}_{mode}")

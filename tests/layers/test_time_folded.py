@@ -1,15 +1,17 @@
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 from keras_relational.layers import TimeFolded
 
 
-def test_equals_one_step_after_the_other():
+@pytest.mark.parametrize("unroll", [False, True])
+def test_equals_one_step_after_the_other(unroll):
     inputs = np.random.default_rng(0).normal(size=(3, 4, 6, 6, 2))
     inputs = inputs.astype("float32")
     layer = keras.layers.Conv2D(5, 3)
-    outputs = ops.convert_to_numpy(TimeFolded(layer)(inputs))
+    outputs = ops.convert_to_numpy(TimeFolded(layer, unroll)(inputs))
     assert outputs.shape == (3, 4, 4, 4, 5)
     for step in range(4):
         np.testing.assert_allclose(
@@ -17,12 +19,15 @@ def test_equals_one_step_after_the_other():
         )
 
 
-def test_any_number_of_steps_saved_and_loaded(tmp_path):
+@pytest.mark.parametrize("unroll", [False, True])
+def test_any_number_of_steps_saved_and_loaded(unroll, tmp_path):
     inputs = keras.Input((None, 6))
-    model = keras.Model(inputs, TimeFolded(keras.layers.Dense(3))(inputs))
+    layer = TimeFolded(keras.layers.Dense(3), unroll)
+    model = keras.Model(inputs, layer(inputs))
     assert model.output_shape == (None, None, 3)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.layers[-1].unroll == unroll
     for steps in (1, 5):
         x = np.ones((2, steps, 6), "float32")
         np.testing.assert_array_equal(
@@ -35,3 +40,14 @@ def test_training_is_passed_on():
     ones = np.ones((2, 50, 4), "float32")
     assert (ops.convert_to_numpy(layer(ones, training=True)) == 0).any()
     np.testing.assert_array_equal(layer(ones, training=False), ones)
+
+
+@pytest.mark.parametrize("unroll", [False, True])
+def test_unrolled_a_layer_sees_one_step_as_its_batch(unroll):
+    layer = TimeFolded(
+        keras.layers.BatchNormalization(center=False, scale=False), unroll
+    )
+    inputs = np.random.default_rng(0).normal(size=(50, 2, 1)).astype("float32")
+    inputs[:, 1] += 10
+    means = ops.convert_to_numpy(layer(inputs, training=True)).mean(axis=0)
+    assert (abs(means) < 0.01).all() == unroll
