@@ -1,12 +1,12 @@
 """Training on moving squares, which are drawn when they are needed."""
 
-import keras
 import numpy as np
 
 from keras_relational.datasets import dynamic_objects
+from keras_relational.training.generated_batches import GeneratedBatches
 
 
-class FrameBatches(keras.utils.PyDataset):
+class FrameBatches(GeneratedBatches):
     """Single images without end, for an autoencoder.
 
     Their squares have all widths, small and large: what is to extrapolate is
@@ -28,22 +28,12 @@ class FrameBatches(keras.utils.PyDataset):
     """
 
     def __init__(self, batch_size=32, initial_batch=0, seed=0):
-        super().__init__()
-        self.batch_size = batch_size
-        self.initial_batch = initial_batch
-        self.seed = seed
+        super().__init__(batch_size, initial_batch, seed)
 
-    @property
-    def num_batches(self):
-        return None
-
-    def __getitem__(self, index):
+    def generate(self, n, seed):
         (images,) = np.moveaxis(
             dynamic_objects.generate(
-                self.batch_size,
-                dynamic_objects.ALL_WIDTHS,
-                num_frames=1,
-                seed=[self.seed, self.initial_batch + index],
+                n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
             ),
             1,
             0,

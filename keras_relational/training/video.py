@@ -1,12 +1,12 @@
 """Training on videos that are made when they are needed, and roll-outs."""
 
-import keras
 import numpy as np
 
 from keras_relational import models
+from keras_relational.training.generated_batches import GeneratedBatches
 
 
-class VideoBatches(keras.utils.PyDataset):
+class VideoBatches(GeneratedBatches):
     """Videos without end, each frame of which is to be predicted.
 
     Batch `i` depends on the seed and on `i` alone.
@@ -29,20 +29,11 @@ class VideoBatches(keras.utils.PyDataset):
     """
 
     def __init__(self, generate, batch_size=64, initial_batch=0, seed=0):
-        super().__init__()
-        self.generate = generate
-        self.batch_size = batch_size
-        self.initial_batch = initial_batch
-        self.seed = seed
+        super().__init__(batch_size, initial_batch, seed)
+        self.make_videos = generate
 
-    @property
-    def num_batches(self):
-        return None
-
-    def __getitem__(self, index):
-        frames = self.generate(
-            self.batch_size, seed=[self.seed, self.initial_batch + index]
-        )
+    def generate(self, n, seed):
+        frames = self.make_videos(n, seed=seed)
         return frames[:, :-1], frames[:, 1:] / np.float32(255)
 
 

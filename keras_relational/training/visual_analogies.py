@@ -1,11 +1,10 @@
 """Training on visual analogies, which are drawn when they are needed."""
 
-import keras
-
 from keras_relational.datasets import visual_analogies
+from keras_relational.training.generated_batches import GeneratedBatches
 
 
-class VisualAnalogyBatches(keras.utils.PyDataset):
+class VisualAnalogyBatches(GeneratedBatches):
     """New problems without end, for `models.visual_analogy_scorer`.
 
     Batch `i` depends on the seed and on `i` alone. Being endless, it needs
@@ -35,16 +34,9 @@ class VisualAnalogyBatches(keras.utils.PyDataset):
         initial_batch=0,
         seed=0,
     ):
-        super().__init__()
-        self.arguments = (batch_size, regime, candidates, image_size)
-        self.initial_batch = initial_batch
-        self.seed = seed
+        super().__init__(batch_size, initial_batch, seed)
+        self.arguments = (regime, candidates, image_size)
 
-    @property
-    def num_batches(self):
-        return None
-
-    def __getitem__(self, index):
-        seed = [self.seed, self.initial_batch + index]
-        problems = visual_analogies.generate(*self.arguments, seed=seed)
+    def generate(self, n, seed):
+        problems = visual_analogies.generate(n, *self.arguments, seed=seed)
         return problems.images, problems.labels
