@@ -26,6 +26,8 @@ import pathlib
 
 import numpy as np
 
+from keras_relational.datasets.png import read_png
+
 TASKS = (
     "distribution_of_three",
     "identity_rules",
@@ -380,28 +382,13 @@ def load_images(folder):
         ValueError: If there are fewer than two files, one cannot be read, or
             they differ in size.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            "PNG files are read with Pillow, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
 
     def number_and_name(path):
         digits = "".join(c for c in path.stem if c.isdigit())
         return int(digits or -1), path.name
 
     paths = sorted(pathlib.Path(folder).glob("*.png"), key=number_and_name)
-    images = []
-    for path in paths:
-        try:
-            with Image.open(path) as image:
-                images.append(np.array(image.convert("L")))
-        except (OSError, SyntaxError) as error:
-            raise ValueError(
-                f"{path} cannot be read as a PNG: {error}"
-            ) from error
+    images = [read_png(path, "L") for path in paths]
     shapes = {image.shape for image in images}
     if len(images) < 2 or len(shapes) > 1:
         raise ValueError(

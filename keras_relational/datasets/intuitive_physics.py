@@ -25,6 +25,7 @@ import pathlib
 import numpy as np
 
 from keras_relational.datasets.checks import check_positive
+from keras_relational.datasets.png import read_png
 from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import draw
 
@@ -343,13 +344,6 @@ def _is_possible(clip):
 
 def _read_clip(clip, image_size):
     """Frames of a clip, uint8 `(num_frames, image_size, image_size, 3)`."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            "PNG files are read with Pillow, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
     paths = sorted((clip / "scene").glob("scene_*.png"))
     expected = [f"scene_{i + 1:03d}.png" for i in range(len(paths))]
     if not paths or [path.name for path in paths] != expected:
@@ -358,21 +352,7 @@ def _read_clip(clip, image_size):
             f"out. Received: {len(paths)} of them"
             + (f", the last {paths[-1].name}" if paths else "")
         )
-    frames = np.empty((len(paths), image_size, image_size, 3), "uint8")
-    for frame, path in zip(frames, paths, strict=True):
-        try:
-            with Image.open(path) as image:
-                image = image.convert("RGB")
-                if image.size != (image_size, image_size):
-                    image = image.resize(
-                        (image_size, image_size), Image.Resampling.BOX
-                    )
-                frame[:] = np.asarray(image)
-        except (OSError, SyntaxError) as error:
-            raise ValueError(
-                f"{path} cannot be read as a PNG: {error}"
-            ) from error
-    return frames
+    return np.stack([read_png(path, "RGB", image_size) for path in paths])
 
 
 def _check_block(block):
