@@ -28,9 +28,7 @@ def main():
         ],
         name="adding",
     )
-    model.compile(
-        keras.optimizers.Adam(args.learning_rate), "mse", jit_compile=True
-    )
+    model.compile(training.adam(args.learning_rate), "mse", jit_compile=True)
     model.optimizer.build(model.trainable_variables)
     inputs, targets = adding.generate(
         args.num_train, adding.TRAIN_LENGTH, adding.TRAIN_VALUES, [args.seed, 0]

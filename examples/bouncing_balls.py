@@ -31,7 +31,7 @@ def main():
     core = new_core(args.core, args.num_schemata)
     model = models.video_predictor(core, num_channels=test.shape[-1])
     model.compile(
-        keras.optimizers.Adam(1e-4),
+        training.adam(1e-4),
         "binary_crossentropy",
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
         jit_compile=keras.backend.backend() == "jax",

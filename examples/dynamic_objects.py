@@ -86,9 +86,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
 def compile_model(model, jit_compile=False):
     # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
     jit_compile = jit_compile or keras.backend.backend() == "jax"
-    # PyTorch's epsilon. Keras' 1e-7 is larger than the first gradients.
-    optimizer = keras.optimizers.Adam(5e-4, epsilon=1e-8)
-    model.compile(optimizer, "mse", jit_compile=jit_compile)
+    model.compile(training.adam(5e-4), "mse", jit_compile=jit_compile)
     model.optimizer.build(model.trainable_variables)
 
 

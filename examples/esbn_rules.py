@@ -69,7 +69,7 @@ def main():
         loss = "mse" if images else "categorical_crossentropy"
         targets = candidates[train.labels]
     trained.compile(
-        keras.optimizers.Adam(args.learning_rate or preset.learning_rate),
+        training.adam(args.learning_rate or preset.learning_rate),
         loss,
         jit_compile=True,
     )

@@ -32,7 +32,7 @@ def main():
         core = keras.layers.RNN(cell, **returned)
     model = models.video_predictor(core, num_channels=3)
     model.compile(
-        keras.optimizers.Adam(3e-4),
+        training.adam(3e-4),
         "binary_crossentropy",
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
         jit_compile=keras.backend.backend() == "jax",

@@ -43,7 +43,7 @@ def main():
     )
     model = models.video_predictor(core, num_stacked=args.num_stacked)
     model.compile(
-        keras.optimizers.Adam(1e-4),
+        training.adam(1e-4),
         "binary_crossentropy",
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
         jit_compile=keras.backend.backend() == "jax",

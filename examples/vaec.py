@@ -34,7 +34,7 @@ def main():
     # The paper's, for what does not learn with the other.
     learning_rate = 1e-4 if args.normalization == "none" else 5e-4
     model.compile(
-        keras.optimizers.Adam(learning_rate),
+        training.adam(learning_rate),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.

@@ -36,7 +36,7 @@ def main():
     keras.utils.set_random_seed(args.seed)
     model = models.visual_analogy_scorer(args.normalization)
     model.compile(
-        keras.optimizers.Adam(1e-4),
+        training.adam(1e-4),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.

@@ -14,6 +14,7 @@ from keras_relational.training.rules import preset
 from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
+from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import fit_and_log
 from keras_relational.training.supervised import save_model
 from keras_relational.training.supervised import save_result
@@ -38,6 +39,7 @@ __all__ = [
     "VideoBatches",
     "VisualAnalogyBatches",
     "accuracy",
+    "adam",
     "adapt_normalization",
     "analogy_inputs",
     "embeddings",

@@ -9,6 +9,8 @@ import collections
 import keras
 import numpy as np
 
+from keras_relational.training.supervised import adam
+
 Preset = collections.namedtuple(
     "Preset", ("learning_rate", "epochs", "batch_normalization")
 )
@@ -157,7 +159,7 @@ def train_autoencoder(autoencoder, fillers, epochs=500, verbose=0):
     vectors = fillers.ndim == 2
     target = fillers if vectors else fillers.astype("float32") / 255
     autoencoder.compile(
-        keras.optimizers.Adam(0.01 if vectors else 5e-4),
+        adam(0.01 if vectors else 5e-4),
         "categorical_crossentropy" if vectors else "mse",
         jit_compile=keras.backend.backend() == "jax",
     )

@@ -154,6 +154,20 @@ def test_multi_task_model_trains():
     assert np.isfinite(curves["loss"]).all()
 
 
+def test_adam_follows_gradients_of_a_billionth():
+    variable = keras.Variable([0.0])
+    optimizer = training.adam(0.1)
+    optimizer.build([variable])
+    gradient = 1e-9
+    optimizer.apply([np.array([gradient], "float32")], [variable])
+    root = 0.001**0.5 * gradient  # Of the moment, at the first step.
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(variable),
+        [-0.1 * root / (root + 1e-8)],
+        rtol=1e-4,
+    )
+
+
 def test_save_result_prints_and_writes(capsys, tmp_path):
     training.save_result(tmp_path, {"run": "a", "accuracy": 0.5})
     assert json.loads(capsys.readouterr().out)["accuracy"] == 0.5
