@@ -39,7 +39,7 @@ def run_blocked(code, blocked, backend="jax"):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
 
 
@@ -113,6 +113,9 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
             "esbn_rules.py", "--epochs", "2", "--fillers", "vector",
             "--pretrained", "--mode", "generative", "--sequential", "ntm",
         )
+        table = "extrapolation_tables.py"
+        sys.argv = [table, "--directory", {str(tmp_path)!r}]
+        runpy.run_path("examples/" + table, run_name="__main__")
         assert "tensorflow" not in sys.modules
         """,
         {"tensorflow", "tensorboard"},
@@ -121,6 +124,12 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
     assert len(list(tmp_path.glob("*/*/result.json"))) == 2 + 4 + 2
     assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 2
     assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
+    for row in (
+        "| translation, 32 pixels | batches |",
+        "| visual analogies, contrasting | batches |",
+        "| batch_training_statistics | 2 | 0 | 0.",
+    ):
+        assert row in done.stdout
 
 
 def test_serving_without_tensorflow_says_so():
