@@ -121,7 +121,7 @@ def plot_level_embeddings(model):
         marks = panel.scatter(
             *points.T, c=np.arange(len(points)), s=18, zorder=2
         )
-        first, second = (f"{100 * share:.0f} %" for share in components.shares)
+        first, second = (f"{100 * share:.2g} %" for share in components.shares)
         panel.set(
             title=dimension,
             xlabel=f"component 1 ({first})",

@@ -38,7 +38,7 @@ def plot_predicted_frames(sequence, predictions, every=3):
         for panel, number in zip(panels, shown, strict=True):
             panel.imshow(images[number], cmap="gray", vmin=0, vmax=1)
             panel.set(xticks=[], yticks=[])
-        panels[0].set_ylabel(name)
+        panels[0].set_ylabel(name.replace("_", "\n"), fontsize="small")
     for panel, number in zip(grid[0], shown, strict=True):
         panel.set_title(number + 2, fontsize="small")  # Counted from 1.
     return figure
