@@ -39,7 +39,7 @@ def run_blocked(code, blocked, backend="jax"):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=300,
     )
 
 

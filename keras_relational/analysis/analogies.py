@@ -6,6 +6,7 @@ section 5.1.
 
 import numpy as np
 
+from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
 from keras_relational.analysis.figure import legend_below
@@ -121,11 +122,6 @@ def plot_level_embeddings(model):
         marks = panel.scatter(
             *points.T, c=np.arange(len(points)), s=18, zorder=2
         )
-        first, second = (f"{100 * share:.2g} %" for share in components.shares)
-        panel.set(
-            title=dimension,
-            xlabel=f"component 1 ({first})",
-            ylabel=f"component 2 ({second})",
-        )
+        panel.set(title=dimension, **axis_labels(components))
     figure.colorbar(marks, ax=panels, label="level")
     return figure

@@ -135,6 +135,22 @@ def project(vectors, components):
     )
 
 
+def axis_labels(components):
+    """Labels of the axes of a plane of two components, with their shares.
+
+    Args:
+        components: Two `PrincipalComponents`.
+
+    Returns:
+        Dictionary of `xlabel` and `ylabel`.
+    """
+    first, second = (f"{100 * share:.3g} %" for share in components.shares)
+    return {
+        "xlabel": f"component 1 ({first})",
+        "ylabel": f"component 2 ({second})",
+    }
+
+
 def plot_components(points, labels, label_names):
     """Draws one panel of projected images for each architecture: Fig. S7.
 

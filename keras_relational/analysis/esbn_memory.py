@@ -9,6 +9,7 @@ import typing
 import numpy as np
 
 from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
 from keras_relational.analysis.figure import legend_below
@@ -118,8 +119,7 @@ def plot_keys(found):
     panel = figure.subplots()
     for step in range(time):
         panel.scatter(*points[:, step].T, s=6, color=f"C{step}", linewidths=0)
-    first, second = (f"{100 * share:.0f} %" for share in components.shares)
-    panel.set(xlabel=f"component 1 ({first})", ylabel=f"component 2 ({second})")
+    panel.set(**axis_labels(components))
     names = {step: f"step {step + 1}" for step in range(time)}
     legend_below(figure, names, entry_width=1, linestyle="", marker="o")
     return figure

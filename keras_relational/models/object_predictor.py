@@ -17,8 +17,7 @@ def image_autoencoder(embedding_size=10):
     Weights are uniform within ±1/√n, n the number of inputs of a unit, as
     PyTorch has it; call `keras.utils.set_random_seed` first for the same ones
     every time. With these the output hardly depends on the image at first, and
-    gradients are some 1e-9, so that Adam has to be given PyTorch's
-    `epsilon=1e-8`: with Keras' 1e-7 learning does not begin. The two halves are
+    gradients are some 1e-9: train with `training.adam`. The two halves are
     layers named `"encoder"` and `"decoder"`.
 
     Args:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_relational import analysis
+from keras_relational.analysis.components import axis_labels
 
 LABEL_NAMES = ["both", "shape", "colour", "neither"]
 
@@ -29,6 +30,16 @@ def test_components_are_eigenvectors_of_the_covariance():
         np.testing.assert_allclose(abs(agreement), 1, atol=1e-5)
         share = values[-1 - number] / values.sum()
         np.testing.assert_allclose(components.shares[number], share, rtol=1e-4)
+
+
+def test_axes_say_how_much_lies_along_them():
+    vectors = np.zeros((100, 2), "float32")
+    vectors[:, 0] = np.tile([-50, -50, 50, 50], 25)
+    vectors[:, 1] = np.tile([-1, 1, -1, 1], 25)
+    assert axis_labels(analysis.principal_components(vectors)) == {
+        "xlabel": "component 1 (100 %)",
+        "ylabel": "component 2 (0.04 %)",
+    }
 
 
 def test_each_head_has_components_of_its_own():
