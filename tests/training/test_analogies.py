@@ -179,7 +179,7 @@ def test_batches_that_make_no_whole_epochs(model):
 
 @pytest.mark.slow
 def test_learns_to_extrapolate():
-    """On small images, in two minutes: the way, not the figures of Table 1."""
+    """On small images, in some minutes: the way, not the figures of Table 1."""
     accuracy = {}
     for normalization in ("temporal_context", "batch_training_statistics"):
         keras.utils.set_random_seed(0)
