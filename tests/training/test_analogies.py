@@ -99,7 +99,7 @@ def test_a_problem_whose_candidates_score_alike_is_not_solved(model):
     problems = some_problems(8)
     blank = problems._replace(levels=np.full_like(problems.levels, 7))
     scores = model.predict(training.analogy_inputs(blank, SIZE), verbose=0)
-    assert (np.ptp(scores, axis=1) == 0).all()
+    assert (np.ptp(scores, axis=1) < 1e-5).all()
     assert not training.solved_analogies(model, blank).any()
 
 
