@@ -69,10 +69,9 @@ def solved_analogies(model, problems, batch_size=32):
     """Which problems a model of `models.analogy_scorer` solves.
 
     A problem is solved if its answer has the highest score, and not solved if
-    all its candidates score alike, to 1e-5, below which is rounding. Each
-    different image is encoded once. Where a normalization uses the statistics
-    of the batch at hand, it is that of `batch_size` problems, in the order in
-    which they come.
+    all its candidates score alike. Each different image is encoded once. Where
+    a normalization uses the statistics of the batch at hand, it is that of
+    `batch_size` problems, in the order in which they come.
 
     Args:
         model: A `keras.Model` as `models.analogy_scorer` builds.
@@ -87,8 +86,7 @@ def solved_analogies(model, problems, batch_size=32):
     scores = model.get_layer("scorer").predict(
         {"embeddings": z, **_terms(problems)}, batch_size=batch_size, verbose=0
     )
-    # Images that are the same may differ by rounding, in the rows of a product.
-    return (scores.argmax(axis=1) == 0) & (np.ptp(scores, axis=1) > 1e-5)
+    return (scores.argmax(axis=1) == 0) & (np.ptp(scores, axis=1) > 0)
 
 
 def adapt_normalization(model, problems, batch_size=1_000):
