@@ -26,7 +26,7 @@ def main():
         regions = [vaec.load_hdf5(path) for path in args.published]
     else:
         regions = [
-            vaec.generate(args.regime, region, seed=args.seed)
+            vaec.generate(args.regime, region, [args.seed, region])
             for region in vaec.REGIONS
         ]
     keras.utils.set_random_seed(args.seed)

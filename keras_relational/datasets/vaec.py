@@ -31,7 +31,7 @@ Problems = collections.namedtuple(
     "Problems", ("levels", "context", "candidates", "dimension", "distance")
 )
 
-# The smallest of centre, width and green, and how they grow with the level.
+# Of a square, by its level. Its red and blue are 0.
 _CENTRES = 43 + np.arange(NUM_LEVELS)
 _WIDTHS = 3 + 2 * np.arange(NUM_LEVELS)
 _GREENS = np.linspace(102, 255, NUM_LEVELS).astype("int64")
@@ -43,7 +43,7 @@ def load_data(regime="translation", seed=0):
 
     Args:
         regime: `"translation"` or `"scale"`.
-        seed: As for `generate`.
+        seed: Non-negative integer that fixes the problems.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: `Problems` as `generate` returns
@@ -54,7 +54,9 @@ def load_data(regime="translation", seed=0):
     Raises:
         ValueError: If there is no such regime.
     """
-    train, *test = (generate(regime, region, seed) for region in REGIONS)
+    train, *test = (
+        generate(regime, region, [seed, region]) for region in REGIONS
+    )
     x_test = Problems(*map(np.concatenate, zip(*test, strict=True)))
     return tuple(
         (problems, np.zeros(len(problems.levels), "uint8"))
@@ -66,8 +68,8 @@ def generate(regime="translation", region=1, seed=None):
     """Makes the 19,040 problems of a region, in random order.
 
     All pairs of two different pairs of levels that are the same distance apart,
-    1 to 5 of 7 levels up or down (140), in each of the four dimensions, with 34
-    of the 343 settings of the other three.
+    1 to 5 of 7 levels up or down (140), in each of the four dimensions, each
+    with 34 of its own of the 343 settings of the other three.
 
     Args:
         regime: `"translation"`: region r has levels 7 (r − 1) to 7 (r − 1) + 6.
@@ -107,24 +109,26 @@ def generate(regime="translation", region=1, seed=None):
         [[level for level in range(7) if level != d] for d in terms[:, 3]]
     )
     others = np.array(list(itertools.product(range(7), repeat=3)))
-    levels = np.empty((4, NUM_SETTINGS, 7, 4), "uint8")
-    for dimension in range(4):
-        chosen = rng.choice(len(others), NUM_SETTINGS, replace=False)
-        levels[dimension] = np.insert(
-            others[chosen, None].repeat(7, 1), dimension, np.arange(7), axis=-1
+    draws = rng.random((4, len(terms), len(others)))
+    settings = draws.argsort(axis=-1)[..., :NUM_SETTINGS]
+    dimension, kind, setting = np.unravel_index(
+        rng.permutation(settings.size), settings.shape
+    )
+    settings = others[settings[dimension, kind, setting]]
+    levels = np.empty((len(settings), 7, 4), "uint8")
+    for number in range(4):
+        mine = dimension == number
+        levels[mine] = np.insert(
+            settings[mine, None].repeat(7, 1), number, np.arange(7), axis=-1
         )
     if regime == "translation":
         levels += 7 * (region - 1)
     else:
         levels *= region
 
-    size = 4 * NUM_SETTINGS * len(terms)
-    dimension, setting, kind = np.unravel_index(
-        rng.permutation(size), (4, NUM_SETTINGS, len(terms))
-    )
     candidates = np.concatenate([terms[:, 3:], foils], axis=1)
     return Problems(
-        levels[dimension, setting],
+        levels,
         terms[kind, :3].astype("uint8"),
         candidates[kind].astype("uint8"),
         dimension.astype("uint8"),
@@ -135,7 +139,7 @@ def generate(regime="translation", region=1, seed=None):
 def render(levels, image_size=IMAGE_SIZE):
     """Draws images.
 
-    The square reaches from its centre half its width to all sides, with cut
+    The square is (0, green, 0) on (128, 128, 128). It reaches from its centre half its width to all sides, with cut
     off fractions and both ends included: one of width 3 covers 4 × 4 pixels.
 
     Args:
@@ -186,10 +190,10 @@ def render(levels, image_size=IMAGE_SIZE):
     # Rows of which the square covers as many lines look alike.
     lines = np.arange(block + 1)[:, None]
     area = lines * covered(_CENTRES[x])[:, None]
-    contrast = (_GREENS[brightness] - _GREY)[:, None, None]
-    green = (_GREY * block**2 + contrast * area + block**2 // 2) // block**2
-    rows = np.full((*green.shape, 3), _GREY, "uint8")
-    rows[..., 1] = green
+    colours = np.zeros((len(x), 1, 1, 3), "int64")
+    colours[..., 1] = _GREENS[brightness][:, None, None]
+    rows = _GREY * block**2 + (colours - _GREY) * area[..., None]
+    rows = ((rows + block**2 // 2) // block**2).astype("uint8")
     as_one = np.dtype((np.void, 3 * image_size))
     kinds = rows.reshape(-1, 3 * image_size).view(as_one)[:, 0]
     first_of_image = (block + 1) * np.arange(len(x))[:, None]
@@ -202,8 +206,10 @@ def render(levels, image_size=IMAGE_SIZE):
 def load_hdf5(path):
     """Reads one of the files that the VAEC authors published.
 
-    Such as `analogy_train.hy`, `analogy_test1.hy`, `analogy_scale_train.hy`. Of
-    the images, which follow from the levels, only the shape is read.
+    Such as `analogy_train.hy`, `analogy_test1.hy`, `analogy_scale_train.hy`.
+    They tell levels within the region, 0 to 6; which region it is, is seen from
+    the images of the first problem. The other images follow from the levels and
+    are not read.
 
     Args:
         path: An HDF5 file with a group for each problem, `"0"`, `"1"` and so
@@ -214,8 +220,9 @@ def load_hdf5(path):
         `Problems` as `generate` returns them, in the order of the file.
 
     Raises:
-        ValueError: If the file cannot be read as HDF5, or a problem lacks an
-            array or has one of another shape or range.
+        ValueError: If the file cannot be read as HDF5, a problem lacks an
+            array or has one of another shape or range, or the first problem's
+            images are those of no region.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
@@ -242,7 +249,7 @@ def load_hdf5(path):
                             f"{name!r} of problem {number} should have shape "
                             f"{shape}. Received: {data.shape}"
                         )
-                    if name != "imgs":
+                    if name != "imgs" or not number:
                         array = np.asarray(data[()]).reshape(shape)
                         found[name].append(array)
             if not len(file):
@@ -255,7 +262,8 @@ def load_hdf5(path):
             "intact HDF5 file with the groups '0', '1', … and in each the "
             f"arrays {', '.join(shapes)}."
         ) from error
-    arrays = {name: np.array(found[name]) for name in shapes if name != "imgs"}
+    (images,) = found.pop("imgs")
+    arrays = {name: np.array(values) for name, values in found.items()}
     for name, limit in limits.items():
         array = arrays[name]
         if array.min() < 0 or array.max() >= limit:
@@ -264,10 +272,29 @@ def load_hdf5(path):
                 f"{array.min()}..{array.max()}"
             )
     a_b_c, d = arrays["ABCD"][:, :3], arrays["ABCD"][:, 3:]
+    candidates = np.concatenate([d, arrays["not_D"]], axis=1)
+    if (np.sort(candidates) != np.arange(7)).any():
+        raise ValueError(
+            f"{path}: the last of 'ABCD' and the six of 'not_D' should be all "
+            "seven images of a problem."
+        )
     return Problems(
-        arrays["latent_class"].astype("uint8"),
+        _levels_seen(path, arrays["latent_class"], images).astype("uint8"),
         a_b_c.astype("uint8"),
-        np.concatenate([d, arrays["not_D"]], axis=1).astype("uint8"),
+        candidates.astype("uint8"),
         arrays["analogy_dim"].astype("uint8"),
         arrays["dist"].astype("int8"),
+    )
+
+
+def _levels_seen(path, levels, images):
+    """Levels from those within a region, or within a scale."""
+    for region in REGIONS:
+        for seen in (levels + 7 * (region - 1), levels * region):
+            if seen.max() < NUM_LEVELS and (render(seen[0]) == images).all():
+                return seen
+    raise ValueError(
+        f"{path}: the images of the first problem are not those of its levels "
+        f"in any region or at any scale of {REGIONS}. Expected the published "
+        "images, as they are."
     )
