@@ -100,11 +100,15 @@ def print_table(title, rows, paper):
     head = [title, "batches", "seeds", *names, "paper", "minutes a run"]
     print("\n|", " | ".join(head), "|\n" + len(head) * "|---" + "|")
     order = list(paper)
-    for (batches, row), runs in sorted(
-        rows.items(), key=lambda item: (item[0][0], order.index(item[0][1]))
-    ):
+
+    def place(item):
+        (batches, row), _ = item
+        # What the paper does not have stands at the end.
+        return batches, order.index(row) if row in order else len(order), row
+
+    for (batches, row), runs in sorted(rows.items(), key=place):
         seeds, values, minutes = zip(*runs, strict=True)
-        published = np.atleast_1d(paper[row]).tolist()
+        published = np.atleast_1d(paper.get(row, ())).tolist()
         cells = [
             row,
             f"{batches:,}",

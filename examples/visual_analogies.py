@@ -8,6 +8,7 @@ timed yet. Killed, it continues when it is started again.
 """
 
 import argparse
+import glob
 import pathlib
 
 import keras
@@ -21,18 +22,18 @@ from keras_relational.datasets import visual_analogies
 def main():
     args = parse_arguments()
     if args.published:
-        train, test = (
-            visual_analogies.load_npz(folder, image_size=80)
-            for folder in args.published
-        )
+        train, test = (sorted(glob.glob(x)) for x in args.published)
+        test = visual_analogies.load_npz(test[: args.num_test], image_size=80)
+        tests = {"test": test}
     else:
         test = visual_analogies.generate(
             args.num_test, "test", args.candidates, 80, [args.seed, 10**9]
-        )[:2]
+        )
         # As many new ones with familiar values.
         near = visual_analogies.generate(
             args.num_test, "train", args.candidates, 80, [args.seed, 10**9 + 1]
         )
+        tests = {"test": test[:2], "near": near[:2]}
     keras.utils.set_random_seed(args.seed)
     model = models.visual_analogy_scorer(args.normalization)
     model.compile(
@@ -48,19 +49,27 @@ def main():
 
     def batches(first):
         if args.published:
-            return training.Minibatches(*train, 32, None, first, args.seed)
+            return training.VisualAnalogyFiles(train, 32, 80, first, args.seed)
         return training.VisualAnalogyBatches(
             32, "train", args.candidates, 80, first, args.seed
         )
+
+    def accuracies(number):
+        # In batches as in training, which some normalizations look at.
+        return {
+            name: training.accuracy(model, x[:number], y[:number], 32)
+            for name, (x, y) in tests.items()
+        }
+
+    def measure():
+        return {f"{k}_accuracy": v for k, v in accuracies(512).items()}
 
     curves = training.fit_and_log(
         model,
         batches,
         num_batches=args.num_batches,
         batches_per_epoch=min(1_000, args.num_batches),
-        measure=lambda: {
-            "test_accuracy": training.accuracy(model, *(x[:500] for x in test))
-        },
+        measure=measure,
         directory=directory,
         verbose=args.verbose,
     )
@@ -69,10 +78,9 @@ def main():
         "run": name,
         "batches": int(curves["batches"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
-        "test": training.accuracy(model, *test, batch_size=32),
+        **accuracies(args.num_test),
     }
     if not args.published:
-        result["near"] = training.accuracy(model, *near[:2], batch_size=32)
         result["near_relations"] = by_relation(model, near)
     training.save_result(directory, result)
 
@@ -97,8 +105,9 @@ def parse_arguments():
     add("--candidates", choices=kinds, default="contrasting")
     add("--num-batches", type=int, default=20_000, help="of 32 problems each")
     add("--num-test", type=int, default=4_000, help="test problems")
-    folders = {"nargs": 2, "metavar": ("TRAIN", "TEST")}
-    add("--published", help="folders of published files", **folders)
+    files = {"nargs": 2, "metavar": ("TRAIN", "TEST")}
+    published = "patterns of published files, such as 'folder/*_train_lbc_*'"
+    add("--published", help=published, **files)
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/visual_analogies")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")

@@ -139,8 +139,9 @@ def generate(regime="translation", region=1, seed=None):
 def render(levels, image_size=IMAGE_SIZE):
     """Draws images.
 
-    The square is (0, green, 0) on (128, 128, 128). It reaches from its centre half its width to all sides, with cut
-    off fractions and both ends included: one of width 3 covers 4 × 4 pixels.
+    The square is (0, green, 0) on (128, 128, 128). It reaches from its centre
+    half its width to all sides, with cut off fractions and both ends included:
+    one of width 3 covers 4 × 4 pixels.
 
     Args:
         levels: Integer array `(..., 4)`, as in `Problems`.

@@ -26,11 +26,12 @@ with a step s of 1 or −1, and the third has
     xor            what one of them has           {v, v + 2 s}
     progression    the next values                {v + 2 s, v + 3 s}
 
-For quantities, v and v + s, these are the smaller one, the larger one, their
-difference, and v + 2 s; a difference of 1 says little, and no row of
-quantities is one of `xor`. So all four relations hold for the same two panels,
-and with contrasting candidates, which are the four of them ("learning analogies
-by contrasting"), the target row alone says nothing about the answer.
+For quantities, v and v + s, these are the smaller one, the larger one, for
+`xor` nothing, and v + 2 s: no row of quantities is one of `xor`, and in its
+place among the candidates is another quantity. So all relations hold for the
+same two panels, and with contrasting candidates, which are the four of them
+("learning analogies by contrasting"), the target row alone says nothing about
+the answer.
 """
 
 import collections
@@ -118,8 +119,8 @@ def generate(
     are colours, sizes and quantities, training problems and the sources of
     test problems keep to the lower half of the values (of quantities to 1 to
     4), and the targets of test problems, whose domains are ordered ones, to
-    the upper half: the extrapolation regime. That goes for what varies at
-    random, too.
+    the upper half: the extrapolation regime. What varies at random keeps to
+    the lower half everywhere.
 
     Args:
         num_problems: Positive integer.
@@ -264,14 +265,17 @@ def _row(rng, domains, is_far):
         bool,
     )
     smaller = np.where(up, 0, 1)
-    # The difference of two quantities is 1; it is a foil, if it is that.
+    value = np.arange(_NUM_VALUES)
+    elsewhere = (value >= first[:, None]) & (value <= last[:, None])
+    elsewhere &= (value != way[:, :3, None]).all(axis=1)
+    other = np.where(elsewhere, rng.random(elsewhere.shape), 2).argmin(axis=1)
     counts = np.stack(
         [
             way[:, 0],
             way[:, 1],
             way[np.arange(len(v)), smaller],
             way[np.arange(len(v)), 1 - smaller],
-            np.ones_like(v),
+            other,
             way[:, 2],
         ],
         axis=1,
@@ -280,9 +284,9 @@ def _row(rng, domains, is_far):
     rows = np.arange(len(v))[:, None]
     for number in range(4):
         # A quantity has no fourth value on its way.
-        value = np.clip(way[:, number, None], 0, _NUM_VALUES - 1)
-        panels[rows, np.arange(6), value] |= of_sets[:, number]
-    one = np.arange(_NUM_VALUES) == counts[..., None]
+        place = np.clip(way[:, number, None], 0, _NUM_VALUES - 1)
+        panels[rows, np.arange(6), place] |= of_sets[:, number]
+    one = value == counts[..., None]
     return np.where(quantities[:, None, None], one, panels)
 
 
@@ -479,7 +483,8 @@ def load_npz(paths, image_size=IMAGE_SIZE):
     images, labels = [], []
     for path in paths:
         image, label = _read_npz(path)
-        images.append(image[:, ::step, ::step, None])
+        # A copy, as a view would keep the whole image in memory.
+        images.append(image[:, ::step, ::step, None].copy())
         labels.append(label)
     if not images:
         raise ValueError("There is no .npz file to read.")

@@ -159,6 +159,11 @@ class TemporalContextNormalization(_ContextNormalization):
     ):
         super().__init__(epsilon, center, scale, **kwargs)
         if segment_lengths is not None:
+            if not isinstance(segment_lengths, list | tuple):
+                raise ValueError(
+                    "`segment_lengths` must be a tuple of lengths, or None. "
+                    f"Received: segment_lengths={segment_lengths}"
+                )
             segment_lengths = tuple(segment_lengths)
             if not segment_lengths:
                 raise ValueError(

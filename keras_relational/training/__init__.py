@@ -27,6 +27,7 @@ from keras_relational.training.video import plausibility
 from keras_relational.training.video import relative_error
 from keras_relational.training.video import roll_out_errors
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
+from keras_relational.training.visual_analogies import VisualAnalogyFiles
 from keras_relational.training.vtrace import vtrace
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Preset",
     "VideoBatches",
     "VisualAnalogyBatches",
+    "VisualAnalogyFiles",
     "accuracy",
     "adam",
     "adapt_normalization",

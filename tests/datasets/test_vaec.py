@@ -225,13 +225,13 @@ class TestPublishedFiles:
     def test_images_of_no_region_are_refused(self, path):
         with h5py.File(path, "a") as file:
             file["0/imgs"][3, 60, 60, 1] += 1
-        with pytest.raises(ValueError, match="test2.*not those of its levels"):
+        with pytest.raises(ValueError, match=r"test2.*not those of its levels"):
             vaec.load_hdf5(path)
 
     def test_candidates_are_all_seven(self, path):
         with h5py.File(path, "a") as file:
             file["4/not_D"][0] = file["4/not_D"][1]
-        with pytest.raises(ValueError, match="test2.*all seven"):
+        with pytest.raises(ValueError, match=r"test2.*all seven"):
             vaec.load_hdf5(path)
 
     @pytest.mark.parametrize("name", ["imgs", "ABCD", "dist"])

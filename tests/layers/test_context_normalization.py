@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
+from layer_contract import outputs_and_gradients
 
 from keras_relational import layers
 from keras_relational.layers import BatchContextNormalization
@@ -205,7 +206,12 @@ class TestTemporalContextNormalization:
         "z", [embeddings(2, 1, 4), np.full((2, 5, 4), 1e3, "float32")]
     )
     def test_what_does_not_vary_is_zero(self, z):
-        np.testing.assert_array_equal(TemporalContextNormalization()(z), 0 * z)
+        layer = TemporalContextNormalization()
+        layer.build(z.shape)
+        outputs, of_weights, of_inputs = outputs_and_gradients(layer, z)
+        np.testing.assert_array_equal(outputs, 0 * z)
+        for gradient in (*of_weights, of_inputs):
+            assert np.isfinite(gradient).all()
 
     def test_moments_are_float32_where_the_outputs_are_not(self):
         layer = TemporalContextNormalization(dtype="mixed_float16")
@@ -236,6 +242,7 @@ class TestTemporalContextNormalization:
         [
             ({"segment_lengths": (3, 0)}, "positive integer.*0"),
             ({"segment_lengths": ()}, "at least one"),
+            ({"segment_lengths": 6}, "tuple.*segment_lengths=6"),
             ({"epsilon": 0}, "epsilon=0"),
         ],
     )
