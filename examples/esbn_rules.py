@@ -3,11 +3,13 @@
 Tables 8 to 13 of Sinha et al., 2020, A Memory-Augmented Neural Network Model of
 Abstract Rule Learning, with the settings of Tables 2 to 7. The paper, end to
 end, multiple choice, images, 95 of 100 withheld: ESBN 99, NTM 28, LSTM 28
-percent (chance 25). Whole runs have not been timed yet. Killed, it continues
+percent (chance 25). The other tasks are those of Webb et al., 2021, and trained
+for as many batches. Whole runs have not been timed yet. Killed, it continues
 when it is started again.
 """
 
 import argparse
+import math
 import pathlib
 
 import keras
@@ -19,6 +21,7 @@ from keras_relational.datasets import distribution_of_three
 
 def main():
     args = parse_arguments()
+    other_task = args.task != "distribution_of_three"
     if args.images:
         fillers = distribution_of_three.load_images(args.images)
     elif args.fillers == "vector":
@@ -34,16 +37,26 @@ def main():
     )
     kind = "pretrained" if args.pretrained else "end_to_end"
     preset = training.preset(
-        kind, args.fillers, args.mode, args.sequential, args.withheld
+        *(kind, args.fillers, args.mode, args.sequential),
+        min(args.withheld, 95) if other_task else args.withheld,
     )
     name = (
         f"{args.task}-{kind}-{args.fillers}-{args.mode}-{args.sequential}"
-        f"-M{args.withheld}-seed{args.seed}"
+        f"-M{args.withheld}"
     )
+    if args.images:
+        name += f"-{pathlib.Path(args.images).name}"
+    for option in ("confidence", "normalization"):
+        name += f"-{option}" if getattr(args, option) else ""
+    for option in ("learning_rate", "epochs"):
+        value = getattr(args, option)
+        name += f"-{option}{value}" if value else ""
+    name += f"-seed{args.seed}"
     keras.utils.set_random_seed(args.seed)
     autoencoder = models.filler_autoencoder(
         args.fillers, len(fillers), preset.batch_normalization
     )
+    reconstructed = None
     if args.pretrained:
         reconstructed = training.train_autoencoder(autoencoder, fillers)
         print(f"Fillers reconstructed: {reconstructed:.0%}")
@@ -66,16 +79,21 @@ def main():
         images = args.fillers == "image"
         candidates = fillers / 255 if images else fillers
         candidates = candidates.astype("float32")
-        loss = "mse" if images else "categorical_crossentropy"
+        loss = "mse" if images else training.cross_entropy
         targets = candidates[train.labels]
-    trained.compile(
-        training.adam(args.learning_rate or preset.learning_rate),
-        loss,
-        jit_compile=True,
-    )
+    learning_rate = args.learning_rate or preset.learning_rate
+    trained.compile(training.adam(learning_rate), loss, jit_compile=True)
     trained.optimizer.build(trained.trainable_variables)
-    epochs = args.epochs or preset.epochs
-    batches = -(-epochs * len(targets) // (32 * 20))
+    size = len(targets)
+    if other_task and not args.epochs:
+        # As many batches as the distribution of three would have.
+        threes = distribution_of_three.num_problems(
+            "distribution_of_three", max(len(seen), 5)
+        )
+        size = min(size, threes)
+    # The last batch of an epoch may be a small one in the paper; not here.
+    batches = (args.epochs or preset.epochs) * math.ceil(size / 32)
+    batches = math.ceil(batches / 20)
     directory = args.directory / name
     curves = training.fit_and_log(
         trained,
@@ -99,7 +117,9 @@ def main():
         print(f"Exported: {serving.export_model(model, args.export)}")
     result = {
         "run": name,
-        "epochs": epochs,
+        "batches": int(curves["batches"][-1]),
+        "learning_rate": learning_rate,
+        "reconstructed": reconstructed,
         "minutes": round(float(curves["minutes"][-1]), 1),
         "train": training.rule_accuracy(tested, train, candidates),
         "test": training.rule_accuracy(tested, test, candidates),
@@ -129,7 +149,16 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/rules")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    pairs = ("same_different", "relational_match_to_sample")
+    if args.task in pairs and args.sequential == "esbn" and not args.confidence:
+        parser.error(
+            f"an ESBN sees whether two fillers are alike only with "
+            f"--confidence, which {args.task} needs"
+        )
+    if args.images and args.fillers == "vector":
+        parser.error("--images are fillers of their own: leave out --fillers")
+    return args
 
 
 if __name__ == "__main__":

@@ -110,24 +110,30 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
         )
         run("esbn_rules.py", "--epochs", "2")
         run(
+            "esbn_rules.py", "--epochs", "2", "--task", "same_different",
+            "--withheld", "98", "--confidence", "--normalization",
+        )
+        run(
             "esbn_rules.py", "--epochs", "2", "--fillers", "vector",
             "--pretrained", "--mode", "generative", "--sequential", "ntm",
         )
-        table = "extrapolation_tables.py"
-        sys.argv = [table, "--directory", {str(tmp_path)!r}]
-        runpy.run_path("examples/" + table, run_name="__main__")
+        for table in ("extrapolation_tables.py", "esbn_tables.py"):
+            sys.argv = [table, "--directory", {str(tmp_path)!r}]
+            runpy.run_path("examples/" + table, run_name="__main__")
         assert "tensorflow" not in sys.modules
         """,
         {"tensorflow", "tensorboard"},
     )
     assert done.returncode == 0, done.stderr
-    assert len(list(tmp_path.glob("*/*/result.json"))) == 2 + 4 + 2
-    assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 2
+    assert len(list(tmp_path.glob("*/*/result.json"))) == 2 + 4 + 3
+    assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 3
     assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
     for row in (
         "| translation, 32 pixels | batches |",
         "| visual analogies, contrasting | batches |",
         "| batch_training_statistics | 2 | 0 | 0.",
+        "| esbn | 95 | epochs2 | 40 | 0 | ",
+        "| esbn | 98 | confidence, normalization, epochs2 | ",
     ):
         assert row in done.stdout
 

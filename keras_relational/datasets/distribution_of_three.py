@@ -41,8 +41,8 @@ IMAGE_SHAPE = (32, 32)
 
 Problems = collections.namedtuple("Problems", ("fillers", "labels"))
 
-# So many fillers a problem needs, options among them: at least, and to choose
-# from. A filler apart from those of the rule is an option of the first.
+# How many different fillers a task needs, those of its options among them. The
+# distribution of three has a fourth option that is none of its three.
 _LEAST = {
     "distribution_of_three": 4,
     "identity_rules": 4,
@@ -81,7 +81,9 @@ def load_data(
 
     Args:
         withheld: M, how many of the fillers are kept for testing. With none of
-            them, the two sets share their fillers, and no problem.
+            them, the two sets share their fillers; of the distribution of three
+            no problem, of the other tasks, whose problems are drawn one by one,
+            some.
         task: As for `generate`.
         mode: As for `generate`.
         num_train: Number of training problems, or of all there are, if there

@@ -32,7 +32,9 @@ class ESBN(keras.layers.Layer):
     value matched: the mean, by the same weights and gate, of sigmoid(γ z_i ·
     z_t + β), γ and β learned. Reference: [Webb et al., 2021](
     https://arxiv.org/abs/2012.14601), section 3, who also normalize the values
-    before, by `TemporalContextNormalization`.
+    before, by `TemporalContextNormalization`. Without it the first three steps
+    are the same for all inputs, as the first key is read with the weight 1
+    whatever the values are: whether two fillers are alike cannot be told.
 
     How values match is known before the controller starts: all of it is one
     product. Values are retrieved after it has ended, for all steps at once.

@@ -162,8 +162,9 @@ def rule_learner(
         out.
 
     Raises:
-        ValueError: If there is no such component or mode, or a prediction
-            would be one of normalized embeddings.
+        ValueError: If there is no such component or mode, a prediction would be
+            one of normalized embeddings, or something else than an ESBN is to
+            have a confidence.
 
     Example:
 
@@ -181,6 +182,11 @@ def rule_learner(
         raise ValueError(
             "What is predicted from normalized embeddings cannot be decoded. "
             "Received: normalization=True, mode='generative'"
+        )
+    if confidence and sequential != "esbn":
+        raise ValueError(
+            "Only the ESBN has a confidence. Received: confidence=True, "
+            f"sequential={sequential!r}"
         )
     encoder, decoder = map(autoencoder.get_layer, ("encoder", "decoder"))
     reasoner = _reasoner(
@@ -243,6 +249,7 @@ def over_fillers(model, fillers):
 
     In each batch every filler is encoded once, however often it is shown. Batch
     normalization then takes its statistics over the fillers, each counted once.
+    It is for training and tests; `model` is what is saved.
 
     Args:
         model: As `rule_learner` builds. The new one shares its weights.

@@ -31,9 +31,10 @@ def export_model(model, path, version=1):
     the states after the last frame under the names that they have as inputs,
     `state_0` and so on, to be sent with the next request.
 
-    A model that predicts images, such as `models.object_predictor`, or a
-    generative `models.rule_learner`, has one signature too, whose output is
-    `predicted`: what is not `(batch, num_classes)` is no logits.
+    A model that predicts images, such as `models.object_predictor`, or
+    whatever a layer named `"decoder"` puts out, as a generative
+    `models.rule_learner` has, has one signature too, whose output is
+    `predicted`: what is decoded, or not `(batch, num_classes)`, is no logits.
 
     Floating-point outputs are float32 under any dtype policy. An input of
     another shape is refused by the graph itself. Nothing is compiled with XLA:
@@ -129,7 +130,10 @@ def _extra_outputs(model):
 def _predicts(model):
     """Whether its one output is something else than logits."""
     outputs = getattr(model, "outputs", None) or ()
-    return len(outputs) == 1 and len(outputs[0].shape) > 2
+    if len(outputs) != 1:
+        return False
+    decodes = any(layer.name == "decoder" for layer in model.layers)
+    return decodes or len(outputs[0].shape) > 2
 
 
 def _write_saved_model(model, folder):

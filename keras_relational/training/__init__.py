@@ -9,6 +9,7 @@ from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.rules import Preset
+from keras_relational.training.rules import cross_entropy
 from keras_relational.training.rules import nearest_filler
 from keras_relational.training.rules import preset
 from keras_relational.training.rules import rule_accuracy
@@ -44,6 +45,7 @@ __all__ = [
     "adam",
     "adapt_normalization",
     "analogy_inputs",
+    "cross_entropy",
     "embeddings",
     "fit_and_log",
     "four_stage_transfer",

@@ -114,6 +114,18 @@ def array(tensor):
     return ops.convert_to_numpy(tensor)
 
 
+def test_whether_the_first_two_are_alike_is_told_by_the_confidence_alone():
+    z = random_values(2, 2, 5)
+    z[1, 1] = z[1, 0]
+    layer = random_layer(return_sequences=True)
+    one, other = array(layer(z))
+    np.testing.assert_array_equal(one, other)
+    layer = random_layer(return_sequences=True, confidence=True)
+    one, other = array(layer(z))
+    np.testing.assert_array_equal(one[:2], other[:2])
+    assert np.abs(one[2] - other[2]).max() > 1e-3
+
+
 class ESBNTest(LayerContract):
     def check(self, num_weights, shapes, reference, output_mask, **arguments):
         scores = ((2, 5, 4), (2, 5, 4))

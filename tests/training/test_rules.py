@@ -6,37 +6,46 @@ from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import distribution_of_three
 
+# Tables 2 to 7 as they are printed, but for what Tables 3 and 6 leave out.
+TABLES = {
+    ("pretrained", "vector", "generative"): """
+        lstm 5e-5,80,F 5e-5,80,F 5e-5,80,F 5e-4,1500,F 5e-4,2000,F
+        ntm 5e-5,80,F 5e-5,80,F 5e-5,80,F 5e-5,1500,F 5e-5,2000,F
+        esbn 5e-5,80,F 5e-5,80,F 5e-5,80,F 5e-5,1500,F 5e-5,2000,F""",
+    ("pretrained", "vector", "multiple_choice"): """
+        lstm 5e-4,50,F 5e-4,50,F 5e-4,50,F 5e-4,50,F
+        ntm 5e-4,50,F 5e-4,50,F 5e-4,50,F 5e-4,50,F
+        esbn 5e-4,50,F 5e-4,50,F 5e-4,50,F 5e-4,50,F""",
+    ("pretrained", "image", "generative"): """
+        lstm 5e-5,200,F 5e-5,200,F 5e-5,200,F 5e-5,1500,F 5e-5,2500,F
+        ntm 5e-5,150,F 5e-5,150,F 5e-5,150,F 5e-5,1500,F 5e-5,2500,F
+        esbn 5e-5,50,F 5e-5,50,F 5e-5,50,F 5e-5,1500,F 5e-5,2500,F""",
+    ("pretrained", "image", "multiple_choice"): """
+        lstm 5e-4,200,T 5e-4,200,T 5e-4,200,T 5e-4,1500,T
+        ntm 5e-4,150,T 5e-4,150,T 5e-4,150,T 5e-4,1500,T
+        esbn 5e-5,50,F 5e-5,50,F 5e-5,50,F 5e-5,1500,F""",
+    ("end_to_end", "image", "generative"): """
+        lstm 5e-4,100,F 5e-4,150,F 5e-4,100,F 5e-4,100,F 5e-4,150,F
+        ntm 5e-4,100,F 5e-4,150,F 5e-4,150,F 5e-4,150,F 5e-4,150,F
+        esbn 5e-5,250,T 5e-5,250,T 5e-5,250,T 5e-5,1500,T 5e-5,2500,T""",
+    ("end_to_end", "image", "multiple_choice"): """
+        lstm 5e-4,150,F 5e-4,100,F 5e-4,100,F 5e-4,100,F
+        ntm 5e-4,150,F 5e-4,150,F 5e-4,100,F 5e-4,100,F
+        esbn 5e-5,150,T 5e-5,150,T 5e-5,150,T 5e-5,1500,T""",
+}
+
 
 class TestPresets:
-    def test_tables_2_to_7(self):
-        find = training.preset
-        for arguments, expected in {
-            ("pretrained", "vector", "generative", "lstm", 97): (5e-4, 2000, 0),
-            ("pretrained", "vector", "generative", "ntm", 97): (5e-5, 2000, 0),
-            ("pretrained", "vector", "multiple_choice", "esbn", 95): (
-                5e-4,
-                50,
-                0,
-            ),
-            ("pretrained", "image", "generative", "esbn", 85): (5e-5, 50, 0),
-            ("pretrained", "image", "multiple_choice", "ntm", 0): (
-                5e-4,
-                150,
-                1,
-            ),
-            ("end_to_end", "image", "generative", "lstm", 50): (5e-4, 150, 0),
-            ("end_to_end", "image", "multiple_choice", "esbn", 0): (
-                5e-5,
-                150,
-                1,
-            ),
-            ("end_to_end", "image", "multiple_choice", "ntm", 85): (
-                5e-4,
-                100,
-                0,
-            ),
-        }.items():
-            assert find(*arguments) == expected
+    @pytest.mark.parametrize("names", TABLES)
+    def test_tables_2_to_7(self, names):
+        rows = [line.split() for line in TABLES[names].strip().splitlines()]
+        assert [row[0] for row in rows] == ["lstm", "ntm", "esbn"]
+        for sequential, *cells in rows:
+            for withheld, cell in zip((0, 50, 85, 95, 97), cells, strict=False):
+                rate, epochs, normalized = cell.split(",")
+                found = training.preset(*names, sequential, withheld)
+                expected = float(rate), int(epochs), normalized == "T"
+                assert found == expected
 
     def test_numbers_in_between_take_the_next(self):
         arguments = ("pretrained", "image", "generative", "esbn")
@@ -63,6 +72,32 @@ def test_nearest_filler():
     np.testing.assert_array_equal(
         training.nearest_filler(predicted, fillers), expected
     )
+
+
+def test_distances_of_bytes_do_not_overflow():
+    fillers = np.array([[200, 0], [0, 200]], "uint8")
+    nearest = training.nearest_filler(np.array([[190, 30]], "uint8"), fillers)
+    assert nearest.tolist() == [0]
+
+
+def test_cross_entropy_of_shares_next_to_nothing():
+    target = np.eye(2, dtype="float32")
+    shares = np.array([[1e-12, 1], [0.25, 0.75]], "float32")
+    np.testing.assert_allclose(
+        training.cross_entropy(target, shares),
+        [12 * np.log(10), -np.log(0.75)],
+        rtol=1e-6,
+    )
+
+
+def test_images_are_compared_with_fillers():
+    model = models.rule_learner(models.filler_autoencoder(), mode="generative")
+    known = models.over_fillers(model, np.zeros((4, 32, 32), "uint8"))
+    problems = distribution_of_three.generate(
+        2, range(4), mode="generative", seed=0
+    )
+    with pytest.raises(ValueError, match=r"needs `fillers`.*\(2, 32, 32\)"):
+        training.rule_accuracy(known, problems)
 
 
 @pytest.mark.parametrize("mode", distribution_of_three.MODES)
