@@ -39,9 +39,19 @@ def main():
         )
         for number in adding.TEST_VALUES
     }
-    name = args.core if args.num_active is None else f"{args.core}-sparse"
-    directory = args.directory / f"{name}-seed{args.seed}"
+    name = f"{args.core}{args.options}-seed{args.seed}"
+    directory = args.directory / name
     batches_per_epoch = len(targets) // 64
+
+    def errors(number_of_each):
+        return {
+            number: model.evaluate(
+                *(x[:number_of_each], y[:number_of_each, None]),
+                **{"batch_size": 250, "verbose": 0},
+            )
+            for number, (x, y) in tests.items()
+        }
+
     curves = training.fit_and_log(
         model,
         lambda first: training.Minibatches(
@@ -49,18 +59,16 @@ def main():
         ),
         args.epochs * batches_per_epoch,
         batches_per_epoch,
+        measure=lambda: {f"error_{k}": v for k, v in errors(500).items()},
         directory=directory,
         verbose=args.verbose,
     )
     training.save_model(directory, model)
     result = {
-        "run": directory.name,
+        "run": name,
         "epochs": args.epochs,
         "minutes": round(float(curves["minutes"][-1]), 1),
-        "errors": {
-            number: model.evaluate(x, y[:, None], batch_size=250, verbose=0)
-            for number, (x, y) in tests.items()
-        },
+        "errors": errors(args.num_test),
     }
     training.save_result(directory, result)
 
@@ -91,7 +99,11 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/adding")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.options = training.options_in_name(
+        parser, args, ("num_active", "learning_rate", "num_train")
+    )
+    return args
 
 
 if __name__ == "__main__":

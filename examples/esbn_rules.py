@@ -42,16 +42,8 @@ def main():
     )
     name = (
         f"{args.task}-{kind}-{args.fillers}-{args.mode}-{args.sequential}"
-        f"-M{args.withheld}"
+        f"-M{args.withheld}{args.options}-seed{args.seed}"
     )
-    if args.images:
-        name += f"-{pathlib.Path(args.images).name}"
-    for option in ("confidence", "normalization"):
-        name += f"-{option}" if getattr(args, option) else ""
-    for option in ("learning_rate", "epochs"):
-        value = getattr(args, option)
-        name += f"-{option}{value}" if value else ""
-    name += f"-seed{args.seed}"
     keras.utils.set_random_seed(args.seed)
     autoencoder = models.filler_autoencoder(
         args.fillers, len(fillers), preset.batch_normalization
@@ -138,7 +130,8 @@ def parse_arguments():
     modes = distribution_of_three.MODES
     add("--mode", choices=modes, default="multiple_choice")
     add("--fillers", choices=models.FILLERS, default="image")
-    add("--images", metavar="FOLDER", help="PNG files of your own instead")
+    images = "PNG files of your own instead"
+    add("--images", type=pathlib.Path, metavar="FOLDER", help=images)
     add("--pretrained", action="store_true", help="and frozen autoencoder")
     add("--withheld", type=int, default=95, help="M in the paper")
     add("--confidence", action="store_true", help="of keys read, Webb 2021")
@@ -150,6 +143,11 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs/rules")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
+    args.options = training.options_in_name(
+        parser,
+        args,
+        ("images", "confidence", "normalization", "learning_rate", "epochs"),
+    )
     pairs = ("same_different", "relational_match_to_sample")
     if args.task in pairs and args.sequential == "esbn" and not args.confidence:
         parser.error(

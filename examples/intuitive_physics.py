@@ -4,7 +4,8 @@ Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments, section 5: relative error on IntPhys' three
 blocks, objects that vanish (O1), change (O2) or jump (O3) behind an occluder.
 Sizes and learning rate as in Table 6; the scenes are ours, or, with --folder,
-those published. Not timed yet. Killed, it continues when it is started again.
+those tested on are the published ones. Not timed yet. Killed, it continues when
+it is started again.
 """
 
 import argparse
@@ -38,7 +39,7 @@ def main():
         jit_compile=keras.backend.backend() == "jax",
     )
     model.optimizer.build(model.trainable_variables)
-    directory = args.directory / f"{args.core}-seed{args.seed}"
+    directory = args.directory / f"{args.core}{args.options}-seed{args.seed}"
     curves = training.fit_and_log(
         model,
         lambda first: training.VideoBatches(
@@ -55,7 +56,8 @@ def main():
         "batches": args.num_batches,
         "minutes": round(float(curves["minutes"][-1]), 1),
     }
-    for number, block in enumerate(intuitive_physics.BLOCKS):
+    # No seed of a batch: those are pairs, which zeros at the end do not change.
+    for number, block in enumerate(intuitive_physics.BLOCKS, start=1):
         if args.folder:
             sets = intuitive_physics.read_published(args.folder, block)
         else:
@@ -82,7 +84,11 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/intuitive_physics")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.options = training.options_in_name(
+        parser, args, ("num_schemata", "folder")
+    )
+    return args
 
 
 if __name__ == "__main__":

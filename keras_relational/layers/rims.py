@@ -44,6 +44,7 @@ class RIMsCell(slots.SlotCell):
         kernel_initializer: Of all kernels but the recurrent one.
         recurrent_initializer: See above.
         bias_initializer: See above.
+        unit_forget_bias: As in `keras.layers.LSTM`; for LSTMs.
         dropout: Share of attention scores that are dropped in training.
         seed: Seed of dropout.
 
@@ -52,7 +53,9 @@ class RIMsCell(slots.SlotCell):
             an image `(batch, height, width, m)`.
         states: `(batch, num_modules * units)`, h, module after module; for an
             LSTM c too.
-        training: Whether there is dropout.
+        training: Whether there is dropout. On JAX `keras.layers.RNN` cannot
+            draw anything in its loop: train `RIMs` there, or let it have
+            `unroll=True`.
 
     Returns:
         h, and the list of the new states.
@@ -86,6 +89,7 @@ class RIMsCell(slots.SlotCell):
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         bias_initializer="zeros",
+        unit_forget_bias=True,
         dropout=0.0,
         seed=None,
         **kwargs,
@@ -107,6 +111,7 @@ class RIMsCell(slots.SlotCell):
             kernel_initializer=kernel_initializer,
             recurrent_initializer=recurrent_initializer,
             bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
             dropout=dropout,
             seed=seed,
             **kwargs,
@@ -221,7 +226,8 @@ class RIMs(slots.SlotRNN):
     most of it are updated, and hear of the others: the equations are at
     `RIMsCell`. Reference: [Goyal et al., 2019](
     https://arxiv.org/abs/1909.10893). Arguments, masks, states and
-    `keras.layers.Bidirectional` are as in `keras.layers.LSTM`.
+    `keras.layers.Bidirectional` are as in `keras.layers.LSTM`, which has
+    regularizers, constraints and `recurrent_dropout` besides.
 
     Args:
         units: As for `RIMsCell`, as all before `return_sequences`.
@@ -239,6 +245,7 @@ class RIMs(slots.SlotRNN):
         kernel_initializer: See above.
         recurrent_initializer: See above.
         bias_initializer: See above.
+        unit_forget_bias: See above.
         dropout: See above.
         seed: See above.
         return_sequences: As in `keras.layers.LSTM`, as the rest.
@@ -296,6 +303,7 @@ class RIMs(slots.SlotRNN):
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         bias_initializer="zeros",
+        unit_forget_bias=True,
         dropout=0.0,
         seed=None,
         return_sequences=False,
@@ -321,6 +329,7 @@ class RIMs(slots.SlotRNN):
             kernel_initializer=kernel_initializer,
             recurrent_initializer=recurrent_initializer,
             bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
             dropout=dropout,
             seed=seed,
             dtype=kwargs.get("dtype"),

@@ -42,7 +42,9 @@ class SCOFFCell(slots.SlotCell):
 
     With `num_active`, only that many object files are updated in a step, those
     with the most input attention, and the others keep their state: what the
-    appendix calls SCOFF; without, it is its SCOFF-ab.
+    appendix calls SCOFF; without, it is its SCOFF-ab. Where the pseudocode of
+    appendix G differs from Algorithm 1, with queries of messages from the new
+    h, the latter is followed. An LSTM's messages are added to its h alone.
 
     Args:
         units: Positive integer, size of an object file.
@@ -65,6 +67,7 @@ class SCOFFCell(slots.SlotCell):
         kernel_initializer: Of all kernels but the recurrent one.
         recurrent_initializer: See above.
         bias_initializer: See above.
+        unit_forget_bias: As in `keras.layers.LSTM`; for LSTMs.
         dropout: Share of attention scores that are dropped in training.
         seed: Seed of the choice in training, and of dropout.
 
@@ -73,7 +76,9 @@ class SCOFFCell(slots.SlotCell):
             an image `(batch, height, width, m)`.
         states: `(batch, num_object_files * units)`, h, file after file; for an
             LSTM c too.
-        training: Whether to draw γ, and dropout.
+        training: Whether to draw γ, and dropout. On JAX `keras.layers.RNN`
+            cannot draw anything in its loop: train `SCOFF` there, or let it
+            have `unroll=True`.
 
     Returns:
         h, and the list of the new states.
@@ -109,6 +114,7 @@ class SCOFFCell(slots.SlotCell):
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         bias_initializer="zeros",
+        unit_forget_bias=True,
         dropout=0.0,
         seed=None,
         **kwargs,
@@ -137,6 +143,7 @@ class SCOFFCell(slots.SlotCell):
             kernel_initializer=kernel_initializer,
             recurrent_initializer=recurrent_initializer,
             bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
             dropout=dropout,
             seed=seed,
             **kwargs,
@@ -339,8 +346,10 @@ class SCOFF(slots.SlotRNN):
     other: the equations are at `SCOFFCell`. Reference: Algorithm 1 of [Goyal et
     al., 2020](https://arxiv.org/abs/2006.16225).
 
-    It takes the place of `keras.layers.GRU`: arguments, masks, states and
-    `keras.layers.Bidirectional` are as there. Its size of state is that of all
+    It takes the place of `keras.layers.GRU`: masks, states and
+    `keras.layers.Bidirectional` are as there, and arguments, but for
+    regularizers, constraints and `recurrent_dropout`, which it has not, and
+    `dropout`, which is one of attention here. Its size of state is that of all
     object files; its number of weights does not depend on how many there are.
 
     Args:
@@ -362,6 +371,7 @@ class SCOFF(slots.SlotRNN):
         kernel_initializer: See above.
         recurrent_initializer: See above.
         bias_initializer: See above.
+        unit_forget_bias: See above.
         dropout: See above.
         seed: See above.
         return_sequences: As in `keras.layers.GRU`, as the rest.
@@ -424,6 +434,7 @@ class SCOFF(slots.SlotRNN):
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         bias_initializer="zeros",
+        unit_forget_bias=True,
         dropout=0.0,
         seed=None,
         return_sequences=False,
@@ -452,6 +463,7 @@ class SCOFF(slots.SlotRNN):
             kernel_initializer=kernel_initializer,
             recurrent_initializer=recurrent_initializer,
             bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
             dropout=dropout,
             seed=seed,
             dtype=kwargs.get("dtype"),

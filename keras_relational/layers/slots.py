@@ -45,6 +45,7 @@ class SlotCell(keras.layers.Layer):
         kernel_initializer,
         recurrent_initializer,
         bias_initializer,
+        unit_forget_bias,
         dropout,
         seed,
         **kwargs,
@@ -92,6 +93,7 @@ class SlotCell(keras.layers.Layer):
             recurrent_initializer
         )
         self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.unit_forget_bias = unit_forget_bias
         self.dropout = dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -147,8 +149,21 @@ class SlotCell(keras.layers.Layer):
         # As in Keras, a GRU has two: beside the inputs', the state's.
         self.bias = self.add_weight(
             (2 if self.dynamics == "gru" else 1, number, gates),
-            self.bias_initializer,
+            self._initial_bias,
             name="bias",
+        )
+
+    def _initial_bias(self, shape, dtype=None):
+        if self.dynamics == "gru" or not self.unit_forget_bias:
+            return self.bias_initializer(shape, dtype)
+        units, axes = self.units, shape[:-1]
+        return ops.concatenate(
+            [
+                self.bias_initializer((*axes, units), dtype),
+                ops.ones((*axes, units), dtype),
+                self.bias_initializer((*axes, 2 * units), dtype),
+            ],
+            axis=-1,
         )
 
     def updated(self, from_inputs, from_state, h, c):
@@ -212,6 +227,7 @@ class SlotCell(keras.layers.Layer):
             "bias_initializer": keras.initializers.serialize(
                 self.bias_initializer
             ),
+            "unit_forget_bias": self.unit_forget_bias,
             "dropout": self.dropout,
             "seed": self.seed,
         }

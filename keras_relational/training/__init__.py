@@ -17,6 +17,7 @@ from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import fit_and_log
+from keras_relational.training.supervised import options_in_name
 from keras_relational.training.supervised import save_model
 from keras_relational.training.supervised import save_result
 from keras_relational.training.supervised import train_classifier
@@ -51,6 +52,7 @@ __all__ = [
     "four_stage_transfer",
     "frame_embeddings",
     "nearest_filler",
+    "options_in_name",
     "plausibility",
     "prediction_error",
     "preset",

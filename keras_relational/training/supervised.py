@@ -295,6 +295,31 @@ def save_result(directory, result):
     write_aside(directory / "result.json", content)
 
 
+def options_in_name(parser, args, names):
+    """What makes the name of a run its own: options other than by default.
+
+    Two runs that differ in an option must not continue each other.
+
+    Args:
+        parser: `argparse.ArgumentParser`.
+        args: What it has parsed.
+        names: Of the options, as attributes of `args`.
+
+    Returns:
+        String such as `"-temperature0.5-normalization"`, or an empty one. Of a
+        path the last part.
+    """
+    text = ""
+    for name in names:
+        value = getattr(args, name)
+        if value == parser.get_default(name):
+            continue
+        if isinstance(value, pathlib.Path):
+            value = value.name
+        text += f"-{name}" + ("" if value is True else str(value))
+    return text
+
+
 def save_curves(directory, curves):
     """Keeps learning curves in `curves.csv`, a column each.
 

@@ -289,6 +289,23 @@ def test_one_of_each_is_keras_own(dynamics):
     )
 
 
+@pytest.mark.parametrize(
+    ("kwargs", "forget"),
+    [
+        ({"dynamics": "lstm"}, 1),
+        ({"dynamics": "lstm", "unit_forget_bias": False}, 0),
+        ({"dynamics": "gru"}, 0),
+    ],
+)
+def test_schemata_forget_little_at_first(kwargs, forget):
+    layer = SCOFF(**{**SIZES, **kwargs})
+    layer.build((None, None, 5))
+    bias = array(layer.cell.bias.value)
+    gates = np.split(bias, bias.shape[-1] // UNITS, axis=-1)
+    for number, gate in enumerate(gates):
+        np.testing.assert_array_equal(gate, (number == 1) * forget)
+
+
 def test_files_of_the_default_state_differ():
     layer = SCOFF(8, 5, 2)
     files = array(layer(random_inputs(1, 1, 4))).reshape(5, 8)

@@ -1,5 +1,7 @@
+import argparse
 import csv
 import json
+import pathlib
 
 import keras
 import numpy as np
@@ -166,6 +168,24 @@ def test_adam_follows_gradients_of_a_billionth():
         [-0.1 * root / (root + 1e-8)],
         rtol=1e-4,
     )
+
+
+def test_options_in_name():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rate", type=float, default=0.1)
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--masked", action="store_true")
+    names = ("rate", "size", "folder", "masked")
+    for line, expected in {
+        "": "",
+        "--rate 0.1": "",
+        "--rate 0 --size 3": "-rate0.0-size3",
+        "--folder a/b --masked": "-folderb-masked",
+    }.items():
+        args = parser.parse_args(line.split())
+        name = training.options_in_name(parser, args, names)
+        assert name == expected
 
 
 def test_save_result_prints_and_writes(capsys, tmp_path):
