@@ -107,14 +107,15 @@ class RelationalMemoryCell(keras.layers.Layer):
         x = self.embedding(inputs)
         everything = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
         attended, scores = slots.messages(
-            self.query(memory),
-            self.key(everything),
-            self.value(everything),
+            slots.over_rows(self.query, memory),
+            slots.over_rows(self.key, everything),
+            slots.over_rows(self.value, everything),
             self.num_heads,
         )
         new = self.attention_norm(memory + attended)
-        new = self.norm(new + self.transformed(self.hidden(new)))
-        gates = self.memory_gates(ops.tanh(memory))
+        transformed = slots.over_rows(self.hidden, new)
+        new = self.norm(new + slots.over_rows(self.transformed, transformed))
+        gates = slots.over_rows(self.memory_gates, ops.tanh(memory))
         gates = gates + ops.expand_dims(self.input_gates(x), 1)
         i, f = ops.split(gates, 2, axis=-1)
         memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory

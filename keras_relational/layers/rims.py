@@ -187,8 +187,10 @@ class RIMsCell(slots.SlotCell):
         x = ops.pad(slots.as_positions(inputs), [(0, 0), (1, 0), (0, 0)])
         queries = _each_its_own(h, self.query_kernel)
         queries = split_heads(queries, self.num_heads)
-        keys = split_heads(ops.matmul(x, self.key_kernel), self.num_heads)
-        values = split_heads(ops.matmul(x, self.value_kernel), self.num_heads)
+        keys, values = (
+            split_heads(slots.product(x, kernel), self.num_heads)
+            for kernel in (self.key_kernel, self.value_kernel)
+        )
         scores = masked_softmax(slots.matches(queries, keys))
         shares = ops.cast(scores, values.dtype)
         return slots.attended(shares, values, keep), scores

@@ -221,13 +221,13 @@ class SCOFFCell(slots.SlotCell):
                 for one, other in zip(new, [h, *c], strict=True)
             ]
         read, message_scores = slots.messages(
-            ops.matmul(h, self.message_query_kernel),
-            ops.matmul(new[0], self.message_key_kernel),
-            ops.matmul(new[0], self.message_value_kernel),
+            slots.product(h, self.message_query_kernel),
+            slots.product(new[0], self.message_key_kernel),
+            slots.product(new[0], self.message_value_kernel),
             self.num_message_heads,
             message_keep,
         )
-        read = ops.matmul(read, self.message_output_kernel)
+        read = slots.product(read, self.message_output_kernel)
         if active is not None:
             read = ops.where(active, read, 0)
         new[0] = new[0] + read
@@ -242,9 +242,14 @@ class SCOFFCell(slots.SlotCell):
             shape = (ops.shape(a)[0], *encodings.shape)
             encodings = ops.broadcast_to(encodings, shape)
             a = ops.concatenate([a, encodings], axis=-1)
-        queries = split_heads(ops.matmul(h, self.query_kernel), self.num_heads)
-        keys = split_heads(ops.matmul(a, self.key_kernel), self.num_heads)
-        values = split_heads(ops.matmul(a, self.value_kernel), self.num_heads)
+        queries, keys, values = (
+            split_heads(slots.product(x, kernel), self.num_heads)
+            for x, kernel in (
+                (h, self.query_kernel),
+                (a, self.key_kernel),
+                (a, self.value_kernel),
+            )
+        )
         scores = ops.swapaxes(
             masked_softmax(slots.matches(keys, queries)), 2, 3
         )
@@ -256,9 +261,9 @@ class SCOFFCell(slots.SlotCell):
         units)`: of h and, for LSTMs, of c."""
 
         def products(x, kernel):
-            shape = (*ops.shape(x)[:2], *kernel.shape[1:])
+            shape = (-1, x.shape[1], *kernel.shape[1:])
             kernel = ops.reshape(kernel, (kernel.shape[0], -1))
-            return ops.reshape(ops.matmul(x, kernel), shape)
+            return ops.reshape(slots.product(x, kernel), shape)
 
         return self.updated(
             products(z, self.kernel),
@@ -268,9 +273,9 @@ class SCOFFCell(slots.SlotCell):
 
     def _choice(self, h, candidates, gumbel):
         """Of a schema, one-hot, and its scores: `(batch, files, schemata)`."""
-        query = ops.matmul(h, self.schema_query_kernel)
+        query = slots.product(h, self.schema_query_kernel)
         # A query for what is not a key yet saves the keys of all candidates.
-        query = ops.matmul(query, ops.transpose(self.schema_key_kernel))
+        query = slots.product(query, ops.transpose(self.schema_key_kernel))
         logits = ops.sum(
             ops.cast(ops.expand_dims(query, 2), "float32")
             * ops.cast(candidates, "float32"),

@@ -424,6 +424,29 @@ def as_positions(inputs):
     )
 
 
+def over_rows(layer, x):
+    """A layer of vectors on each row of `(batch, n, m)`.
+
+    With no more than two axes a product is one for TensorFlow too. With three
+    it transposes, in an order that XLA cannot tell in the gradient of a loop
+    where the batch may have any size.
+
+    Args:
+        layer: A layer, or function, from `(rows, m)` to `(rows, k)`.
+        x: Tensor, of which only the batch has no fixed size.
+
+    Returns:
+        Tensor `(batch, n, k)`.
+    """
+    rows = layer(ops.reshape(x, (-1, x.shape[-1])))
+    return ops.reshape(rows, (-1, *x.shape[1:-1], rows.shape[-1]))
+
+
+def product(x, kernel):
+    """`(batch, n, m)` times `(m, k)`."""
+    return over_rows(lambda rows: ops.matmul(rows, kernel), x)
+
+
 def check_step_shape(cell, step_shape):
     """Raises a `ValueError` where one step's input is none of the three."""
     if len(step_shape) not in (1, 2, 3) or None in step_shape:
