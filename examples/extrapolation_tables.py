@@ -15,7 +15,7 @@ import re
 import numpy as np
 
 VAEC = r"(translation|scale)-(\w+)-(\d+)px-seed(\d+)"
-VISUAL_ANALOGIES = r"(\w+)-(contrasting|random)-seed(\d+)"
+VISUAL_ANALOGIES = r"(\w+)-(contrasting|random|published)-(\d+)px-seed(\d+)"
 DYNAMIC_OBJECTS = r"(\w+)-seed(\d+)"
 PAPER = {
     "translation": {
@@ -69,8 +69,9 @@ def main():
             values = [100 * region["all"] for region in result["regions"]]
             values.append(np.mean(values[1:]))
         elif match := re.fullmatch(VISUAL_ANALOGIES, name):
-            row, candidates, seed = match.groups()
-            kind = ("visual_analogies", f"visual analogies, {candidates}")
+            row, candidates, size, seed = match.groups()
+            title = f"visual analogies, {candidates}, {size} pixels"
+            kind = ("visual_analogies", title)
             values = [100 * result["test"], 100 * result.get("near", np.nan)]
         elif (match := re.fullmatch(DYNAMIC_OBJECTS, name)) and (
             "errors" in result

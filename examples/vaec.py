@@ -51,10 +51,8 @@ def main():
             for region in (1, 2, 6)
         }
 
-    name = (
-        f"{args.regime}-{args.normalization}-{args.image_size}px"
-        f"-seed{args.seed}"
-    )
+    kind = "published" if args.published else args.regime
+    name = f"{kind}-{args.normalization}-{args.image_size}px-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(
         model,

@@ -21,21 +21,26 @@ from keras_relational.datasets import visual_analogies
 
 def main():
     args = parse_arguments()
+    size = args.image_size
     if args.published:
         train, test = (sorted(glob.glob(x)) for x in args.published)
-        test = visual_analogies.load_npz(test[: args.num_test], image_size=80)
+        test = visual_analogies.load_npz(test[: args.num_test], image_size=size)
         tests = {"test": test}
     else:
         test = visual_analogies.generate(
-            args.num_test, "test", args.candidates, 80, [args.seed, 10**9]
+            args.num_test, "test", args.candidates, size, [args.seed, 10**9]
         )
         # As many new ones with familiar values.
         near = visual_analogies.generate(
-            args.num_test, "train", args.candidates, 80, [args.seed, 10**9 + 1]
+            args.num_test,
+            "train",
+            args.candidates,
+            size,
+            [args.seed, 10**9 + 1],
         )
         tests = {"test": test[:2], "near": near[:2]}
     keras.utils.set_random_seed(args.seed)
-    model = models.visual_analogy_scorer(args.normalization)
+    model = models.visual_analogy_scorer(args.normalization, size)
     model.compile(
         training.adam(1e-4),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -44,14 +49,17 @@ def main():
         jit_compile=keras.backend.backend() == "jax",
     )
     model.optimizer.build(model.trainable_variables)
-    name = f"{args.normalization}-{args.candidates}-seed{args.seed}"
+    kind = "published" if args.published else args.candidates
+    name = f"{args.normalization}-{kind}-{size}px-seed{args.seed}"
     directory = args.directory / name
 
     def batches(first):
         if args.published:
-            return training.VisualAnalogyFiles(train, 32, 80, first, args.seed)
+            return training.VisualAnalogyFiles(
+                train, 32, size, first, args.seed
+            )
         return training.VisualAnalogyBatches(
-            32, "train", args.candidates, 80, first, args.seed
+            32, "train", args.candidates, size, first, args.seed
         )
 
     def accuracies(number):
@@ -103,6 +111,7 @@ def parse_arguments():
     add("--normalization", choices=known, default="source_target")
     kinds = visual_analogies.CANDIDATES
     add("--candidates", choices=kinds, default="contrasting")
+    add("--image-size", type=int, default=80, help="a multiple of 16")
     add("--num-batches", type=int, default=20_000, help="of 32 problems each")
     add("--num-test", type=int, default=4_000, help="test problems")
     files = {"nargs": 2, "metavar": ("TRAIN", "TEST")}

@@ -130,7 +130,7 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
     assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
     for row in (
         "| translation, 32 pixels | batches |",
-        "| visual analogies, contrasting | batches |",
+        "| visual analogies, contrasting, 80 pixels | batches |",
         "| batch_training_statistics | 2 | 0 | 0.",
         "| esbn | 95 | epochs2 | 40 | 0 | ",
         "| esbn | 98 | confidence, normalization, epochs2 | ",
