@@ -139,41 +139,51 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
 
 
 @pytest.mark.slow
-def test_examples_of_object_files_run_without_tensorflow(tmp_path):
+@pytest.mark.parametrize(
+    ("example", "arguments", "run"),
+    [
+        (
+            "adding.py",
+            ["--epochs", "1", "--num-train", "128", "--num-test", "250"],
+            "scoff-num_train128-seed0",
+        ),
+        (
+            "single_ball.py",
+            [
+                *("--num-batches", "1", "--num-train", "50"),
+                *("--num-test", "9", "--temperature", "0.5"),
+            ],
+            "fixed-temperature0.5-num_train50-seed0",
+        ),
+        (
+            "bouncing_balls.py",
+            ["--num-batches", "1", "--num-test", "5"],
+            "4balls-scoff4-seed0",
+        ),
+        (
+            "intuitive_physics.py",
+            ["--num-batches", "1", "--num-sets", "2"],
+            "scoff-seed0",
+        ),
+    ],
+)
+def test_examples_of_object_files_run_without_tensorflow(
+    example, arguments, run, tmp_path
+):
+    line = [example, *arguments, "--verbose", "0", "--directory", str(tmp_path)]
     done = run_blocked(
         f"""
         import runpy, sys
 
-        def run(example, *arguments):
-            sys.argv = [
-                example, *arguments, "--verbose", "0",
-                "--directory", {str(tmp_path)!r} + "/" + example,
-            ]
-            runpy.run_path("examples/" + example, run_name="__main__")
-
-        run(
-            "adding.py", "--epochs", "1", "--num-train", "128",
-            "--num-test", "250",
-        )
-        run(
-            "single_ball.py", "--num-batches", "1", "--num-train", "50",
-            "--num-test", "9", "--temperature", "0.5",
-        )
-        run("bouncing_balls.py", "--num-batches", "1", "--num-test", "5")
-        run("intuitive_physics.py", "--num-batches", "1", "--num-sets", "2")
+        sys.argv = {line!r}
+        runpy.run_path("examples/{example}", run_name="__main__")
         assert "tensorflow" not in sys.modules
         """,
         {"tensorflow", "tensorboard"},
     )
     assert done.returncode == 0, done.stderr
-    for run in (
-        "adding.py/scoff-num_train128-seed0",
-        "single_ball.py/fixed-temperature0.5-num_train50-seed0",
-        "bouncing_balls.py/4balls-scoff4-seed0",
-        "intuitive_physics.py/scoff-seed0",
-    ):
-        for file in ("result.json", "model.keras", "curves.csv"):
-            assert (tmp_path / run / file).exists()
+    for file in ("result.json", "model.keras", "curves.csv"):
+        assert (tmp_path / run / file).exists()
 
 
 def test_serving_without_tensorflow_says_so():
