@@ -155,19 +155,9 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
             ],
             "fixed-temperature0.5-num_train50-seed0",
         ),
-        (
-            "bouncing_balls.py",
-            ["--num-batches", "1", "--num-test", "5"],
-            "4balls-scoff4-seed0",
-        ),
-        (
-            "intuitive_physics.py",
-            ["--num-batches", "1", "--num-sets", "2"],
-            "scoff-seed0",
-        ),
     ],
 )
-def test_examples_of_object_files_run_without_tensorflow(
+def test_smaller_examples_of_object_files_run_without_tensorflow(
     example, arguments, run, tmp_path
 ):
     line = [example, *arguments, "--verbose", "0", "--directory", str(tmp_path)]
