@@ -43,11 +43,10 @@ def main():
     directory = args.directory / name
     batches_per_epoch = len(targets) // 64
 
-    def errors(number_of_each):
+    def errors(size):
         return {
             number: model.evaluate(
-                *(x[:number_of_each], y[:number_of_each, None]),
-                **{"batch_size": 250, "verbose": 0},
+                x[:size], y[:size, None], batch_size=250, verbose=0
             )
             for number, (x, y) in tests.items()
         }
