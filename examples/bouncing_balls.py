@@ -44,7 +44,7 @@ def main():
     core = args.core
     if core.startswith("scoff"):
         core = f"{core}{args.num_schemata}"
-    name = f"{args.task}-{core}{args.options}-seed{args.seed}"
+    name = f"bouncing_balls-{args.task}-{core}{args.options}-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(
         model,
@@ -112,7 +112,7 @@ def parse_arguments():
     add("--num-test", type=int, default=500, help="test videos")
     add("--export", help="folder for a SavedModel that predicts 10 frames")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
-    add("--directory", type=pathlib.Path, default="runs/bouncing_balls")
+    add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
     args.options = training.options_in_name(parser, args, ["num_object_files"])

@@ -3,9 +3,12 @@
 Tables 8 to 13 of Sinha et al., 2020, A Memory-Augmented Neural Network Model of
 Abstract Rule Learning, with the settings of Tables 2 to 7. The paper, end to
 end, multiple choice, images, 95 of 100 withheld: ESBN 99, NTM 28, LSTM 28
-percent (chance 25). The other tasks are those of Webb et al., 2021, and trained
-for as many batches. Whole runs have not been timed yet. Killed, it continues
-when it is started again.
+percent (chance 25). The other tasks are those of Webb et al., 2021, Emergent
+Symbols through Binding in External Memory, with the settings of that paper. Its
+ESBN has --confidence and --normalization: same/different, 98 withheld, 100,
+relational match to sample, 95 withheld, 95, identity rules, 95 withheld, 99
+percent. Whole runs have not been timed yet. Killed, it continues when it is
+started again.
 """
 
 import argparse
@@ -13,7 +16,9 @@ import math
 import pathlib
 
 import keras
+import numpy as np
 
+from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import distribution_of_three
@@ -21,24 +26,30 @@ from keras_relational.datasets import distribution_of_three
 
 def main():
     args = parse_arguments()
-    other_task = args.task != "distribution_of_three"
     if args.images:
         fillers = distribution_of_three.load_images(args.images)
     elif args.fillers == "vector":
         fillers = distribution_of_three.one_hot()
     else:
         fillers = distribution_of_three.glyphs()
+    # Which of them are withheld.
+    fillers = np.random.default_rng([args.seed, 2]).permutation(fillers)
+    kind = "pretrained" if args.pretrained else "end_to_end"
+    if args.task == "distribution_of_three":
+        preset = training.preset(
+            kind, args.fillers, args.mode, args.sequential, args.withheld
+        )
+    else:
+        preset = training.other_task_preset(
+            args.task, args.sequential, args.withheld, args.normalization
+        )
     train, test = distribution_of_three.load_data(
         args.withheld,
         args.task,
         args.mode,
+        num_train=max(preset.num_train, 10_000),
         num_fillers=len(fillers),
         seed=args.seed,
-    )
-    kind = "pretrained" if args.pretrained else "end_to_end"
-    preset = training.preset(
-        *(kind, args.fillers, args.mode, args.sequential),
-        min(args.withheld, 95) if other_task else args.withheld,
     )
     name = (
         f"{args.task}-{kind}-{args.fillers}-{args.mode}-{args.sequential}"
@@ -53,13 +64,20 @@ def main():
         reconstructed = training.train_autoencoder(autoencoder, fillers)
         print(f"Fillers reconstructed: {reconstructed:.0%}")
         autoencoder.trainable = False
+    normalization = None
+    if args.normalization:
+        # A pair each, of three; elsewhere over the whole sequence.
+        pairs = args.task == "relational_match_to_sample"
+        normalization = layers.TemporalContextNormalization(
+            segment_lengths=(2, 2, 2) if pairs else None, name="normalization"
+        )
     model = models.rule_learner(
         autoencoder,
         args.sequential,
         args.mode,
         num_options=int(train.labels.max()) + 1,
         confidence=args.confidence,
-        normalization=args.normalization,
+        normalization=normalization,
     )
     # Those withheld do not even count in a batch normalization.
     seen = fillers[: len(fillers) - args.withheld]
@@ -76,15 +94,9 @@ def main():
     learning_rate = args.learning_rate or preset.learning_rate
     trained.compile(training.adam(learning_rate), loss, jit_compile=True)
     trained.optimizer.build(trained.trainable_variables)
-    size = len(targets)
-    if other_task and not args.epochs:
-        # As many batches as the distribution of three would have.
-        threes = distribution_of_three.num_problems(
-            "distribution_of_three", max(len(seen), 5)
-        )
-        size = min(size, threes)
-    # The last batch of an epoch may be a small one in the paper; not here.
-    batches = (args.epochs or preset.epochs) * math.ceil(size / 32)
+    # The last batch of an epoch may be a small one in the papers; not here.
+    batches = math.ceil(min(len(targets), preset.num_train) / 32)
+    batches *= args.epochs or preset.epochs
     batches = math.ceil(batches / 20)
     directory = args.directory / name
     curves = training.fit_and_log(
@@ -136,8 +148,8 @@ def parse_arguments():
     add("--withheld", type=int, default=95, help="M in the paper")
     add("--confidence", action="store_true", help="of keys read, Webb 2021")
     add("--normalization", action="store_true", help="of values, the same")
-    add("--learning-rate", type=float, help="default: Tables 2 to 7")
-    add("--epochs", type=int, help="default: Tables 2 to 7")
+    add("--learning-rate", type=float, help="default: that of the paper")
+    add("--epochs", type=int, help="default: that of the paper")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/rules")

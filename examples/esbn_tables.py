@@ -8,11 +8,10 @@ figures, of 10 networks, stand beside.
 
 import argparse
 import collections
-import json
 import pathlib
 import re
 
-import numpy as np
+from keras_relational import analysis
 
 RUN = (
     r"(distribution_of_three|identity_rules|relational_match_to_sample"
@@ -66,49 +65,43 @@ def main():
     )
     args = parser.parse_args()
     tables = collections.defaultdict(lambda: collections.defaultdict(list))
-    for path in sorted(args.directory.glob("**/result.json")):
-        result = json.loads(path.read_text())
+    for _, result in analysis.finished_runs(args.directory):
         if match := re.fullmatch(RUN, result["run"]):
             *table, network, withheld, options, seed = match.groups()
-            options = options.removeprefix("-").replace("-", ", ")
+            options = re.sub(r"-(?=[a-z])", ", ", options).removeprefix(", ")
             row = network, int(withheld), options, result["batches"]
             tables[tuple(table)][row].append((seed, result))
     for (task, *kind), rows in sorted(tables.items()):
         paper = PAPER.get(tuple(kind), {})
         if task != "distribution_of_three":
             paper = {}
-        print(f"\n{', '.join([task, *kind])}\n\n|", " | ".join(COLUMNS), "|")
-        print(len(COLUMNS) * "|---" + "|")
-        for row, runs in sorted(rows.items()):
-            print_row(row, runs, paper)
+        lines = [cells(row, runs, paper) for row, runs in sorted(rows.items())]
+        table = analysis.markdown_table(COLUMNS, lines)
+        print(f"\n{', '.join([task, *kind])}\n\n{table}")
 
 
-def print_row(row, runs, paper):
+def cells(row, runs, paper):
     network, withheld, options, batches = row
     seeds, results = zip(*sorted(runs, key=str), strict=True)
     published = "", ""
     if network in paper and withheld in WITHHELD and not options:
         column = WITHHELD.index(withheld)
-        published = [str(shares[column]) for shares in paper[network]]
-    cells = (
+        published = [shares[column] for shares in paper[network]]
+    return (
         network,
-        str(withheld),
+        withheld,
         options,
         f"{batches:,}",
         ", ".join(seeds),
-        *(percent([r[name] for r in results]) for name in ("train", "test")),
+        *(
+            analysis.mean_text(
+                [100 * result[name] for result in results], standard_error=True
+            )
+            for name in ("train", "test")
+        ),
         *published,
         ", ".join(str(result["minutes"]) for result in results),
     )
-    print("|", " | ".join(cells), "|")
-
-
-def percent(shares):
-    shares = 100 * np.array(shares)
-    text = f"{shares.mean():.1f}"
-    if len(shares) > 1:
-        text += f" ± {shares.std(ddof=1) / len(shares) ** 0.5:.1f}"
-    return text
 
 
 if __name__ == "__main__":

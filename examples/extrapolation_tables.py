@@ -8,15 +8,15 @@ but for the errors of predicted images. The paper's figures stand below.
 
 import argparse
 import collections
-import json
 import pathlib
 import re
 
 import numpy as np
 
+from keras_relational import analysis
+
 VAEC = r"(translation|scale)-(\w+)-(\d+)px-seed(\d+)"
 VISUAL_ANALOGIES = r"(\w+)-(contrasting|random|published)-(\d+)px-seed(\d+)"
-DYNAMIC_OBJECTS = r"(\w+)-seed(\d+)"
 PAPER = {
     "translation": {
         "temporal_context": (99.1, 77.0, 73.2, 72.5, 71.7, 61.6),
@@ -51,6 +51,7 @@ PAPER = {
         "none": 0.0675,
     },
 }
+DYNAMIC_OBJECTS = rf"({'|'.join(PAPER['dynamic_objects'])})-seed(\d+)"
 
 
 def main():
@@ -60,8 +61,7 @@ def main():
     )
     args = parser.parse_args()
     tables = collections.defaultdict(lambda: collections.defaultdict(list))
-    for path in sorted(args.directory.glob("**/result.json")):
-        result = json.loads(path.read_text())
+    for _, result in analysis.finished_runs(args.directory):
         name = result["run"]
         if match := re.fullmatch(VAEC, name):
             regime, row, size, seed = match.groups()
@@ -73,9 +73,7 @@ def main():
             title = f"visual analogies, {candidates}, {size} pixels"
             kind = ("visual_analogies", title)
             values = [100 * result["test"], 100 * result.get("near", np.nan)]
-        elif (match := re.fullmatch(DYNAMIC_OBJECTS, name)) and (
-            "errors" in result
-        ):
+        elif match := re.fullmatch(DYNAMIC_OBJECTS, name):
             row, seed = match.groups()
             kind = ("dynamic_objects", "dynamic objects")
             values = [np.mean(result["errors"])]
@@ -99,8 +97,7 @@ def print_table(title, rows, paper):
     names = COLUMNS[len(some_run[1])]
     digits = 4 if names == ["error"] else 1
     head = [title, "batches", "seeds", *names, "paper", "minutes a run"]
-    print("\n|", " | ".join(head), "|\n" + len(head) * "|---" + "|")
-    order = list(paper)
+    order, lines = list(paper), []
 
     def place(item):
         (batches, row), _ = item
@@ -114,18 +111,12 @@ def print_table(title, rows, paper):
             row,
             f"{batches:,}",
             ", ".join(seeds),
-            *(spread(x, digits) for x in zip(*values, strict=True)),
+            *(analysis.mean_text(x, digits) for x in zip(*values, strict=True)),
             ", ".join(map(str, published)),
             ", ".join(map(str, minutes)),
         ]
-        print("|", " | ".join(cells), "|")
-
-
-def spread(values, digits):
-    text = f"{np.mean(values):.{digits}f}"
-    if len(values) > 1:
-        text += f" ± {np.std(values, ddof=1):.{digits}f}"
-    return text
+        lines.append(cells)
+    print(f"\n{analysis.markdown_table(head, lines)}")
 
 
 if __name__ == "__main__":

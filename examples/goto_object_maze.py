@@ -7,7 +7,7 @@ object file and four schemata, finds it in 82 % of episodes, with a GRU in 56 %
 and with one of as many parameters in 74 %. Sizes as in Table 5, but for
 --units; they train with PPO. The agent chooses schemata without noise, and has
 no dropout, as it learns from what it did. Not timed yet. --resume continues a
-run.
+run that was killed.
 """
 
 import argparse
@@ -50,19 +50,21 @@ def main():
         model,
         learning_rate=args.learning_rate,
     )
+    name = f"maze-{args.core}{args.options}-seed{args.seed}"
+    directory = args.directory / name
     curves = agent_runs.train_agent(
         impala.ActorLearner(agent, environment, seed=args.seed),
         args.num_steps,
         world.success_reward,
-        args.directory,
+        directory,
         resume=args.resume,
     )
-    training.save_model(args.directory, model)
+    training.save_model(directory, model)
 
     # Seeds that training does not get to see.
     seeds = 10**9 + np.arange(args.num_test)
     result = {
-        "run": args.directory.name,
+        "run": name,
         "parameters": model.count_params(),
         "steps": int(curves["steps"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
@@ -82,12 +84,11 @@ def main():
     if args.core == "scoff":
         episode = analysis.record(world, seeds[0], model, greedy=False)
         found = analysis.episode_object_files(model, episode["images"])
-        analysis.save_figure(
-            analysis.plot_schemata(found), args.directory / "schemata.png"
-        )
+        figure = analysis.plot_schemata(found)
+        analysis.save_figure(figure, directory / "schemata.png")
     if args.export:
         print(f"Exported: {serving.export_model(model, args.export)}")
-    training.save_result(args.directory, result)
+    training.save_result(directory, result)
 
 
 def new_cell(core, units):
@@ -124,9 +125,12 @@ def parse_arguments():
     add("--num-test", type=int, default=1_000, help="fixed mazes")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
-    add("--directory", type=pathlib.Path, default="runs/maze")
+    add("--directory", type=pathlib.Path, default="runs")
     add("--resume", action="store_true", help="continue the run there")
-    return parser.parse_args()
+    args = parser.parse_args()
+    options = ("units", "num_objects", "batch_size", "learning_rate")
+    args.options = training.options_in_name(parser, args, options)
+    return args
 
 
 if __name__ == "__main__":

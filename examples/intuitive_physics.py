@@ -39,7 +39,8 @@ def main():
         jit_compile=keras.backend.backend() == "jax",
     )
     model.optimizer.build(model.trainable_variables)
-    directory = args.directory / f"{args.core}{args.options}-seed{args.seed}"
+    name = f"intuitive_physics-{args.core}{args.options}-seed{args.seed}"
+    directory = args.directory / name
     curves = training.fit_and_log(
         model,
         lambda first: training.VideoBatches(
@@ -52,7 +53,7 @@ def main():
     )
     training.save_model(directory, model)
     result = {
-        "run": directory.name,
+        "run": name,
         "batches": args.num_batches,
         "minutes": round(float(curves["minutes"][-1]), 1),
     }
@@ -82,7 +83,7 @@ def parse_arguments():
     add("--num-sets", type=int, default=100, help="test sets of each block")
     add("--folder", type=pathlib.Path, help="of the published development set")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
-    add("--directory", type=pathlib.Path, default="runs/intuitive_physics")
+    add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
     args.options = training.options_in_name(

@@ -7,7 +7,6 @@ draws the learning curves of each transfer beside them.
 
 import argparse
 import collections
-import json
 import pathlib
 import re
 
@@ -60,16 +59,15 @@ def main():
     )
     args = parser.parse_args()
     single, transfer = (collections.defaultdict(list) for _ in range(2))
-    for path in sorted(args.directory.glob("**/result.json")):
-        result = json.loads(path.read_text())
+    for path, result in analysis.finished_runs(args.directory):
         if match := re.fullmatch(SINGLE, result["run"]):
             task, central, *settings, seed = match.groups()
             key = (tuple(settings), TASKS.index(task), module(central))
-            single[key].append((seed, result, read_curves(path.parent)))
+            single[key].append((seed, result, read_curves(path)))
         elif match := re.fullmatch(TRANSFER, result["run"]):
             curriculum, target, central, seed = match.groups()
             key = (curriculum, target, result["batches"], module(central))
-            transfer[key].append((seed, result, path.parent))
+            transfer[key].append((seed, result, path))
     print_single(single)
     print_transfer(transfer)
     draw_transfer(transfer, args.directory)
@@ -77,10 +75,7 @@ def main():
 
 def print_single(single):
     """The paper's Table 1 summarises "the top 10 batches" of its curves."""
-    print(
-        "| task | objects | module | optimizer, k, j | seeds | last batch | "
-        "ten best | paper | minutes a run |\n" + 9 * "|---" + "|"
-    )
+    lines = []
     for (settings, task, central), runs in sorted(single.items()):
         seeds, results, curves = zip(*sorted(runs, key=str), strict=True)
         minutes = ", ".join(str(result["minutes"]) for result in results)
@@ -93,7 +88,7 @@ def print_single(single):
             paper = ""
             if settings == ("sgd", "32", "16"):
                 paper = dict(enumerate(PAPER[TASKS[task]][central])).get(column)
-            cells = (
+            cells = [
                 TASKS[task],
                 objects,
                 models.CENTRAL_MODULES[central],
@@ -103,15 +98,15 @@ def print_single(single):
                 spread(best) + mark,
                 paper or "",
                 "" if column else minutes,
-            )
-            print("|", " | ".join(map(str, cells)), "|")
+            ]
+            lines.append(cells)
+    names = ("task", "objects", "module", "optimizer, k, j", "seeds")
+    names += ("last batch", "ten best", "paper", "minutes a run")
+    print(analysis.markdown_table(names, lines))
 
 
 def print_transfer(transfer):
-    print(
-        "\n| curriculum | target | batches | module | seeds | stage 1 | "
-        "stage 2 | stage 3 | stage 4 | minutes |\n" + 10 * "|---" + "|"
-    )
+    lines = []
     for (*names, central), runs in sorted(transfer.items()):
         seeds, results, _ = zip(*sorted(runs, key=str), strict=True)
         stages = [
@@ -126,7 +121,10 @@ def print_transfer(transfer):
             *stages,
             f"{minutes:.0f}",
         )
-        print("|", " | ".join(map(str, cells)), "|")
+        lines.append(cells)
+    names = ("curriculum", "target", "batches", "module", "seeds")
+    names += (*(f"stage {s}" for s in "1234"), "minutes")
+    print(f"\n{analysis.markdown_table(names, lines)}")
 
 
 def draw_transfer(transfer, directory):
@@ -156,10 +154,7 @@ def read_curves(directory):
 
 
 def spread(shares):
-    percent = 100 * np.array(shares)
-    if len(percent) < 2:
-        return " ".join(f"{x:.1f}" for x in percent)
-    return f"{percent.mean():.1f} ± {percent.std(ddof=1):.1f}"
+    return analysis.mean_text([100 * share for share in shares])
 
 
 if __name__ == "__main__":

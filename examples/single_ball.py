@@ -51,7 +51,7 @@ def main():
         jit_compile=keras.backend.backend() == "jax",
     )
     model.optimizer.build(model.trainable_variables)
-    name = f"{args.dynamics}{args.options}-seed{args.seed}"
+    name = f"single_ball-{args.dynamics}{args.options}-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(
         model,
@@ -109,7 +109,7 @@ def parse_arguments():
     add("--num-train", type=int, default=10_000, help="training videos")
     add("--num-test", type=int, default=500, help="test videos")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
-    add("--directory", type=pathlib.Path, default="runs/single_ball")
+    add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
     options = ("num_object_files", "num_schemata", "units", "temperature")

@@ -145,7 +145,7 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
         (
             "adding.py",
             ["--epochs", "1", "--num-train", "128", "--num-test", "250"],
-            "scoff-num_train128-seed0",
+            "adding-scoff-num_train128-seed0",
         ),
         (
             "single_ball.py",
@@ -153,7 +153,7 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
                 *("--num-batches", "1", "--num-train", "50"),
                 *("--num-test", "9", "--temperature", "0.5"),
             ],
-            "fixed-temperature0.5-num_train50-seed0",
+            "single_ball-fixed-temperature0.5-num_train50-seed0",
         ),
     ],
 )

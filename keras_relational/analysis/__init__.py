@@ -48,6 +48,9 @@ from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
+from keras_relational.analysis.tables import finished_runs
+from keras_relational.analysis.tables import markdown_table
+from keras_relational.analysis.tables import mean_text
 
 __all__ = [
     "Bindings",
@@ -65,11 +68,14 @@ __all__ = [
     "content_masks",
     "contingency",
     "episode_object_files",
+    "finished_runs",
     "head_outputs",
     "head_relations",
     "head_weights",
     "level_embeddings",
+    "markdown_table",
     "mean_and_spread",
+    "mean_text",
     "mutual_information",
     "object_attention",
     "object_files",

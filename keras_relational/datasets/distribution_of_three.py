@@ -11,7 +11,8 @@ vectors, `glyphs`, or images of one's own (`load_images`).
 - `"identity_rules"`: a row of three fillers, ABA, ABB or AAA, then the first
   two of a row of other fillers under the same rule. Which one comes next?
 - `"relational_match_to_sample"`: a pair of fillers, alike or different, then
-  two other pairs, one alike, one different. Which one is like the first?
+  two pairs of other fillers, one alike, one different. Which one is like the
+  first?
 - `"same_different"`: two fillers. Are they the same?
 
 The first two have a multiple choice of four fillers after the five, or ask for
@@ -46,7 +47,7 @@ Problems = collections.namedtuple("Problems", ("fillers", "labels"))
 _LEAST = {
     "distribution_of_three": 4,
     "identity_rules": 4,
-    "relational_match_to_sample": 3,
+    "relational_match_to_sample": 5,
     "same_different": 2,
 }
 _PERMUTATIONS = np.array(list(itertools.permutations(range(3))))
@@ -269,19 +270,15 @@ def _identity_rules(rng, size, n, mode):
 
 def _relational_match_to_sample(rng, size, n, mode):
     alike = rng.permutation(np.arange(size) % 2).astype(bool)
-    none = np.empty((size, 0), int)
-    if n < 6:  # Then they are drawn anew for each pair.
-        pairs = [_others(rng, none, n, 2) for _ in range(3)]
-    else:
-        pairs = np.split(_others(rng, none, n, 6), 3, axis=1)
     label = rng.integers(0, 2, size)
-    for pair, is_alike in zip(
-        pairs,
-        (alike, alike == (label == 0), alike == (label == 1)),
-        strict=True,
-    ):
-        pair[is_alike, 1] = pair[is_alike, 0]
-    return np.concatenate(pairs, axis=1), label
+    # No two pairs share a filler. Of the last two, one needs a single one.
+    five = _others(rng, np.empty((size, 0), int), n, 5)
+    source, single, two = five[:, :2], five[:, [2, 2]], five[:, 3:]
+    source[alike, 1] = source[alike, 0]
+    first_alike = (alike == (label == 0))[:, None]
+    first = np.where(first_alike, single, two)
+    second = np.where(first_alike, two, single)
+    return np.concatenate([source, first, second], axis=1), label
 
 
 def _same_different(rng, size, n, mode):

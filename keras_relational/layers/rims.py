@@ -27,6 +27,8 @@ class RIMsCell(slots.SlotCell):
     https://arxiv.org/abs/1909.10893). With several heads the shares of what
     they see, s_k,0 among them, are averaged, z_k is theirs side by side, and
     Ŵ_v the product of one matrix a head and one that leads back to `units`.
+    The latter is drawn a hundred times smaller than other kernels: a GRU's h
+    would grow with every step.
 
     Args:
         units: Positive integer, size of a module.
@@ -135,6 +137,15 @@ class RIMsCell(slots.SlotCell):
                 for name, shape in self._shapes_of_a_module().items()
             },
         )
+        values = self.num_message_heads * self.message_value_dim
+        add_kernels(
+            self,
+            slots.one_each(
+                slots.scaled(self.kernel_initializer, slots.MESSAGE_SCALE),
+                axis=0,
+            ),
+            message_output_kernel=(self.num_modules, values, self.units),
+        )
         self.add_dynamics(self.num_modules, axis=0)
 
     def _shapes_of_a_module(self):
@@ -145,7 +156,6 @@ class RIMsCell(slots.SlotCell):
             "message_query_kernel": (self.units, keys),
             "message_key_kernel": (self.units, keys),
             "message_value_kernel": (self.units, values),
-            "message_output_kernel": (values, self.units),
         }
 
     def step(self, inputs, states, noise):

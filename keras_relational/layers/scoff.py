@@ -40,6 +40,13 @@ class SCOFFCell(slots.SlotCell):
     a scale that are learned and shared, and noise of its own that is the same
     in every layer: h_k = mean + scale · noise_k.
 
+    Of initial weights the paper says nothing. Here W_v is drawn smaller by
+    √positions, whose values z adds up, and the matrix of Ŵ_v that leads back to
+    `units` a hundred times smaller: a layer that is not trained yet is nearly a
+    GRU with an attended input. With both of full size h would grow with every
+    step, and with it the differences between schemata, until none of them were
+    drawn but one.
+
     With `num_active`, only that many object files are updated in a step, those
     with the most input attention, and the others keep their state: what the
     appendix calls SCOFF; without, it is its SCOFF-ab. Where the pseudocode of
@@ -64,7 +71,8 @@ class SCOFFCell(slots.SlotCell):
             callback, changes it by `cell.current_temperature.assign`.
         activation: As in `keras.layers.GRU`, as the rest.
         recurrent_activation: See above.
-        kernel_initializer: Of all kernels but the recurrent one.
+        kernel_initializer: Of all kernels but the recurrent one, two of which
+            are then made smaller, as said above.
         recurrent_initializer: See above.
         bias_initializer: See above.
         unit_forget_bias: As in `keras.layers.LSTM`; for LSTMs.
@@ -173,12 +181,22 @@ class SCOFFCell(slots.SlotCell):
             self.kernel_initializer,
             query_kernel=(files, heads * self.key_dim),
             key_kernel=(features, heads * self.key_dim),
-            value_kernel=(features, heads * self.value_dim),
             schema_query_kernel=(files, self.key_dim),
             schema_key_kernel=(files, self.key_dim),
             message_query_kernel=(files, message_keys),
             message_key_kernel=(files, message_keys),
             message_value_kernel=(files, message_values),
+        )
+        add_kernels(
+            self,
+            slots.scaled(
+                self.kernel_initializer, slots.num_positions(step_shape) ** -0.5
+            ),
+            value_kernel=(features, heads * self.value_dim),
+        )
+        add_kernels(
+            self,
+            slots.scaled(self.kernel_initializer, slots.MESSAGE_SCALE),
             message_output_kernel=(message_values, files),
         )
         self.add_dynamics(self.num_schemata, axis=1)

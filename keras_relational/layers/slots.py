@@ -18,6 +18,9 @@ from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
 
 NUM_GATES = {"gru": 3, "lstm": 4}
+# Of the last kernel of messages at first. Nothing bounds the h of a GRU that
+# messages are added to: with a kernel of full size it grows with every step.
+MESSAGE_SCALE = 0.01
 
 
 class SlotCell(keras.layers.Layer):
@@ -511,5 +514,17 @@ def one_each(initializer, axis):
                 own = initializer.clone()
             parts.append(own(own_shape, "float32"))
         return ops.cast(ops.stack(parts, axis), dtype)
+
+    return draw
+
+
+def scaled(initializer, factor):
+    """An initializer: what another draws, times a number."""
+
+    def draw(shape, dtype):
+        own = initializer
+        if isinstance(initializer, keras.initializers.Initializer):
+            own = initializer.clone()
+        return ops.cast(factor * own(shape, "float32"), dtype)
 
     return draw

@@ -33,8 +33,8 @@ def filler_autoencoder(
     Args:
         fillers: `"image"` or `"vector"`.
         num_fillers: Size of the vectors.
-        batch_normalization: Whether there is one before each nonlinearity, the
-            last one excepted; for images.
+        batch_normalization: Whether there is one before each nonlinearity; for
+            images.
 
     Returns:
         `keras.Model` from uint8 images `(batch, 32, 32)`, which are divided by
@@ -100,8 +100,10 @@ def _image_layers(batch_normalization):
         # PyTorch counts the outputs here: 4 × 4 a channel.
         *hidden(transposed, 16 * 32, filters=32, **convolution),
         *hidden(transposed, 16 * 32, filters=32, **convolution),
-        transposed(
-            1, activation="sigmoid", **convolution, **_initial(16, "glorot")
+        *_with_nonlinearity(
+            transposed(1, **convolution, **_initial(16, "glorot")),
+            keras.layers.Activation("sigmoid"),
+            batch_normalization,
         ),
         keras.layers.Reshape((32, 32)),
     ]
@@ -109,11 +111,18 @@ def _image_layers(batch_normalization):
 
 
 def _hidden(layer, fan_in, batch_normalization=False, **arguments):
-    """A layer with a ReLU, and batch normalization before that."""
-    yield layer(**arguments, **_initial(fan_in, "he"))
-    if batch_normalization:
-        yield keras.layers.BatchNormalization(epsilon=1e-5, momentum=0.9)
-    yield keras.layers.ReLU()
+    return _with_nonlinearity(
+        layer(**arguments, **_initial(fan_in, "he")),
+        keras.layers.ReLU(),
+        batch_normalization,
+    )
+
+
+def _with_nonlinearity(layer, nonlinearity, batch_normalization):
+    if not batch_normalization:
+        return [layer, nonlinearity]
+    normalization = keras.layers.BatchNormalization(epsilon=1e-5, momentum=0.9)
+    return [layer, normalization, nonlinearity]
 
 
 def _initial(fan_in, kind):
@@ -132,7 +141,7 @@ def rule_learner(
     mode="multiple_choice",
     num_options=4,
     confidence=False,
-    normalization=False,
+    normalization=None,
 ):
     """Builds a model that is shown fillers, and says which one is missing.
 
@@ -153,8 +162,9 @@ def rule_learner(
         mode: `"multiple_choice"` or `"generative"`.
         num_options: Number of scores.
         confidence: As for `layers.ESBN`.
-        normalization: Whether embeddings are normalized over the sequence, by
-            `layers.TemporalContextNormalization`, for multiple choice.
+        normalization: Optional layer through which the sequence of embeddings
+            goes first, for multiple choice: a
+            `layers.TemporalContextNormalization`.
 
     Returns:
         `keras.Model` from fillers `(batch, time, ...)`, of any number, to
@@ -178,10 +188,10 @@ def rule_learner(
             f"one of: {', '.join(modes)}. Received: sequential={sequential!r}, "
             f"mode={mode!r}"
         )
-    if normalization and mode == "generative":
+    if normalization is not None and mode == "generative":
         raise ValueError(
             "What is predicted from normalized embeddings cannot be decoded. "
-            "Received: normalization=True, mode='generative'"
+            f"Received: normalization={normalization!r}, mode='generative'"
         )
     if confidence and sequential != "esbn":
         raise ValueError(
@@ -210,8 +220,8 @@ def rule_learner(
 
 def _reasoner(size, sequential, mode, num_options, confidence, normalization):
     z = inputs = keras.Input((None, size), name="embeddings")
-    if normalization:
-        z = layers.TemporalContextNormalization(name="normalization")(z)
+    if normalization is not None:
+        z = normalization(z)
     predicts = mode == "generative"
     linear = {"units": size if predicts else num_options, "name": "output"}
     linear |= _initial(UNITS, "glorot")

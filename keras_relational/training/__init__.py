@@ -11,6 +11,7 @@ from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.rules import Preset
 from keras_relational.training.rules import cross_entropy
 from keras_relational.training.rules import nearest_filler
+from keras_relational.training.rules import other_task_preset
 from keras_relational.training.rules import preset
 from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
@@ -53,6 +54,7 @@ __all__ = [
     "frame_embeddings",
     "nearest_filler",
     "options_in_name",
+    "other_task_preset",
     "plausibility",
     "prediction_error",
     "preset",

@@ -1,7 +1,9 @@
-"""Training and testing on abstract rules, with the settings of their paper.
+"""Training and testing on abstract rules, with the settings of their papers.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
-Learning*.
+Learning*; for the other three tasks [Webb et al., 2021](
+https://arxiv.org/abs/2012.14601), *Emergent Symbols through Binding in External
+Memory*.
 """
 
 import collections
@@ -13,7 +15,7 @@ from keras import ops
 from keras_relational.training.supervised import adam
 
 Preset = collections.namedtuple(
-    "Preset", ("learning_rate", "epochs", "batch_normalization")
+    "Preset", ("learning_rate", "epochs", "batch_normalization", "num_train")
 )
 
 WITHHELD = (0, 50, 85, 95, 97)
@@ -49,6 +51,28 @@ _PRESETS = {
         "esbn": ((5e-5,) * 4, (150, 150, 150, 1500), 1),
     },
 }
+# Table 1: the size of a training set, an epoch.
+_NUM_TRAIN = (10_000, 10_000, 10_000, 360, 36)
+
+# Of Webb et al.: M, and for each Table 6, epochs, and Tables 1, 2 and 4, sizes
+# of training sets.
+_OTHER_TASKS = {
+    "same_different": (
+        (0, 50, 85, 95, 98),
+        (50, 50, 50, 100, 100),
+        (18_810, 4_900, 420, 40, 4),
+    ),
+    "relational_match_to_sample": (
+        (0, 50, 85, 95),
+        (50, 50, 50, 200),
+        (10_000, 10_000, 10_000, 480),
+    ),
+    "identity_rules": (
+        (0, 50, 85, 95),
+        (50, 50, 50, 50),
+        (10_000, 10_000, 10_000, 8_640),
+    ),
+}
 
 
 def preset(training, fillers, mode, sequential, withheld):
@@ -67,8 +91,9 @@ def preset(training, fillers, mode, sequential, withheld):
             settings are those of the next one.
 
     Returns:
-        `Preset` of the learning rate, the number of epochs, and whether there
-        is batch normalization in the autoencoder.
+        `Preset` of the learning rate, the number of epochs, whether there is
+        batch normalization in the autoencoder, and how many problems make an
+        epoch.
 
     Raises:
         ValueError: If there are none.
@@ -76,7 +101,8 @@ def preset(training, fillers, mode, sequential, withheld):
     Example:
 
     >>> preset("end_to_end", "image", "multiple_choice", "esbn", 95)
-    Preset(learning_rate=5e-05, epochs=1500, batch_normalization=True)
+    Preset(learning_rate=5e-05, epochs=1500, batch_normalization=True, \
+num_train=360)
     """
     try:
         rates, epochs, batch_normalization = _PRESETS[training, fillers, mode][
@@ -94,7 +120,54 @@ def preset(training, fillers, mode, sequential, withheld):
             f"There are settings for up to {WITHHELD[len(epochs) - 1]} "
             f"withheld fillers. Received: withheld={withheld}"
         )
-    return Preset(rates[column], epochs[column], bool(batch_normalization))
+    return Preset(
+        rates[column],
+        epochs[column],
+        bool(batch_normalization),
+        _NUM_TRAIN[column],
+    )
+
+
+def other_task_preset(task, sequential, withheld, normalization):
+    """The settings of Webb et al., 2021, for batches of 32 and Adam.
+
+    Their Tables 5 and 6, and 1, 2 and 4 for the sizes of training sets.
+
+    Args:
+        task: `"same_different"`, `"relational_match_to_sample"` or
+            `"identity_rules"`.
+        sequential: As for `preset`.
+        withheld: M: 0, 50, 85, 95, or, same/different, 98; for another number
+            the settings are those of the next one.
+        normalization: Whether there is temporal context normalization: an ESBN
+            without it learns at a tenth of the rate.
+
+    Returns:
+        `Preset`, as `preset` returns.
+
+    Raises:
+        ValueError: If there are none.
+
+    Example:
+
+    >>> other_task_preset("same_different", "esbn", 98, True).epochs
+    100
+    """
+    if task not in _OTHER_TASKS:
+        raise ValueError(
+            f"There are no settings for {task!r}. Expected one of: "
+            f"{', '.join(_OTHER_TASKS)}"
+        )
+    numbers, epochs, sizes = _OTHER_TASKS[task]
+    column = np.searchsorted(numbers, withheld)
+    if not 0 <= column < len(numbers):
+        raise ValueError(
+            f"There are settings for up to {numbers[-1]} withheld fillers. "
+            f"Received: withheld={withheld}"
+        )
+    slow = sequential == "esbn" and not normalization
+    rate = 5e-5 if slow else 5e-4
+    return Preset(rate, epochs[column], False, sizes[column])
 
 
 def cross_entropy(target, shares):

@@ -75,11 +75,13 @@ def roll_out_errors(
 
 
 def plausibility(predictor, videos, batch_size=50):
-    """How plausible videos are to a predictor: minus their worst surprise.
+    """How plausible videos are to a predictor: minus the error of its frames.
 
-    That is, minus the largest mean squared error of a predicted frame. Goyal et
-    al., 2020, appendix E, follow Riochet et al., 2019, in this, and say no
-    more; a surprise in one frame makes a whole video impossible.
+    That is, minus the mean squared error of all frames that are predicted, each
+    from all before, which is their log-likelihood under a Gaussian, but for a
+    factor and a constant. Goyal et al., 2020, section 5, have "model
+    likelihood", and say no more. What two videos of a set have in common, all
+    that comes before the impossible, counts the same for both.
 
     Args:
         predictor: A `keras.Model` as `models.video_predictor` builds.
@@ -89,13 +91,13 @@ def plausibility(predictor, videos, batch_size=50):
     Returns:
         Array `(n,)`.
     """
-    worst = []
+    errors = []
     for i in range(0, len(videos), batch_size):
         batch = videos[i : i + batch_size]
         predicted = predictor.predict_on_batch(batch[:, :-1])
-        errors = (predicted - batch[:, 1:] / np.float32(255)) ** 2
-        worst.append(errors.mean(axis=(2, 3, 4)).max(axis=1))
-    return -np.concatenate(worst)
+        squares = (predicted - batch[:, 1:] / np.float32(255)) ** 2
+        errors.append(squares.mean(axis=(1, 2, 3, 4)))
+    return -np.concatenate(errors)
 
 
 def relative_error(plausibilities):

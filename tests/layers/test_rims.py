@@ -211,6 +211,13 @@ def test_others_keep_their_state_and_are_not_trained():
         np.testing.assert_array_equal(trained, active, err_msg=weight.name)
 
 
+def test_before_training_states_stay_small():
+    keras.utils.set_random_seed(0)
+    layer = RIMs(64, 4, 2, dynamics="gru", return_sequences=True)
+    outputs = layer(random_inputs(2, 200, 5))
+    assert np.abs(array(outputs)).max() < 2
+
+
 def test_scores_add_up():
     layer = random_rims()
     _, (inputs, active, messages) = layer(

@@ -313,6 +313,18 @@ def test_files_of_the_default_state_differ():
         assert np.abs(one - other).max() > 0.1
 
 
+@pytest.mark.parametrize("cells", [1, 64])
+def test_before_training_states_stay_small_and_schemata_open(cells):
+    """However long the sequence: nothing bounds messages that are added up."""
+    keras.utils.set_random_seed(0)
+    layer = SCOFF(64, 1, 3, num_heads=4, return_sequences=True)
+    inputs = abs(random_inputs(2, 200, cells, 16))
+    outputs, (_, schemata, _) = layer(inputs, return_attention_scores=True)
+    assert np.abs(array(outputs)).max() < 5
+    # The chance that, with Gumbel noise, the best schema is the one chosen.
+    assert np.median(array(schemata).max(axis=-1)) < 0.95
+
+
 def test_gradients_reach_all_schemata():
     """One file, one step: one schema is chosen, and the others learn too.
 

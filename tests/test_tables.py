@@ -1,0 +1,127 @@
+"""The scripts that print tables of finished runs."""
+
+import json
+import pathlib
+import runpy
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def printed(tmp_path, monkeypatch, capsys):
+    """What a script prints of runs with these results."""
+
+    def run(script, *results):
+        for number, result in enumerate(results):
+            folder = tmp_path / str(number) / result["run"]
+            folder.mkdir(parents=True)
+            (folder / "result.json").write_text(json.dumps(result))
+        line = [script, "--directory", str(tmp_path)]
+        monkeypatch.setattr("sys.argv", line)
+        runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_scoff(printed):
+    def adding(core, seed, error):
+        errors = {str(n): error * n for n in (2, 3, 4, 5, 8, 9, 10)}
+        name = f"adding-{core}-seed{seed}"
+        run = {"run": name, "epochs": 25, "minutes": 9.5}
+        return {**run, "errors": errors}
+
+    def balls(core, seed, error, **more):
+        name = f"bouncing_balls-4balls-{core}-seed{seed}"
+        run = {"run": name, "batches": 1000, "minutes": 60.0, **more}
+        return {**run, "error_10": error, "error_30": 2 * error}
+
+    played = {"solved": 0.25, "length": 9.0}
+    text = printed(
+        "scoff_tables.py",
+        adding("scoff", 0, 0.1),
+        adding("scoff", 1, 0.3),
+        adding("lstm", 0, 1.0),
+        {
+            "run": "single_ball-fixed-seed2",
+            "batches": 2000,
+            "minutes": 30.0,
+            "contingency": [[[7, 0], [1, 8]]],
+            "information": [0.625],
+        },
+        balls("scoff4", 0, 0.02, schemata_in_use=3),
+        balls("scoff4", 1, 0.03, schemata_in_use=4),
+        balls("gru", 0, 0.04),
+        balls("gru", 1, 0.04),
+        balls("rims", 2, 0.01),
+        {
+            "run": "maze-gru_of_equal_size-seed0",
+            "parameters": 12345,
+            "steps": 1_000_000,
+            "minutes": 45.0,
+            **dict.fromkeys(("sampled_6", "random_6"), played),
+            **dict.fromkeys(("sampled_10", "random_10"), played),
+        },
+        {
+            "run": "intuitive_physics-scoff-seed0",
+            "batches": 500,
+            "minutes": 20.0,
+            **{"O1": 0.1, "O2": 0.2, "O3": 0.3},
+        },
+        {"run": "scoff-seed0", "batches": 1, "minutes": 1.0},
+    )
+    for row in (
+        "| scoff | 25 | 0, 1 | 9.5, 9.5 | 0.4000 ± 0.2828 |",
+        "| paper: scoff | 100 |  |  | 0.0005 |",
+        "| fixed | 2,000 | 2 | 30.0 | 1 | 0.62 | 7 0; 1 8 |",
+        "| 4balls-scoff4 | 1,000 | 0, 1 | 60.0, 60.0 | 0.0250 ± 0.0071 | "
+        "0.0500 ± 0.0141 | 0.62 ± 0.18 | 0.62 ± 0.18 | 3, 4 |",
+        "| 4balls-gru | 1,000 | 0, 1 | 60.0, 60.0 | 0.0400 ± 0.0000 |",
+        # No GRU of that seed.
+        "| 4balls-rims | 1,000 | 2 | 60.0 | 0.0100 | 0.0200 |  |  |  |",
+        "| gru_of_equal_size | 1,000,000 | 0 | 45.0 | 12,345 | 25.0 | 25.0 | "
+        "25.0 | 25.0 | 74 |",
+        "| scoff | 500 | 0 | 20.0 | 0.10 | 0.20 | 0.30 | 0.34, 0.35, 0.42 |",
+    ):
+        assert row in text
+
+
+def test_esbn(printed):
+    def run(options, seed, share):
+        name = "distribution_of_three-end_to_end-image-multiple_choice-esbn"
+        return {
+            "run": f"{name}-M95{options}-seed{seed}",
+            "batches": 18000,
+            "minutes": 21.5,
+            "train": 1.0,
+            "test": share,
+        }
+
+    text = printed(
+        "esbn_tables.py",
+        *(run("", 0, 0.98), run("", 1, 0.96)),
+        run("-confidence-learning_rate5e-05", 0, 0.9),
+    )
+    for row in (
+        "| esbn | 95 |  | 18,000 | 0, 1 | 100.0 ± 0.0 | 97.0 ± 1.0 | 100 | 99 "
+        "| 21.5, 21.5 |",
+        "| esbn | 95 | confidence, learning_rate5e-05 | 18,000 | 0 | 100.0 | "
+        "90.0 |  |  | 21.5 |",
+    ):
+        assert row in text
+
+
+def test_extrapolation(printed):
+    """SCOFF's runs of the adding task have errors too."""
+    dynamic = {"batches": 20_000, "minutes": 1.0, "errors": [0.005, 0.007]}
+    text = printed(
+        "extrapolation_tables.py",
+        {**dynamic, "run": "temporal_context-seed0"},
+        {**dynamic, "run": "adding-scoff-seed0", "errors": {"2": 0.1}},
+        {**dynamic, "run": "autoencoder-seed0"},
+    )
+    row = "| temporal_context | 20,000 | 0 | 0.0060 | 0.0056 | 1.0 |"
+    assert row in text
+    assert text.count("20,000") == 1
