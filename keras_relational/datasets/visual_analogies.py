@@ -30,8 +30,9 @@ For quantities, v and v + s, these are the smaller one, the larger one, for
 `xor` nothing, and v + 2 s: no row of quantities is one of `xor`, and in its
 place among the candidates is another quantity. So all relations hold for the
 same two panels, and with contrasting candidates, which are the four of them
-("learning analogies by contrasting"), the target row alone says nothing about
-the answer.
+("learning analogies by contrasting"), the target row alone says next to nothing
+about the answer: only for quantities, that it is not the other one, which makes
+27 of 100 guesses right in training, 28 in tests.
 """
 
 import collections

@@ -112,7 +112,9 @@ def adam(learning_rate):
 
     Keras' default, 1e-7, is more than the first gradients of some of their
     models: that of `models.image_autoencoder` is some 1e-9, and with Keras' ε
-    it never begins to learn.
+    it never begins to learn. Like TensorFlow 1, Keras adds ε before it corrects
+    the mean of squares for its beginning, PyTorch after: in its terms ε is 32
+    times as large at the first step, 1.3 times at the thousandth.
 
     Args:
         learning_rate: Positive number.
