@@ -121,7 +121,8 @@ def parse_arguments():
     add("--num-objects", type=int, default=1)
     add("--num-steps", type=int, default=8_000_000)
     add("--batch-size", type=int, default=32, help="mazes at a time")
-    add("--learning-rate", type=float, default=3e-4, help="as in Table 5")
+    rate = "as in Table 5, which is of Adam; this is RMSprop"
+    add("--learning-rate", type=float, default=3e-4, help=rate)
     add("--num-test", type=int, default=1_000, help="fixed mazes")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
