@@ -114,12 +114,7 @@ num_train=360)
             f"There are no settings for {training!r}, {fillers!r}, {mode!r}, "
             f"{sequential!r}. Expected lstm, ntm or esbn, and one of: {known}"
         ) from None
-    column = np.searchsorted(WITHHELD, withheld)
-    if not 0 <= column < len(epochs):
-        raise ValueError(
-            f"There are settings for up to {WITHHELD[len(epochs) - 1]} "
-            f"withheld fillers. Received: withheld={withheld}"
-        )
+    column = _column(WITHHELD[: len(epochs)], withheld)
     return Preset(
         rates[column],
         epochs[column],
@@ -159,15 +154,21 @@ def other_task_preset(task, sequential, withheld, normalization):
             f"{', '.join(_OTHER_TASKS)}"
         )
     numbers, epochs, sizes = _OTHER_TASKS[task]
+    column = _column(numbers, withheld)
+    slow = sequential == "esbn" and not normalization
+    rate = 5e-5 if slow else 5e-4
+    return Preset(rate, epochs[column], False, sizes[column])
+
+
+def _column(numbers, withheld):
+    """Of a table, for so many fillers withheld or the next number it has."""
     column = np.searchsorted(numbers, withheld)
     if not 0 <= column < len(numbers):
         raise ValueError(
             f"There are settings for up to {numbers[-1]} withheld fillers. "
             f"Received: withheld={withheld}"
         )
-    slow = sequential == "esbn" and not normalization
-    rate = 5e-5 if slow else 5e-4
-    return Preset(rate, epochs[column], False, sizes[column])
+    return column
 
 
 def cross_entropy(target, shares):
