@@ -73,12 +73,12 @@ def main():
     rolled = models.roll_out_model(model, 30).predict(test[:1, :15], verbose=0)
     videos = [test[0, :45], np.concatenate([test[0, :15] / 255, rolled[0]])]
     analysis.save_videos(videos, directory / "rolled_out.gif")
+    training.save_result(directory, result)
     if args.export:
         from keras_relational import serving
 
         rolling = models.roll_out_model(model, 10)
         print(f"Exported: {serving.export_model(rolling, args.export)}")
-    training.save_result(directory, result)
 
 
 def new_core(core, num_slots, num_schemata):

@@ -93,12 +93,12 @@ def main():
         picture = args.directory / "attention.gif"
         analysis.animate_attention(model, episode["images"], picture)
         print(f"A solved episode: {picture}")
-    if args.export:
-        print(f"Exported: {serving.export_model(model, args.export)}")
     if args.shortest:
         lengths = analysis.shortest_lengths(world, seeds)
         result["shortest_length"] = float(lengths.mean())
     training.save_result(args.directory, result)
+    if args.export:
+        print(f"Exported: {serving.export_model(model, args.export)}")
 
 
 def parse_arguments():

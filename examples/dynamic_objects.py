@@ -36,7 +36,8 @@ def main():
         lambda first: training.FrameBatches(32, first, args.seed),
         args.num_autoencoder_batches,
         batches_per_epoch=min(1_000, args.num_autoencoder_batches),
-        directory=args.directory / f"autoencoder-seed{args.seed}",
+        directory=args.directory
+        / f"autoencoder{args.autoencoder_options}-seed{args.seed}",
         verbose=args.verbose,
     )
     sequences = dynamic_objects.generate(args.num_train, seed=[args.seed, 0])
@@ -56,7 +57,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
     model = models.object_predictor(autoencoder, normalization)
     predictor = model.get_layer("predictor")
     compile_model(predictor, jit_compile=True)
-    name = f"{normalization}-seed{args.seed}"
+    name = f"{normalization}{args.options}-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(
         predictor,
@@ -107,7 +108,12 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/dynamic_objects")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    names = ["num_autoencoder_batches"]
+    args.autoencoder_options = training.options_in_name(parser, args, names)
+    names.append("num_train")
+    args.options = training.options_in_name(parser, args, names)
+    return args
 
 
 if __name__ == "__main__":

@@ -115,10 +115,6 @@ def main():
         verbose=args.verbose,
     )
     training.save_model(directory, model)
-    if args.export:
-        from keras_relational import serving
-
-        print(f"Exported: {serving.export_model(model, args.export)}")
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
@@ -129,6 +125,10 @@ def main():
         "test": training.rule_accuracy(tested, test, candidates),
     }
     training.save_result(directory, result)
+    if args.export:
+        from keras_relational import serving
+
+        print(f"Exported: {serving.export_model(model, args.export)}")
 
 
 def parse_arguments():

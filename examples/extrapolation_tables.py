@@ -15,8 +15,8 @@ import numpy as np
 
 from keras_relational import analysis
 
-VAEC = r"(translation|scale)-(\w+)-(\d+)px-seed(\d+)"
-VISUAL_ANALOGIES = r"(\w+)-(contrasting|random|published)-(\d+)px-seed(\d+)"
+VAEC = r"(translation|scale)-(\w+)-(\d+)px(-published)?-seed(\d+)"
+VISUAL_ANALOGIES = r"(\w+)-(contrasting|random|published\w*)-(\d+)px-seed(\d+)"
 PAPER = {
     "translation": {
         "temporal_context": (99.1, 77.0, 73.2, 72.5, 71.7, 61.6),
@@ -51,7 +51,7 @@ PAPER = {
         "none": 0.0675,
     },
 }
-DYNAMIC_OBJECTS = rf"({'|'.join(PAPER['dynamic_objects'])})-seed(\d+)"
+DYNAMIC_OBJECTS = rf"({'|'.join(PAPER['dynamic_objects'])})(-.+)?-seed(\d+)"
 
 
 def main():
@@ -64,37 +64,43 @@ def main():
     for _, result in analysis.finished_runs(args.directory):
         name = result["run"]
         if match := re.fullmatch(VAEC, name):
-            regime, row, size, seed = match.groups()
-            kind = (regime, f"{regime}, {size} pixels")
+            regime, row, size, published, seed = match.groups()
+            title = f"{regime}, {size} pixels" + (published or "")
+            kind = (regime, title.replace("-", ", "))
             values = [100 * region["all"] for region in result["regions"]]
             values.append(np.mean(values[1:]))
         elif match := re.fullmatch(VISUAL_ANALOGIES, name):
             row, candidates, size, seed = match.groups()
             title = f"visual analogies, {candidates}, {size} pixels"
             kind = ("visual_analogies", title)
-            values = [100 * result["test"], 100 * result.get("near", np.nan)]
+            values = [100 * result["test"]]
+            if "near" in result:
+                values.append(100 * result["near"])
         elif match := re.fullmatch(DYNAMIC_OBJECTS, name):
-            row, seed = match.groups()
-            kind = ("dynamic_objects", "dynamic objects")
+            row, options, seed = match.groups()
+            title = "dynamic objects" + (options or "").replace("-", ", ")
+            kind = ("dynamic_objects", title)
             values = [np.mean(result["errors"])]
         else:
             continue
         run = (seed, values, result["minutes"])
         tables[kind][result["batches"], row].append(run)
     for (paper, title), rows in sorted(tables.items()):
-        print_table(title, rows, PAPER[paper])
+        print_table(title, rows, PAPER[paper], COLUMNS[paper])
 
 
+REGIONS = [*(f"{i}" for i in range(1, 7)), "2 to 6"]
 COLUMNS = {
-    7: [*(f"{i}" for i in range(1, 7)), "2 to 6"],
-    2: ["test", "familiar values"],
-    1: ["error"],
+    "translation": REGIONS,
+    "scale": REGIONS,
+    "visual_analogies": ["test", "familiar values"],
+    "dynamic_objects": ["error"],
 }
 
 
-def print_table(title, rows, paper):
+def print_table(title, rows, paper, names):
     some_run = next(iter(rows.values()))[0]
-    names = COLUMNS[len(some_run[1])]
+    names = names[: len(some_run[1])]
     digits = 4 if names == ["error"] else 1
     head = [title, "batches", "seeds", *names, "paper", "minutes a run"]
     order, lines = list(paper), []

@@ -86,9 +86,9 @@ def main():
         found = analysis.episode_object_files(model, episode["images"])
         figure = analysis.plot_schemata(found)
         analysis.save_figure(figure, directory / "schemata.png")
+    training.save_result(directory, result)
     if args.export:
         print(f"Exported: {serving.export_model(model, args.export)}")
-    training.save_result(directory, result)
 
 
 def new_cell(core, units):

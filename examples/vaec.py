@@ -51,8 +51,13 @@ def main():
             for region in (1, 2, 6)
         }
 
-    kind = "published" if args.published else args.regime
-    name = f"{kind}-{args.normalization}-{args.image_size}px-seed{args.seed}"
+    regime = args.regime
+    size = f"{args.image_size}px"
+    if args.published:
+        # Moved levels leave the lowest behind, levels further apart do not.
+        regime = "translation" if regions[1].levels.min() else "scale"
+        size += "-published"
+    name = f"{regime}-{args.normalization}-{size}-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(
         model,
@@ -78,10 +83,6 @@ def main():
         (analysis.plot_level_embeddings(model), "embeddings.png"),
     ):
         analysis.save_figure(figure, directory / file)
-    if args.export:
-        from keras_relational import serving
-
-        print(f"Exported: {serving.export_model(model, args.export)}")
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
@@ -89,6 +90,10 @@ def main():
         "regions": accuracies,
     }
     training.save_result(directory, result)
+    if args.export:
+        from keras_relational import serving
+
+        print(f"Exported: {serving.export_model(model, args.export)}")
 
 
 def parse_arguments():

@@ -13,6 +13,7 @@ again.
 import argparse
 import glob
 import pathlib
+import re
 
 import keras
 import numpy as np
@@ -26,7 +27,7 @@ def main():
     args = parse_arguments()
     size = args.image_size
     if args.published:
-        train, test = (sorted(glob.glob(x)) for x in args.published)
+        train, test = (matching_files(x) for x in args.published)
         test = visual_analogies.load_npz(test[: args.num_test], image_size=size)
         tests = {"test": test}
     else:
@@ -52,7 +53,10 @@ def main():
         jit_compile=keras.backend.backend() == "jax",
     )
     model.optimizer.build(model.trainable_variables)
-    kind = "published" if args.published else args.candidates
+    kind = args.candidates
+    if args.published:
+        pattern = "_".join(pathlib.Path(args.published[0]).parts[-2:])
+        kind = "published_" + re.sub(r"\W+", "_", pattern).strip("_")
     name = f"{args.normalization}-{kind}-{size}px-seed{args.seed}"
     directory = args.directory / name
 
@@ -95,6 +99,15 @@ def main():
         result["test_shares"] = shares(model, test)
         result["near_shares"] = shares(model, near)
     training.save_result(directory, result)
+
+
+def matching_files(pattern):
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise ValueError(
+            f"There is no file of that pattern. Received: {pattern!r}"
+        )
+    return paths
 
 
 def shares(model, problems):

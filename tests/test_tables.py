@@ -119,9 +119,54 @@ def test_extrapolation(printed):
     text = printed(
         "extrapolation_tables.py",
         {**dynamic, "run": "temporal_context-seed0"},
+        {**dynamic, "run": "batch_training_statistics-seed0"},
+        {**dynamic, "run": "batch-num_train500-seed0"},
         {**dynamic, "run": "adding-scoff-seed0", "errors": {"2": 0.1}},
         {**dynamic, "run": "autoencoder-seed0"},
     )
-    row = "| temporal_context | 20,000 | 0 | 0.0060 | 0.0056 | 1.0 |"
-    assert row in text
-    assert text.count("20,000") == 1
+    for row in (
+        "| temporal_context | 20,000 | 0 | 0.0060 | 0.0056 | 1.0 |",
+        "| batch_training_statistics | 20,000 | 0 | 0.0060 | 0.0507 | 1.0 |",
+        "| dynamic objects, num_train500 | batches |",
+    ):
+        assert row in text
+    assert text.count("20,000") == 3
+
+
+def test_extrapolation_of_analogies(printed):
+    def vaec(name, seed, share):
+        shares = [{"all": share / region} for region in range(1, 7)]
+        run = {"run": f"{name}-seed{seed}", "batches": 10_000, "minutes": 9.5}
+        return {**run, "regions": shares}
+
+    def panels(name, **shares):
+        run = {"run": f"{name}-seed0", "batches": 500, "minutes": 2.0}
+        return {**run, **shares}
+
+    text = printed(
+        "extrapolation_tables.py",
+        vaec("translation-temporal_context-32px", 0, 1.0),
+        vaec("translation-temporal_context-32px", 1, 0.6),
+        vaec("translation-none-32px", 0, 0.6),
+        vaec("scale-none-128px-published", 0, 0.6),
+        panels("source_target-contrasting-80px", test=0.5, near=0.75),
+        panels("batch-published_x_train_lbc-80px", test=0.25),
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    place = lines.index(
+        "| translation, 32 pixels | batches | seeds | 1 | 2 | 3 | 4 | 5 | 6 | "
+        "2 to 6 | paper | minutes a run |"
+    )
+    assert lines[place + 2 : place + 4] == [
+        "| temporal_context | 10,000 | 0, 1 | 80.0 ± 28.3 | 40.0 ± 14.1 | "
+        "26.7 ± 9.4 | 20.0 ± 7.1 | 16.0 ± 5.7 | 13.3 ± 4.7 | 23.2 ± 8.2 | "
+        "99.1, 77.0, 73.2, 72.5, 71.7, 61.6 | 9.5, 9.5 |",
+        "| none | 10,000 | 0 | 60.0 | 30.0 | 20.0 | 15.0 | 12.0 | 10.0 | 17.4 "
+        "| 94.8, 23.9, 23.4, 19.1, 17.8, 16.7 | 9.5 |",
+    ]
+    for start in (
+        "| scale, 128 pixels, published | batches |",
+        "| source_target | 500 | 0 | 50.0 | 75.0 | 74.2 |",
+        "| batch | 500 | 0 | 25.0 | 66.1 |",
+    ):
+        assert any(line.startswith(start) for line in lines)

@@ -89,4 +89,6 @@ def generate(
         )
 
     images = covered(y)[..., None] & covered(x)[..., None, :]
-    return np.where(images, np.uint8(255), np.uint8(0))[..., None]
+    images = images.view("uint8")[..., None]
+    images *= 255  # In place: sequences fill gigabytes.
+    return images

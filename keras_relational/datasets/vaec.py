@@ -221,20 +221,21 @@ def load_hdf5(path):
     Such as `analogy_train.hy`, `analogy_test1.hy`, `analogy_scale_train.hy`.
     They tell levels within the region, 0 to 6; which region it is, is seen from
     the images of the first problem. The other images follow from the levels and
-    are not read.
+    are not read, and so do the distances.
 
     Args:
         path: An HDF5 file with a group for each problem, `"0"`, `"1"` and so
             on, with `imgs` `(7, 128, 128, 3)`, `latent_class` `(7, 4)`, `ABCD`
-            `(4,)`, `not_D` `(6,)`, `analogy_dim` and `dist`.
+            `(4,)`, `not_D` `(6,)` and `analogy_dim`.
 
     Returns:
         `Problems` as `generate` returns them, in the order of the file.
 
     Raises:
         ValueError: If the file cannot be read as HDF5, a problem lacks an
-            array or has one of another shape or range, or the first problem's
-            images are those of no region.
+            array or has one of another shape or range, a problem is none along
+            its dimension alone, or the first problem's images are those of no
+            region.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
@@ -246,7 +247,6 @@ def load_hdf5(path):
         "ABCD": (4,),
         "not_D": (6,),
         "analogy_dim": (),
-        "dist": (),
     }
     limits = {"latent_class": NUM_LEVELS, "ABCD": 7, "not_D": 7}
     limits["analogy_dim"] = len(DIMENSIONS)
@@ -261,9 +261,14 @@ def load_hdf5(path):
                             f"{name!r} of problem {number} should have shape "
                             f"{shape}. Received: {data.shape}"
                         )
+                    if data.dtype.kind not in "iuf":
+                        raise ValueError(
+                            f"{name!r} of problem {number} should hold numbers."
+                            f" Received: dtype {data.dtype}"
+                        )
                     if name != "imgs" or not number:
                         array = np.asarray(data[()]).reshape(shape)
-                        found[name].append(array)
+                        found[name].append(array.astype("int64"))
             if not len(file):
                 raise ValueError("it holds no problem")
     except FileNotFoundError:
@@ -290,12 +295,29 @@ def load_hdf5(path):
             f"{path}: the last of 'ABCD' and the six of 'not_D' should be all "
             "seven images of a problem."
         )
+    levels, dimension = arrays["latent_class"], arrays["analogy_dim"]
+    rows = np.arange(len(levels))
+    varying = levels[rows, :, dimension]
+    steps = varying.argsort(axis=1).argsort(axis=1)
+    a, b, c, d = (steps[rows, image] for image in arrays["ABCD"].T)
+    others = np.arange(len(DIMENSIONS)) != dimension[:, None, None]
+    wrong = ((levels != levels[:, :1]) & others).any(axis=(1, 2))
+    wrong |= (np.diff(np.sort(varying), axis=1) == 0).any(axis=1)
+    wrong |= (b - a != d - c) | (b == a)
+    if wrong.any():
+        raise ValueError(
+            f"{path}: problem {wrong.argmax()} should be an analogy, its seven "
+            "images different along 'analogy_dim' and in nothing else. "
+            f"Received: analogy_dim={dimension[wrong][0]}, "
+            f"ABCD={arrays['ABCD'][wrong][0]}, latent_class="
+            f"{levels[wrong][0].tolist()}"
+        )
     return Problems(
-        _levels_seen(path, arrays["latent_class"], images).astype("uint8"),
+        _levels_seen(path, levels, images).astype("uint8"),
         a_b_c.astype("uint8"),
         candidates.astype("uint8"),
-        arrays["analogy_dim"].astype("uint8"),
-        arrays["dist"].astype("int8"),
+        dimension.astype("uint8"),
+        (b - a).astype("int8"),
     )
 
 

@@ -303,8 +303,13 @@ def _random_foils(rng, domains, is_far, answers):
     ).argsort(axis=-1)
     drawn = np.zeros((len(domains), 24, _NUM_VALUES), bool)
     np.put_along_axis(drawn, order, value < sizes[..., None], axis=-1)
-    # The first three that differ from the answer and from each other.
     drawn &= allowed[:, None]
+    # Of quantities there may be no more than four: each of them once.
+    quantities = domains == _QUANTITY
+    drawn[quantities, :_NUM_VALUES] = (
+        order[quantities, 0, :, None] == value
+    ) & allowed[quantities, None]
+    # The first three that differ from the answer and from each other.
     everything = np.concatenate([answers[:, None], drawn], axis=1)
     codes = everything @ (1 << value)
     seen = (codes[:, :, None] == codes[:, None]) & np.tri(25, k=-1, dtype=bool)
@@ -370,9 +375,31 @@ def _draw(rng, domains, values, is_far, image_size):
         for name in ("shape_colour", "shape_type", "shape_size")
     )
 
+    objects = (
+        *(lines, line_colours),
+        *(shapes, shape_colours, shape_types, shape_sizes),
+    )
+    images = np.empty((n, image_size, image_size), "uint8")
+    for start in range(0, n, 1_000):  # They take five times as much memory.
+        images[start : start + 1_000] = _painted(
+            *(what[start : start + 1_000] for what in objects), image_size
+        )
+    return images
+
+
+def _painted(
+    lines,
+    line_colours,
+    shapes,
+    shape_colours,
+    shape_types,
+    shape_sizes,
+    image_size,
+):
+    """Panels of which it is known what is where, one row each."""
     ink, outlines = _shapes(image_size // 3)
     strokes = _lines(image_size)
-    panels = np.zeros((n, image_size, image_size), "float32")
+    panels = np.zeros((len(lines), image_size, image_size), "float32")
     for number in range(6):
         mine = np.flatnonzero(lines[:, number])
         shade = _darkness(line_colours[mine, number])[:, None, None]
@@ -458,10 +485,11 @@ def load_npz(paths, image_size=IMAGE_SIZE):
     """Reads problems that the authors of Hill et al. (2019) published.
 
     Args:
-        paths: Paths of the files, one a problem, or that of a folder that holds
-            them.
+        paths: Paths of the files, one a problem, or that of a single one, or
+            of a folder that holds them.
         image_size: Height and width of the images returned: 160, or 80, for
-            which every other pixel is left out, as by Webb et al., 2020.
+            which every other pixel is left out. Webb et al., 2020, halve them,
+            and do not say how.
 
     Returns:
         `(images, labels)`: uint8 `(n, 9, image_size, image_size, 1)`, five
@@ -479,7 +507,10 @@ def load_npz(paths, image_size=IMAGE_SIZE):
             f"`image_size` must be 160 or 80. Received: image_size={image_size}"
         )
     if isinstance(paths, str | pathlib.Path):
-        paths = sorted(pathlib.Path(paths).glob("*.npz"))
+        folder = pathlib.Path(paths)
+        paths = sorted(folder.glob("*.npz")) if folder.is_dir() else [folder]
+        if not paths:
+            raise ValueError(f"There is no .npz file in {folder}.")
     step = IMAGE_SIZE // image_size
     images, labels = [], []
     for path in paths:
@@ -488,7 +519,7 @@ def load_npz(paths, image_size=IMAGE_SIZE):
         images.append(image[:, ::step, ::step, None].copy())
         labels.append(label)
     if not images:
-        raise ValueError("There is no .npz file to read.")
+        raise ValueError("`paths` must name a file. Received: none")
     return np.stack(images), np.array(labels, "uint8")
 
 
@@ -509,6 +540,11 @@ def _read_npz(path):
             raise ValueError(
                 f"{path}: {name!r} should lie in 0..{limit - 1}. Received: "
                 f"{array.min()}..{array.max()}"
+            )
+        if (array != np.rint(array)).any():
+            raise ValueError(
+                f"{path}: {name!r} should hold whole numbers. Received: "
+                f"{array[array != np.rint(array)].flat[0]}"
             )
     image = image.reshape(NUM_PANELS, IMAGE_SIZE, IMAGE_SIZE).astype("uint8")
     return image, target.astype("uint8").item()

@@ -33,9 +33,13 @@ class _ContextNormalization(keras.layers.Layer):
         features = _features(self, input_shape)
         self.gamma = self.beta = None
         if self.scale:
-            self.gamma = self.add_weight((features,), "ones", name="gamma")
+            self.gamma = self.add_weight(
+                (features,), "ones", autocast=False, name="gamma"
+            )
         if self.center:
-            self.beta = self.add_weight((features,), "zeros", name="beta")
+            self.beta = self.add_weight(
+                (features,), "zeros", autocast=False, name="beta"
+            )
 
     def call(self, inputs, mask=None, return_moments=False, training=False):
         # In float16 a square overflows, and epsilon is zero.
@@ -58,7 +62,8 @@ class _ContextNormalization(keras.layers.Layer):
     def denormalize(self, outputs, moments):
         """Undoes the normalization: equation (4), `σ outputs + μ`.
 
-        Exact where gain is 1 and shift 0, as equation (4) knows neither.
+        Exact where gain is 1 and shift 0, as equation (4) knows neither, and
+        for real steps: padded ones were passed on as they are.
 
         Args:
             outputs: Tensor that broadcasts against the moments.
@@ -309,7 +314,14 @@ class BatchContextNormalization(_ContextNormalization):
                 f"inputs.shape={tuple(input_shape)}"
             )
         self.mean, self.variance = (
-            self.add_weight(shape, initial, trainable=False, name=name)
+            self.add_weight(
+                shape,
+                initial,
+                dtype="float32",
+                trainable=False,
+                autocast=False,
+                name=name,
+            )
             for name, initial in (("mean", "zeros"), ("variance", "ones"))
         )
 
@@ -347,7 +359,7 @@ class BatchContextNormalization(_ContextNormalization):
     def _moments(self, z, there, training):
         if self.statistics == "training" and not training:
             return tuple(
-                ops.broadcast_to(ops.cast(moment, "float32"), ops.shape(z))
+                ops.broadcast_to(moment, ops.shape(z))
                 for moment in (
                     self.mean,
                     ops.sqrt(self.variance + self.epsilon),
@@ -504,15 +516,21 @@ def normalization(name):
 def _moments(z, there, axis, epsilon):
     """Mean and deviation over an axis, of what is there."""
     if there is None:
-        mean = ops.mean(z, axis, keepdims=True)
-        variance = ops.mean(ops.square(z - mean), axis, keepdims=True)
-        return mean, ops.sqrt(variance + epsilon)
-    count = ops.sum(ops.cast(there, z.dtype), axis, keepdims=True)
-    count = ops.maximum(count, 1)
-    mean = ops.sum(ops.where(there, z, 0), axis, keepdims=True) / count
-    squares = ops.where(there, ops.square(z - mean), 0)
-    variance = ops.sum(squares, axis, keepdims=True) / count
-    return mean, ops.sqrt(variance + epsilon)
+
+        def average(x):
+            return ops.mean(x, axis, keepdims=True)
+
+    else:
+        count = ops.sum(ops.cast(there, z.dtype), axis, keepdims=True)
+        count = ops.maximum(count, 1)
+
+        def average(x):
+            return ops.sum(ops.where(there, x, 0), axis, keepdims=True) / count
+
+    mean = average(z)
+    # What rounding has left of a constant would be divided by √epsilon.
+    mean = mean + ops.stop_gradient(average(z - mean))
+    return mean, ops.sqrt(average(ops.square(z - mean)) + epsilon)
 
 
 def _as_line(x):

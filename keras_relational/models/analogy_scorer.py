@@ -128,9 +128,11 @@ def visual_analogy_scorer(normalization="source_target", image_size=80):
     where the encoder has four convolutions and z is what they put out, 800
     numbers for images of 80 pixels, and the RNN has 64 units: the network of
     Hill et al., 2019, as [Webb et al., 2020](https://arxiv.org/abs/2007.05059),
-    sections 4.1 and 5.2, take it. Every panel is encoded once. Initial weights
-    are He normal for the convolutions and Glorot normal for the rest, biases
-    zero; call `keras.utils.set_random_seed` first for the same ones every time.
+    sections 4.1 and 5.2, take it. Every panel is encoded once. The paper does
+    not say what RNN it is, nor its initial weights; here it is a simple one,
+    and they are He normal for the convolutions and Glorot normal for the rest,
+    biases zero; call `keras.utils.set_random_seed` first for the same ones
+    every time.
 
     The layers are named `"encoder"`, `"normalization"`, `"recurrent"` and
     `"score"`.

@@ -25,6 +25,12 @@ def export_model(model, path, version=1):
       (`positions_1`, `positions_2`, `distances`) and, if it attends, its masks
       (`attention_scores_1`, `attention_scores_2`).
 
+    The classes of `models.analogy_scorer`, and of the others that choose, are
+    the candidates. Where a normalization uses the batch at hand (`"batch"`,
+    `"sub_batch"`, `"misaligned"`, `"sliding_window"`, `"temporal_and_batch"`),
+    an answer depends on what else is in the request, or in the batch that a
+    server makes of several; alone, `"batch"` cannot tell candidates apart.
+
     An agent, as `models.boxworld_agent` builds, has the first of them: the
     probabilities are those of its actions, `label` is the likeliest. Its other
     outputs follow under their own names: `value`, and, where it has a memory,

@@ -16,7 +16,8 @@ class GeneratedBatches(keras.utils.PyDataset):
     """
 
     def __init__(self, batch_size, initial_batch=0, seed=0):
-        super().__init__()
+        # Two threads for the same reason as in `Minibatches`.
+        super().__init__(workers=2, max_queue_size=2)
         self.batch_size = batch_size
         self.initial_batch = initial_batch
         self.seed = seed

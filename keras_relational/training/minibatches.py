@@ -86,7 +86,9 @@ class Minibatches(keras.utils.PyDataset):
         initial_block=0,
         seed=0,
     ):
-        super().__init__()
+        # On TensorFlow, `fit` from a single thread goes on waiting after its
+        # last step, for up to as long again or a minute.
+        super().__init__(workers=2, max_queue_size=2)
         if len(y) < batch_size:
             raise ValueError(
                 "There must be at least one batch of examples. Received: "
@@ -114,13 +116,13 @@ class Minibatches(keras.utils.PyDataset):
     def _rows(self, start, stop):
         """Places `start` to `stop` of all passes, one after the other."""
         first, end = start // self.num_examples, -(-stop // self.num_examples)
-        self._passes = {
-            number: self._passes[number]
-            if number in self._passes
-            else self._shuffled(number)
+        known = self._passes  # Another thread may exchange it meanwhile.
+        passes = {
+            number: known[number] if number in known else self._shuffled(number)
             for number in range(first, end)
         }
-        rows = np.concatenate(list(self._passes.values()))
+        self._passes = passes
+        rows = np.concatenate(list(passes.values()))
         start -= first * self.num_examples
         return rows[start : start + np.prod(self.block_shape)]
 

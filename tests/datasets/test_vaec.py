@@ -193,7 +193,7 @@ def write_file(path, problems, levels_told):
             group["ABCD"] = np.append(context, candidates[0])
             group["not_D"] = candidates[1:]
             group["analogy_dim"] = dimension
-            group["dist"] = distance
+            group["dist"] = abs(distance)
 
 
 class TestPublishedFiles:
@@ -234,11 +234,39 @@ class TestPublishedFiles:
         with pytest.raises(ValueError, match=r"test2.*all seven"):
             vaec.load_hdf5(path)
 
-    @pytest.mark.parametrize("name", ["imgs", "ABCD", "dist"])
+    @pytest.mark.parametrize("name", ["imgs", "ABCD", "analogy_dim"])
     def test_missing_arrays_are_named(self, path, name):
         with h5py.File(path, "a") as file:
             del file[f"3/{name}"]
         with pytest.raises(ValueError, match=f"(?s)analogy_test2.*{name}"):
+            vaec.load_hdf5(path)
+
+    def test_what_is_no_analogy_is_refused(self, path):
+        words = r"test2.*problem {} should be an analogy.*analogy_dim={}"
+        with h5py.File(path, "a") as file:
+            file["7/ABCD"][:2] = file["7/ABCD"][1], file["7/ABCD"][0]
+            dimension = int(file["7/analogy_dim"][()])
+        with pytest.raises(ValueError, match=words.format(7, dimension)):
+            vaec.load_hdf5(path)
+        with h5py.File(path, "a") as file:
+            other = (file["5/analogy_dim"][()] + 1) % 4
+            file["5/analogy_dim"][()] = other
+        with pytest.raises(ValueError, match=words.format(5, other)):
+            vaec.load_hdf5(path)
+
+    def test_numbers_may_be_floats_and_nothing_else(self, path):
+        expected = vaec.load_hdf5(path)
+        with h5py.File(path, "a") as file:
+            for name in ("latent_class", "ABCD", "analogy_dim"):
+                values = file[f"3/{name}"][()]
+                del file[f"3/{name}"]
+                file[f"3/{name}"] = values.astype("float64")
+        for own, theirs in zip(expected, vaec.load_hdf5(path), strict=True):
+            np.testing.assert_array_equal(theirs, own)
+        with h5py.File(path, "a") as file:
+            del file["3/analogy_dim"]
+            file["3/analogy_dim"] = "size"
+        with pytest.raises(ValueError, match=r"'analogy_dim'.*3.*numbers"):
             vaec.load_hdf5(path)
 
     def test_wrong_shapes_and_ranges_are_named(self, path):

@@ -108,6 +108,32 @@ def test_values_are_familiar_but_for_the_targets_of_tests(problems, regime):
                 assert max(values) <= last
 
 
+def test_random_candidates_of_few_quantities_differ():
+    """Of four in training; seldom are so few of them drawn."""
+    problems = visual_analogies.generate(
+        5_000, "train", "random", image_size=24, seed=1
+    )
+    quantities = problems.domains[:, 1] == DOMAINS.index("shape_quantity")
+    candidates = problems.values[quantities, 5:].argmax(axis=-1)
+    assert len(candidates) > 300
+    assert (np.sort(candidates, axis=1) == [1, 2, 3, 4]).all()
+
+
+def test_panels_are_painted_some_at_a_time(monkeypatch):
+    painted, calls = visual_analogies._painted, []
+
+    def record(*objects):
+        calls.append(objects)
+        return painted(*objects)
+
+    monkeypatch.setattr(visual_analogies, "_painted", record)
+    images = visual_analogies.generate(150, image_size=24, seed=0).images
+    assert [len(lines) for lines, *_ in calls] == [1_000, 350]
+    *objects, (size, _) = zip(*calls, strict=True)
+    at_once = painted(*map(np.concatenate, objects), size)
+    np.testing.assert_array_equal(images.reshape(at_once.shape), at_once)
+
+
 def test_random_candidates_differ():
     for regime in visual_analogies.REGIMES:
         problems = visual_analogies.generate(
@@ -318,6 +344,11 @@ class TestPublishedFiles:
         np.testing.assert_array_equal(images[1, ..., 0], self.image(1))
         np.testing.assert_array_equal(labels, [0, 1, 2])
 
+    def test_a_single_file(self, folder):
+        images, labels = visual_analogies.load_npz(folder / "analogy_2.npz")
+        np.testing.assert_array_equal(images[0, ..., 0], self.image(2))
+        np.testing.assert_array_equal(labels, [2])
+
     def test_read_at_half_the_size(self, folder):
         paths = [folder / "analogy_2.npz", folder / "analogy_0.npz"]
         images, labels = visual_analogies.load_npz(paths, image_size=80)
@@ -334,6 +365,7 @@ class TestPublishedFiles:
             ({"image": np.zeros((8, 160, 160)), "target": 1}, "230400 numbers"),
             ({"image": np.full(230400, 256), "target": 1}, r"0\.\.255.*256"),
             ({"image": np.zeros(230400), "target": 4}, r"0\.\.3.*4"),
+            ({"image": np.full(230400, 0.5), "target": 1}, "whole.*0.5"),
             ({"image": np.zeros(1, object), "target": 1}, "intact .npz"),
         ],
     )
@@ -350,7 +382,12 @@ class TestPublishedFiles:
             visual_analogies.load_npz([path])
         with pytest.raises(FileNotFoundError):
             visual_analogies.load_npz([tmp_path / "none.npz"])
-        with pytest.raises(ValueError, match="There is no"):
+        with pytest.raises(FileNotFoundError):
+            visual_analogies.load_npz(tmp_path / "no_folder")
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(ValueError, match=r"There is no.*empty"):
             visual_analogies.load_npz(tmp_path / "empty")
+        with pytest.raises(ValueError, match="name a file"):
+            visual_analogies.load_npz([])
         with pytest.raises(ValueError, match="160 or 80"):
             visual_analogies.load_npz([path], image_size=64)

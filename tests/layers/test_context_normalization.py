@@ -203,7 +203,13 @@ class TestTemporalContextNormalization:
             assert moment.shape[1:] == shape[1:]
 
     @pytest.mark.parametrize(
-        "z", [embeddings(2, 1, 4), np.full((2, 5, 4), 1e3, "float32")]
+        "z",
+        [
+            embeddings(2, 1, 4),
+            np.full((2, 5, 4), 1e3, "float32"),
+            # Whose mean is rounded.
+            np.full((2, 19, 4), 1234.567, "float32"),
+        ],
     )
     def test_what_does_not_vary_is_zero(self, z):
         layer = TemporalContextNormalization()
@@ -300,6 +306,29 @@ class TestBatchContexts:
             BatchContextNormalization(over_time=over_time)(other),
             atol=1e-6,
         )
+
+    @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+    def test_training_statistics_are_float32(self, dtype):
+        def new(dtype):
+            layer = BatchContextNormalization(
+                statistics="training", dtype=dtype
+            )
+            layer.adapt([data])
+            return layer
+
+        # No deviation; a variance that float16 has no room for; and a mean
+        # that bfloat16 rounds away by more than the deviation.
+        scale = np.array([0, 300, 0.2], "float32")
+        data = scale * embeddings(50, 4, 3) + np.float32([2, 0, 1000.3])
+        layer = new(dtype)
+        z = np.array(ops.cast(data, layer.compute_dtype), "float32")
+        outputs, moments = layer(z, return_moments=True)
+        expected, expected_moments = new("float32")(z, return_moments=True)
+        np.testing.assert_allclose(
+            np.array(outputs, "float32"), expected, rtol=1e-2, atol=1e-2
+        )
+        for moment, other in zip(moments, expected_moments, strict=True):
+            np.testing.assert_array_equal(moment, other)
 
     def test_training_statistics_are_saved(self, tmp_path):
         layer = BatchContextNormalization(statistics="training")

@@ -135,9 +135,14 @@ def test_every_image_is_encoded_once(monkeypatch):
 
 def test_saved_and_loaded(tmp_path):
     model = models.analogy_scorer("batch_training_statistics", image_size=16)
+    inputs = problems()
+    before = scores_of(model, inputs)
+    normalization = model.get_layer("scorer").get_layer("normalization")
+    rng = np.random.default_rng(0)
+    normalization.adapt([rng.normal(1, 2, (9, 7, 4, 256))])
+    assert np.abs(scores_of(model, inputs) - before).max() > 1e-3
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    inputs = problems()
     np.testing.assert_allclose(
         scores_of(loaded, inputs), scores_of(model, inputs), atol=1e-6
     )

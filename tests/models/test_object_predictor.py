@@ -48,6 +48,7 @@ def test_initial_weights_are_uniform():
     for layer, fan_in in (
         (autoencoder.get_layer("encoder").layers[2], 16 * 32),
         (autoencoder.get_layer("decoder").layers[2], 256),
+        (autoencoder.get_layer("decoder").layers[5], 16 * 32),
         (predictor.get_layer("recurrent"), 20),
         (predictor.get_layer("prediction"), 20),
     ):
