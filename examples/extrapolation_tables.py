@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_relational import analysis
 
-VAEC = r"(translation|scale)-(\w+)-(\d+)px(-published)?-seed(\d+)"
+VAEC = r"(translation|scale)-(\w+)-(\d+)px(-published|)-seed(\d+)"
 VISUAL_ANALOGIES = r"(\w+)-(contrasting|random|published\w*)-(\d+)px-seed(\d+)"
 PAPER = {
     "translation": {
@@ -51,7 +51,7 @@ PAPER = {
         "none": 0.0675,
     },
 }
-DYNAMIC_OBJECTS = rf"({'|'.join(PAPER['dynamic_objects'])})(-.+)?-seed(\d+)"
+DYNAMIC_OBJECTS = rf"({'|'.join(PAPER['dynamic_objects'])})(|-.+)-seed(\d+)"
 
 
 def main():
@@ -65,7 +65,7 @@ def main():
         name = result["run"]
         if match := re.fullmatch(VAEC, name):
             regime, row, size, published, seed = match.groups()
-            title = f"{regime}, {size} pixels" + (published or "")
+            title = f"{regime}, {size} pixels{published}"
             kind = (regime, title.replace("-", ", "))
             values = [100 * region["all"] for region in result["regions"]]
             values.append(np.mean(values[1:]))
@@ -78,7 +78,7 @@ def main():
                 values.append(100 * result["near"])
         elif match := re.fullmatch(DYNAMIC_OBJECTS, name):
             row, options, seed = match.groups()
-            title = "dynamic objects" + (options or "").replace("-", ", ")
+            title = "dynamic objects" + options.replace("-", ", ")
             kind = ("dynamic_objects", title)
             values = [np.mean(result["errors"])]
         else:

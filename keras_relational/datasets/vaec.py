@@ -221,12 +221,12 @@ def load_hdf5(path):
     Such as `analogy_train.hy`, `analogy_test1.hy`, `analogy_scale_train.hy`.
     They tell levels within the region, 0 to 6; which region it is, is seen from
     the images of the first problem. The other images follow from the levels and
-    are not read, and so do the distances.
+    are not read, and so do the distances: `dist` is only looked for.
 
     Args:
         path: An HDF5 file with a group for each problem, `"0"`, `"1"` and so
             on, with `imgs` `(7, 128, 128, 3)`, `latent_class` `(7, 4)`, `ABCD`
-            `(4,)`, `not_D` `(6,)` and `analogy_dim`.
+            `(4,)`, `not_D` `(6,)`, `analogy_dim` and `dist`.
 
     Returns:
         `Problems` as `generate` returns them, in the order of the file.
@@ -247,6 +247,7 @@ def load_hdf5(path):
         "ABCD": (4,),
         "not_D": (6,),
         "analogy_dim": (),
+        "dist": (),
     }
     limits = {"latent_class": NUM_LEVELS, "ABCD": 7, "not_D": 7}
     limits["analogy_dim"] = len(DIMENSIONS)

@@ -297,7 +297,6 @@ def _random_foils(rng, domains, is_far, answers):
     value = np.arange(_NUM_VALUES)
     allowed = (value >= first) & (value <= last)
     sizes = rng.integers(1, 4, (len(domains), 24))
-    sizes[domains == _QUANTITY] = 1
     order = np.where(
         allowed[:, None], rng.random((len(domains), 24, _NUM_VALUES)), 2
     ).argsort(axis=-1)

@@ -16,7 +16,11 @@ from keras_relational.layers.shared import check_positive_integers
 
 
 class _ContextNormalization(keras.layers.Layer):
-    """Gain, shift, masks and precision; a subclass says what the context is."""
+    """Gain, shift, masks and precision; a subclass says what the context is.
+
+    It has `_moments(z, there, training)`, which returns μ and σ, of a shape
+    that broadcasts against the inputs.
+    """
 
     def __init__(self, epsilon=1e-8, center=True, scale=True, **kwargs):
         super().__init__(**kwargs)
@@ -94,10 +98,6 @@ class _ContextNormalization(keras.layers.Layer):
             "center": self.center,
             "scale": self.scale,
         }
-
-    def _moments(self, z, there, training):
-        """μ and σ, of a shape that broadcasts against the inputs."""
-        raise NotImplementedError
 
     def _moments_shape(self, input_shape):
         return tuple(input_shape)

@@ -234,7 +234,7 @@ class TestPublishedFiles:
         with pytest.raises(ValueError, match=r"test2.*all seven"):
             vaec.load_hdf5(path)
 
-    @pytest.mark.parametrize("name", ["imgs", "ABCD", "analogy_dim"])
+    @pytest.mark.parametrize("name", ["imgs", "ABCD", "analogy_dim", "dist"])
     def test_missing_arrays_are_named(self, path, name):
         with h5py.File(path, "a") as file:
             del file[f"3/{name}"]
