@@ -16,7 +16,9 @@ import numpy as np
 from keras_relational import analysis
 
 VAEC = r"(translation|scale)-(\w+)-(\d+)px(-published|)-seed(\d+)"
-VISUAL_ANALOGIES = r"(\w+)-(contrasting|random|published\w*)-(\d+)px-seed(\d+)"
+VISUAL_ANALOGIES = (
+    r"(\w+)-(contrasting|random|published\w*)-(\d+)px(|-.+)-seed(\d+)"
+)
 PAPER = {
     "translation": {
         "temporal_context": (99.1, 77.0, 73.2, 72.5, 71.7, 61.6),
@@ -70,8 +72,9 @@ def main():
             values = [100 * region["all"] for region in result["regions"]]
             values.append(np.mean(values[1:]))
         elif match := re.fullmatch(VISUAL_ANALOGIES, name):
-            row, candidates, size, seed = match.groups()
+            row, candidates, size, options, seed = match.groups()
             title = f"visual analogies, {candidates}, {size} pixels"
+            title += options.replace("-", ", ")
             kind = ("visual_analogies", title)
             values = [100 * result["test"]]
             if "near" in result:

@@ -31,22 +31,14 @@ def main():
         test = visual_analogies.load_npz(test[: args.num_test], image_size=size)
         tests = {"test": test}
     else:
-        test = visual_analogies.generate(
-            args.num_test, "test", args.candidates, size, [args.seed, 10**9]
-        )
+        test = test_problems(args, "test", 10**9)
         # As many new ones with familiar values.
-        near = visual_analogies.generate(
-            args.num_test,
-            "train",
-            args.candidates,
-            size,
-            [args.seed, 10**9 + 1],
-        )
+        near = test_problems(args, "train", 10**9 + 1)
         tests = {"test": test[:2], "near": near[:2]}
     keras.utils.set_random_seed(args.seed)
     model = models.visual_analogy_scorer(args.normalization, size)
     model.compile(
-        training.adam(1e-4),
+        training.adam(args.learning_rate),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
@@ -57,7 +49,7 @@ def main():
     if args.published:
         pattern = "_".join(pathlib.Path(args.published[0]).parts[-2:])
         kind = "published_" + re.sub(r"\W+", "_", pattern).strip("_")
-    name = f"{args.normalization}-{kind}-{size}px-seed{args.seed}"
+    name = f"{args.normalization}-{kind}-{size}px{args.options}-seed{args.seed}"
     directory = args.directory / name
 
     def batches(first):
@@ -66,7 +58,13 @@ def main():
                 train, 32, size, first, args.seed
             )
         return training.VisualAnalogyBatches(
-            32, "train", args.candidates, size, first, args.seed
+            32,
+            "train",
+            args.candidates,
+            size,
+            first,
+            args.seed,
+            not args.no_distraction,
         )
 
     def accuracies(number):
@@ -99,6 +97,17 @@ def main():
         result["test_shares"] = shares(model, test)
         result["near_shares"] = shares(model, near)
     training.save_result(directory, result)
+
+
+def test_problems(args, regime, seed):
+    return visual_analogies.generate(
+        args.num_test,
+        regime,
+        args.candidates,
+        args.image_size,
+        [args.seed, seed],
+        not args.no_distraction,
+    )
 
 
 def matching_files(pattern):
@@ -135,7 +144,10 @@ def parse_arguments():
     add("--normalization", choices=known, default="source_target")
     kinds = visual_analogies.CANDIDATES
     add("--candidates", choices=kinds, default="contrasting")
+    easier = "rows that vary in one domain alone"
+    add("--no-distraction", action="store_true", help=easier)
     add("--image-size", type=int, default=80, help="a multiple of 16")
+    add("--learning-rate", type=float, default=1e-4, help="of Adam")
     add("--num-batches", type=int, default=20_000, help="of 32 problems each")
     add("--num-test", type=int, default=4_000, help="test problems")
     files = {"nargs": 2, "metavar": ("TRAIN", "TEST")}
@@ -144,7 +156,13 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/visual_analogies")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.options = training.options_in_name(
+        parser, args, ("no_distraction", "learning_rate")
+    )
+    if args.published and args.no_distraction:
+        parser.error("--no-distraction is not for --published problems")
+    return args
 
 
 if __name__ == "__main__":

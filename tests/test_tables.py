@@ -150,6 +150,7 @@ def test_extrapolation_of_analogies(printed):
         vaec("translation-none-32px", 0, 0.6),
         vaec("scale-none-128px-published", 0, 0.6),
         panels("source_target-contrasting-80px", test=0.5, near=0.75),
+        panels("none-random-48px-no_distraction-learning_rate0.001", test=0.3),
         panels("batch-published_x_train_lbc-80px", test=0.25),
     )
     lines = [line.strip() for line in text.splitlines()]
@@ -168,5 +169,8 @@ def test_extrapolation_of_analogies(printed):
         "| scale, 128 pixels, published | batches |",
         "| source_target | 500 | 0 | 50.0 | 75.0 | 74.2 |",
         "| batch | 500 | 0 | 25.0 | 66.1 |",
+        "| visual analogies, random, 48 pixels, no_distraction, "
+        "learning_rate0.001 | batches |",
+        "| none | 500 | 0 | 30.0 | 62 |",
     ):
         assert any(line.startswith(start) for line in lines)

@@ -5,7 +5,8 @@ Abstract Relational Structure*, on which Webb et al., 2020, test
 extrapolation (sections 2.2 and 5.2). A problem has 2 × 3 panels. In the first
 row, the source, a relation holds in one domain, such as the sizes of shapes; in
 the second, the target, it holds in another one, and its last panel is to be
-chosen among four candidates. In all other domains panels vary at random.
+chosen among four candidates. In all other domains panels vary at random, which
+is the distraction.
 
 The published problems are read by `load_npz`. Those of `generate` are our own.
 What varies are the values of a panel in a domain, whole numbers:
@@ -113,6 +114,7 @@ def generate(
     candidates="contrasting",
     image_size=IMAGE_SIZE,
     seed=None,
+    distraction=True,
 ):
     """Makes problems.
 
@@ -131,6 +133,9 @@ def generate(
         image_size: Height and width in pixels, 24 or more.
         seed: Seed as `np.random.default_rng` takes it: the same problems every
             time. By default they are new ones.
+        distraction: False for easier problems, without it: there are lines or
+            shapes, three of them but where their number or places matter, and
+            within a row they differ in its domain alone.
 
     Returns:
         `Problems` of arrays: `images`, uint8 `(n, 9, image_size, image_size,
@@ -211,6 +216,7 @@ def generate(
         values.reshape(-1, _NUM_VALUES),
         panel_is_far.ravel(),
         image_size,
+        distraction,
     )
     return Problems(
         images.reshape(n, NUM_PANELS, image_size, image_size, 1),
@@ -318,9 +324,14 @@ def _random_foils(rng, domains, is_far, answers):
     return everything[np.arange(len(domains))[:, None], chosen]
 
 
-def _draw(rng, domains, values, is_far, image_size):
+def _draw(rng, domains, values, is_far, image_size, distraction):
     """Panels `(n, image_size, image_size)` with these values in one domain."""
     n = len(domains)
+    # The panel whose draws each panel has in all other domains: its own, or
+    # that of the first one in its row.
+    drawn = np.arange(n)
+    if not distraction:
+        drawn -= drawn % NUM_PANELS - np.where(drawn % NUM_PANELS < 3, 0, 3)
     ranges = {
         name: _limits(np.full(n, number), is_far & (domains == number))
         for number, name in enumerate(DOMAINS)
@@ -336,7 +347,7 @@ def _draw(rng, domains, values, is_far, image_size):
         each object has one of them; else it is any.
         """
         first, last = (limit[:, None] for limit in ranges[name])
-        anything = rng.integers(first, last + 1, (n, num_objects))
+        anything = rng.integers(first, last + 1, (n, num_objects))[drawn]
         # Objects in random order take the values one after the other.
         turn = np.where(is_there, rng.random((n, num_objects)), 2)
         turn = turn.argsort(axis=1).argsort(axis=1)
@@ -347,14 +358,16 @@ def _draw(rng, domains, values, is_far, image_size):
 
     def some(num_places, number):
         """So many of the places, at random."""
-        order = rng.random((n, num_places)).argsort(axis=1).argsort(axis=1)
-        return order < number[:, None]
+        order = rng.random((n, num_places))[drawn]
+        return order.argsort(axis=1).argsort(axis=1) < number[:, None]
 
     count = values.sum(axis=1)
     # Lines: at most three, one of a type; as a distraction, there may be none.
     of_lines = own("line_colour") | own("line_type")
     number = np.where(of_lines, rng.integers(1, 4, n), rng.integers(0, 3, n))
     number = np.where(own("line_colour"), np.maximum(number, count), number)
+    if not distraction:
+        number = np.where(of_lines, 3, 0)
     lines = some(6, number)
     lines = np.where(own("line_type")[:, None], values[:, :6], lines)
     line_colours = values_of("line_colour", 6, lines)
@@ -364,9 +377,12 @@ def _draw(rng, domains, values, is_far, image_size):
     number = rng.integers(first, last + 1)
     of_shapes = own("shape_colour") | own("shape_type") | own("shape_size")
     number = np.where(of_shapes, np.maximum(number, count), number)
+    none = rng.random(n) < 0.5
+    if not distraction:
+        number[:], none[:] = 3, True
     quantity = own("shape_quantity")
     number[quantity] = values[quantity].argmax(axis=1)
-    number[of_lines & (rng.random(n) < 0.5)] = 0
+    number[of_lines & none] = 0
     shapes = some(9, number)
     shapes = np.where(own("shape_position")[:, None], values[:, :9], shapes)
     shape_colours, shape_types, shape_sizes = (

@@ -20,6 +20,7 @@ class VisualAnalogyBatches(GeneratedBatches):
         image_size: See above.
         initial_batch: The batch to begin with.
         seed: Non-negative integer.
+        distraction: See above.
 
     Example:
 
@@ -36,12 +37,16 @@ class VisualAnalogyBatches(GeneratedBatches):
         image_size=80,
         initial_batch=0,
         seed=0,
+        distraction=True,
     ):
         super().__init__(batch_size, initial_batch, seed)
         self.arguments = (regime, candidates, image_size)
+        self.distraction = distraction
 
     def generate(self, n, seed):
-        problems = visual_analogies.generate(n, *self.arguments, seed=seed)
+        problems = visual_analogies.generate(
+            n, *self.arguments, seed, self.distraction
+        )
         return problems.images, problems.labels
 
 

@@ -23,9 +23,16 @@ def regime(request):
     return request.param
 
 
+@pytest.fixture(scope="module", params=[True, False])
+def distraction(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def problems(regime):
-    return visual_analogies.generate(600, regime, seed=0)
+def problems(regime, distraction):
+    return visual_analogies.generate(
+        600, regime, seed=0, distraction=distraction
+    )
 
 
 def rows_of(problems):
@@ -173,6 +180,21 @@ def diamond_and_circle(columns):
     return np.floor((1 - heights) * SIZE / 2).astype(int)
 
 
+def types_of_lines(image):
+    """A line that is not there is not covered by others all along."""
+    line = np.arange(SIZE)
+    near, far = diamond_and_circle(line[8:-8])
+    lines = (
+        image[line, line],
+        image[line, line[::-1]],
+        image[SIZE // 2],
+        image[:, SIZE // 2],
+        image[near, line[8:-8]],
+        image[far, line[8:-8]],
+    )
+    return {i for i, pixels in enumerate(lines) if (pixels < 253).all()}
+
+
 def has_shape(images):
     """Only outlines are black."""
     return (tiles(images) < 10).any((2, 3))
@@ -219,21 +241,8 @@ class TestImages:
 
     def test_types_of_lines(self, problems):
         images, values = panels_in(problems, "line_type")
-        line = np.arange(SIZE)
-        near, far = diamond_and_circle(line[8:-8])
         for image, expected in zip(images, values, strict=True):
-            # A line that is not there is not covered by others all along.
-            for number, pixels in enumerate(
-                (
-                    image[line, line],
-                    image[line, line[::-1]],
-                    image[SIZE // 2],
-                    image[:, SIZE // 2],
-                    image[near, line[8:-8]],
-                    image[far, line[8:-8]],
-                )
-            ):
-                assert (pixels < 253).all() == (number in expected)
+            assert types_of_lines(image) == expected
 
     def test_types_of_shapes(self, regime):
         # Large, for corners to be counted.
@@ -282,9 +291,44 @@ class TestImages:
             assert shades == expected
         assert num_seen > 20
 
+    @pytest.mark.parametrize("distraction", [True], indirect=True)
     def test_panels_of_one_row_vary_in_all_else(self, problems):
         images, _ = panels_in(problems, "line_type")
         assert 0.2 < has_shape(images).any(1).mean() < 0.9
+
+    @pytest.mark.parametrize("distraction", [False], indirect=True)
+    def test_without_distraction_they_vary_in_nothing_else(self, problems):
+        seen = set()
+        for images, domains in zip(
+            problems.images[..., 0], problems.domains, strict=True
+        ):
+            for panels, domain in zip(
+                np.split(images, [3]), domains, strict=True
+            ):
+                name = DOMAINS[domain]
+                seen.add(name)
+                if name.startswith("line"):
+                    assert not has_shape(panels).any()
+                if name == "line_colour":
+                    first, *others = map(types_of_lines, panels)
+                    assert len(first) == 3
+                    assert all(other == first for other in others)
+                if not name.startswith("shape"):
+                    continue
+                shapes = has_shape(panels)
+                assert (tiles(panels)[~shapes] == 255).all()
+                if name == "shape_position":
+                    for place in range(9):
+                        same = tiles(panels)[shapes[:, place], place]
+                        assert (same == same[:1]).all()
+                elif name == "shape_quantity":
+                    order = np.argsort(shapes.sum(1), kind="stable")
+                    ordered = panels[order].astype(int)
+                    assert (np.diff(ordered, axis=0) <= 0).all()
+                else:
+                    assert (shapes.sum(1) == 3).all()
+                    assert (shapes == shapes[0]).all()
+        assert seen >= set(ORDERED_DOMAINS) | {"shape_position"}
 
 
 def test_seed_fixes_the_problems():

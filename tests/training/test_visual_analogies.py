@@ -27,9 +27,10 @@ def test_published_files_are_read_when_they_are_needed(tmp_path):
 
 
 def test_batches_are_problems_and_go_on_where_they_were():
-    whole = training.VisualAnalogyBatches(3, "test", "random", 24, seed=1)
-    rest = training.VisualAnalogyBatches(3, "test", "random", 24, 5, seed=1)
-    expected = visual_analogies.generate(3, "test", "random", 24, seed=[1, 7])
+    kind = (3, "test", "random", 24)
+    whole = training.VisualAnalogyBatches(*kind, seed=1, distraction=False)
+    rest = training.VisualAnalogyBatches(*kind, 5, seed=1, distraction=False)
+    expected = visual_analogies.generate(*kind, seed=[1, 7], distraction=False)
     for batch in (whole[7], rest[2]):
         np.testing.assert_array_equal(batch[0], expected.images)
         np.testing.assert_array_equal(batch[1], expected.labels)
