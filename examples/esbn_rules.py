@@ -7,8 +7,7 @@ percent (chance 25). The other tasks are those of Webb et al., 2021, Emergent
 Symbols through Binding in External Memory, with the settings of that paper. Its
 ESBN has --confidence and --normalization: same/different, 98 withheld, 100,
 relational match to sample, 95 withheld, 95, identity rules, 95 withheld, 99
-percent. Whole runs have not been timed yet. Killed, it continues when it is
-started again.
+percent. Killed, it continues when it is started again.
 """
 
 import argparse

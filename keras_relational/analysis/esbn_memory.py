@@ -6,6 +6,7 @@ Learning*, Figs. 8 and 12 to 14, and the keys of its Fig. 3.
 
 import typing
 
+import keras
 import numpy as np
 
 from keras_relational.analysis.attention import as_float32
@@ -49,10 +50,10 @@ def bindings(model, sequences):
         raise ValueError(
             f"{model.name} has no ESBN: its reasoner has the layers {names}"
         )
-    z = model.get_layer("encoder")(sequences)
-    if "normalization" in names:
-        z = reasoner.get_layer("normalization")(z)
     esbn = reasoner.get_layer("esbn")
+    z = model.get_layer("encoder")(sequences)
+    # Which may be normalized on their way.
+    z = keras.Model(reasoner.input, esbn.input)(z)
     _, scores = esbn(z, return_attention_scores=True)
     scores = scores if esbn.return_retrieved else (scores, None)
     return Bindings(

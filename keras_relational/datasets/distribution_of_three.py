@@ -82,9 +82,8 @@ def load_data(
 
     Args:
         withheld: M, how many of the fillers are kept for testing. With none of
-            them, the two sets share their fillers; of the distribution of three
-            no problem, of the other tasks, whose problems are drawn one by one,
-            some.
+            them, the two sets share their fillers, but no problem, whatever its
+            options.
         task: As for `generate`.
         mode: As for `generate`.
         num_train: Number of training problems, or of all there are, if there
@@ -110,7 +109,9 @@ def load_data(
     sizes = num_train, num_test
     if withheld == 0:
         total = num_problems(task, num_fillers)
-        if total is not None and sum(sizes) > total:
+        if total is None:
+            return _apart(task, mode, num_fillers, sizes, seed)
+        if sum(sizes) > total:
             raise ValueError(
                 f"There are {total} problems of {num_fillers} fillers, fewer "
                 f"than num_train + num_test = {sum(sizes)}."
@@ -126,6 +127,36 @@ def load_data(
         total = num_problems(task, len(fillers))
         size = sizes[number] if total is None else min(sizes[number], total)
         parts.append(generate(size, fillers, task, mode, [seed, number]))
+    return tuple(parts)
+
+
+def _apart(task, mode, num_fillers, sizes, seed):
+    """Two sets of problems drawn one by one that have none in common.
+
+    Twice as many are drawn, and which are the same, is seen. Of the different
+    ones under each label, as many in proportion go to either set.
+    """
+    rng = np.random.default_rng([seed, 2])
+    drawn = generate(2 * sum(sizes), range(num_fillers), task, mode, [seed, 0])
+    shown = drawn.fillers[:, :5] if task == "identity_rules" else drawn.fillers
+    _, first, which = np.unique(
+        shown, axis=0, return_index=True, return_inverse=True
+    )
+    is_trained_on = np.zeros(len(first), bool)
+    for label in np.unique(drawn.labels):
+        (mine,) = np.nonzero(drawn.labels[first] == label)
+        number = round(len(mine) * sizes[0] / sum(sizes))
+        is_trained_on[rng.permutation(mine)[:number]] = True
+    parts = []
+    for size, is_it in zip(sizes, (is_trained_on, ~is_trained_on), strict=True):
+        (mine,) = np.nonzero(is_it[which.ravel()])
+        if len(mine) < size:
+            raise ValueError(
+                f"Too few different problems of {num_fillers} fillers ({task}) "
+                f"for two sets of {sizes[0]} and {sizes[1]} that share none."
+            )
+        mine = rng.choice(mine, size, replace=False)
+        parts.append(Problems(*(x[mine] for x in drawn)))
     return tuple(parts)
 
 
@@ -197,9 +228,9 @@ def generate(
             f"distribution_of_three and identity_rules. Received: mode={mode!r}"
             f", task={task!r}"
         )
-    least = _LEAST[task] - (mode == "generative")
-    if task == "identity_rules" and mode == "generative":
-        least = 4  # Its second row has fillers of its own.
+    least = _LEAST[task]
+    if (task, mode) == ("distribution_of_three", "generative"):
+        least = 3
     if (
         len(fillers) < least
         or len(np.unique(fillers)) < len(fillers)
@@ -243,15 +274,19 @@ def _distribution_of_three(rng, size, n, mode):
     shown, answer = rows[:, :5], rows[:, 5]
     if mode == "generative":
         return shown, answer
-    other = _others(rng, three, n, 1)
-    return _with_options(rng, shown, answer, rows[:, :3], other)
+    # Any but the three, which are in order.
+    other = rng.integers(n - 3, size=size)
+    for filler in three.T:
+        other += other >= filler
+    options = np.concatenate([three, other[:, None]], axis=1)
+    return _with_options(rng, shown, answer, options)
 
 
 def _identity_rules(rng, size, n, mode):
     rule = rng.permutation(np.arange(size) % len(RULES))
     # A and B, and where they stand, row by row.
     places = np.array([["AB".index(x) for x in rule] for rule in RULES])[rule]
-    four = _others(rng, np.empty((size, 0), int), n, 4)
+    four = _different(rng, size, n, 4)
     rows = np.concatenate(
         [
             np.take_along_axis(pair, places, axis=1)
@@ -262,17 +297,15 @@ def _identity_rules(rng, size, n, mode):
     shown, answer = rows[:, :5], rows[:, 5]
     if mode == "generative":
         return shown, answer
-    # All four of the two rows, of which AAA shows two only.
-    others = np.stack([four[:, i] for i in range(4)], axis=1)
-    others = others[others != answer[:, None]].reshape(size, 3)
-    return _with_options(rng, shown, answer, others, None)
+    # All four, of which AAA shows two only.
+    return _with_options(rng, shown, answer, four)
 
 
 def _relational_match_to_sample(rng, size, n, mode):
     alike = rng.permutation(np.arange(size) % 2).astype(bool)
     label = rng.integers(0, 2, size)
     # No two pairs share a filler. Of the last two, one needs a single one.
-    five = _others(rng, np.empty((size, 0), int), n, 5)
+    five = _different(rng, size, n, 5)
     source, single, two = five[:, :2], five[:, [2, 2]], five[:, 3:]
     source[alike, 1] = source[alike, 0]
     first_alike = (alike == (label == 0))[:, None]
@@ -283,32 +316,28 @@ def _relational_match_to_sample(rng, size, n, mode):
 
 def _same_different(rng, size, n, mode):
     label = rng.permutation(np.arange(size) % 2)
-    pairs = _others(rng, np.empty((size, 0), int), n, 2)
+    pairs = _different(rng, size, n, 2)
     pairs[label == 1, 1] = pairs[label == 1, 0]
     return pairs, label
 
 
-def _with_options(rng, shown, answer, options, more):
+def _with_options(rng, shown, answer, options):
     """The options in random order after what is shown, and the answer's place.
 
     Args:
         rng: Generator.
         shown: `(size, 5)`.
         answer: `(size,)`.
-        options: Fillers to choose from.
-        more: Those that are missing to four, `(size, k)`; None: the answer.
+        options: `(size, 4)`, the answer among them.
     """
-    more = answer[:, None] if more is None else more
-    options = rng.permuted(np.concatenate([options, more], axis=1), axis=1)
+    options = rng.permuted(options, axis=1)
     label = (options == answer[:, None]).argmax(axis=1)
     return np.concatenate([shown, options], axis=1), label
 
 
-def _others(rng, taken, n, count):
-    """So many different fillers in each row, apart from those taken."""
-    order = rng.random((len(taken), n))
-    np.put_along_axis(order, taken, 2, axis=1)
-    return order.argsort(axis=1)[:, :count]
+def _different(rng, size, n, count):
+    """So many different fillers in each row, `(size, count)`."""
+    return rng.random((size, n)).argsort(axis=1)[:, :count]
 
 
 @functools.lru_cache(maxsize=4)
@@ -366,15 +395,17 @@ def glyphs():
     return np.stack(images)
 
 
-def load_images(folder):
+def load_images(folder, size=32):
     """Fillers from a folder of PNG files, such as the authors' published ones.
 
     Args:
         folder: Path of a folder; its files are read in the order of the numbers
             in their names, and then of the names.
+        size: Height and width, in pixels, that they are brought to, each pixel
+            the mean of what it covers.
 
     Returns:
-        uint8 array `(n, height, width)`, in grey.
+        uint8 array `(n, size, size)`, in grey.
 
     Raises:
         ImportError: If Pillow, which comes with Matplotlib, is not installed.
@@ -387,14 +418,13 @@ def load_images(folder):
         return int(digits or -1), path.name
 
     paths = sorted(pathlib.Path(folder).glob("*.png"), key=number_and_name)
-    images = [read_png(path, "L") for path in paths]
-    shapes = {image.shape for image in images}
-    if len(images) < 2 or len(shapes) > 1:
+    shapes = {read_png(path, "L").shape for path in paths}
+    if len(paths) < 2 or len(shapes) > 1:
         raise ValueError(
             f"{folder} should hold two or more .png files of one size. "
-            f"Received: {len(images)} files, of shapes {sorted(shapes)}"
+            f"Received: {len(paths)} files, of shapes {sorted(shapes)}"
         )
-    return np.stack(images)
+    return np.stack([read_png(path, "L", size) for path in paths])
 
 
 def _check_task(task):

@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from keras_relational.layers import lstm_controller
+from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import masked_softmax
@@ -64,8 +65,8 @@ class ESBN(keras.layers.Layer):
         of the values retrieved.
 
     Raises:
-        ValueError: If a size is not a positive integer, or the inputs are not
-            3D with a fixed last axis.
+        ValueError: If a size is not a positive integer, the inputs are not 3D
+            with a fixed last axis, or the mask has another shape.
 
     Example:
 
@@ -149,12 +150,12 @@ class ESBN(keras.layers.Layer):
 
     def _bound(self, inputs, mask):
         """What is bound to what, and how it is read."""
-        values, time = inputs, ops.shape(inputs)[1]
+        values, mask = as_set(self, inputs, mask)
+        time = ops.shape(values)[1]
         steps = time + 1 if self.extra_step else time
         step, row = ops.arange(steps)[:, None], ops.arange(time)
         running, readable = None, step > row
         if mask is not None:
-            values = ops.where(ops.expand_dims(mask, -1), values, 0)
             running = self._steps_mask(mask)
             readable = readable & running[..., None] & mask[:, None]
 

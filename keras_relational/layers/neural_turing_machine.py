@@ -22,7 +22,8 @@ class NTMCell(keras.layers.Layer):
     https://arxiv.org/abs/2012.01944), section 4.3 and A.1, simplify it: one
     read and one write head, no addressing by location, dot products for cosine
     similarities, ReLU before all four vectors. As a product, unlike a cosine,
-    has a scale of its own, there is no key strength.
+    has a scale of its own, there is no key strength. Mind that a stateful
+    `keras.layers.RNN` is reset to zeros, its memory too.
 
     Args:
         units: Positive integer, size of the controller.

@@ -153,7 +153,9 @@ def rule_learner(
     others by a linear layer.
 
     The parts are layers named `"encoder"`, `"reasoner"` (a `keras.Model` from
-    embeddings to scores, or to an embedding) and `"decoder"`.
+    embeddings to scores, or to an embedding) and `"decoder"`. Images are
+    encoded one step after the other, where it is known when compiling how many
+    steps there are, and so does batch normalization take its statistics.
 
     Args:
         autoencoder: As `filler_autoencoder` builds. The model shares its
@@ -190,8 +192,9 @@ def rule_learner(
         )
     if normalization is not None and mode == "generative":
         raise ValueError(
-            "What is predicted from normalized embeddings cannot be decoded. "
-            f"Received: normalization={normalization!r}, mode='generative'"
+            "Normalized embeddings are for multiple choice: the decoder takes "
+            f"those of the encoder. Received: normalization={normalization!r}, "
+            "mode='generative'"
         )
     if confidence and sequential != "esbn":
         raise ValueError(
@@ -211,7 +214,10 @@ def rule_learner(
     fillers = keras.Input(
         (None, *shape), dtype=autoencoder.inputs[0].dtype, name="fillers"
     )
-    encoded = layers.TimeFolded(encoder, unroll=True, name="encoder")(fillers)
+    is_image = len(shape) > 1
+    encoded = layers.TimeFolded(encoder, unroll=is_image, name="encoder")(
+        fillers
+    )
     outputs = reasoner(encoded)
     if mode == "generative":
         outputs = decoder(outputs)
@@ -257,8 +263,9 @@ def _reasoner(size, sequential, mode, num_options, confidence, normalization):
 def over_fillers(model, fillers):
     """The same model, on problems of a few fillers that are known before.
 
-    In each batch every filler is encoded once, however often it is shown. Batch
-    normalization then takes its statistics over the fillers, each counted once.
+    In each batch every filler is encoded once, however often it is shown, or
+    not at all. Batch normalization then takes its statistics over the fillers,
+    each counted once.
     It is for training and tests; `model` is what is saved.
 
     Args:

@@ -229,12 +229,13 @@ def rule_accuracy(model, problems, fillers=None, batch_size=250):
         Number between 0 and 1.
 
     Raises:
-        ValueError: If images are predicted and `fillers` is None.
+        ValueError: If fillers are predicted and `fillers` is None.
     """
     outputs = model.predict(problems.fillers, batch_size=batch_size, verbose=0)
-    if fillers is None and outputs.ndim > 2:
+    predicts = any(layer.name == "decoder" for layer in model.layers)
+    if fillers is None and predicts:
         raise ValueError(
-            "A model that predicts images needs `fillers` to compare them "
+            "A model that predicts fillers needs `fillers` to compare them "
             f"with. Received: fillers=None, output shape {outputs.shape}"
         )
     if fillers is None:

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from keras_relational import analysis
+from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import distribution_of_three
@@ -10,10 +11,12 @@ from keras_relational.datasets import distribution_of_three
 FILLERS = distribution_of_three.one_hot(10)
 
 
-def reasoner(mode="multiple_choice", sequential="esbn"):
+def reasoner(mode="multiple_choice", sequential="esbn", normalization=None):
     keras.utils.set_random_seed(0)
     autoencoder = models.filler_autoencoder("vector", 10)
-    return models.rule_learner(autoencoder, sequential, mode)
+    return models.rule_learner(
+        autoencoder, sequential, mode, normalization=normalization
+    )
 
 
 def sequences(mode="multiple_choice", n=6):
@@ -43,6 +46,21 @@ def test_keys_do_not_depend_on_the_fillers_but_on_which_are_alike():
         for fillers in (pattern, np.array([7, 3, 9])[pattern])
     )
     np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_values_are_bound_as_they_are_normalized():
+    normalization = layers.TemporalContextNormalization()
+    model = reasoner(normalization=normalization)
+    found = analysis.bindings(model, sequences())
+    z = normalization(model.get_layer("encoder")(sequences()))
+    z = analysis.attention.as_float32(z)
+    for t in range(1, 9):
+        matches = np.einsum("nif,nf->ni", z[:, :t], z[:, t])
+        shares = np.exp(matches - matches.max(1, keepdims=True))
+        shares /= shares.sum(1, keepdims=True)
+        np.testing.assert_allclose(
+            found.key_scores[:, t, :t], shares, atol=1e-4
+        )
 
 
 def test_models_without_an_esbn_are_refused():

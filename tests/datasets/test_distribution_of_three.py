@@ -112,12 +112,33 @@ def test_withheld_fillers_are_not_trained_on(task):
     assert (x_test != other[1].fillers).any()
 
 
-def test_without_withheld_fillers_no_problem_is_shared():
-    train, test = load_data(0, mode="generative", seed=0)
-    problems = {tuple(x) for x in train.fillers.tolist()}
-    assert len(problems) == 10_000
-    assert not problems & {tuple(x) for x in test.fillers.tolist()}
-    assert len(np.unique(train.fillers)) == 100
+@pytest.mark.parametrize(
+    ("task", "num_train", "num_test"),
+    [
+        *((task, 10_000, 10_000) for task in distribution_of_three.TASKS),
+        ("same_different", 18_810, 990),
+    ],
+)
+def test_without_withheld_fillers_no_problem_is_shared(
+    task, num_train, num_test
+):
+    sets = load_data(0, task, num_train=num_train, num_test=num_test, seed=0)
+    # Options may be shared, and so may be the first five fillers.
+    of_three = task == "distribution_of_three"
+    length = 5 if of_three or task == "identity_rules" else None
+    train, test = (set(map(tuple, x[:, :length].tolist())) for x, _ in sets)
+    assert not train & test
+    assert [len(x) for x, _ in sets] == [num_train, num_test]
+    assert len(np.unique(sets[0].fillers)) == 100
+    if of_three:
+        assert len(train) == 10_000
+    if task == "same_different":
+        assert [y.mean() for _, y in sets] == pytest.approx([0.5] * 2, abs=0.05)
+
+
+def test_sets_that_cannot_be_kept_apart_are_refused():
+    with pytest.raises(ValueError, match="Too few different problems of 2"):
+        load_data(0, "same_different", num_train=99, num_test=1, num_fillers=2)
 
 
 class TestErrors:
@@ -159,7 +180,7 @@ class TestImages:
         assert distances.min() > 10
         # All within the image.
         edges = [images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]]
-        assert np.max([edge.any(1).sum() for edge in edges]) < 10
+        assert np.max([edge.any(1).sum() for edge in edges]) <= 1
 
     def test_one_hot(self):
         np.testing.assert_array_equal(
@@ -172,6 +193,10 @@ class TestImages:
             Image.fromarray(image).save(tmp_path / f"{number}.png")
         np.testing.assert_array_equal(
             distribution_of_three.load_images(tmp_path), images
+        )
+        halved = images.reshape(12, 16, 2, 16, 2).mean((2, 4))
+        np.testing.assert_allclose(
+            distribution_of_three.load_images(tmp_path, 16), halved, atol=1
         )
         (tmp_path / "12.png").write_bytes(b"no image")
         with pytest.raises(ValueError, match=r"12\.png"):

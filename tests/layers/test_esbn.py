@@ -110,6 +110,13 @@ def random_layer(**arguments):
     return layer
 
 
+def float64_weights(layer):
+    return {
+        weight.path.split("/", 1)[1]: array(weight).astype("float64")
+        for weight in layer.weights
+    }
+
+
 def array(tensor):
     return ops.convert_to_numpy(tensor)
 
@@ -334,29 +341,29 @@ def test_the_gradient_is_that_of_automatic_differentiation(
 
 
 def test_two_hundred_steps_compiled_with_gradients():
-    layer = ESBN(8, 4, return_retrieved=True)
+    layer = ESBN(UNITS, KEY_DIM, return_retrieved=True)
     layer.build((None, None, 5))
-    outputs, gradients, _ = outputs_and_gradients(
-        layer, random_values(2, 200, 5), jit_compile=True
-    )
+    z = random_values(2, 200, 5)
+    outputs, gradients, _ = outputs_and_gradients(layer, z, jit_compile=True)
+    expected = algorithm_1()(float64_weights(layer), z)
+    for output, right in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output, right, atol=1e-5)
     for values in keras.tree.flatten((outputs, gradients)):
         assert np.isfinite(array(values)).all()
     assert all(array(gradient).any() for gradient in gradients)
 
 
-def test_padding_with_the_extra_step():
+@pytest.mark.parametrize("confidence", [False, True])
+def test_padding_with_the_extra_step(confidence):
     """It comes after the padding, and is not there if nothing is."""
-    layer = random_layer(return_sequences=True, return_retrieved=True)
+    layer = random_layer(
+        return_sequences=True, return_retrieved=True, confidence=confidence
+    )
     z = random_values(4, 5, 5)
     mask = np.ones((4, 5), bool)
     mask[1, 3:] = mask[2, :2] = mask[3] = False
-    expected = algorithm_1(sequences=True)(
-        {
-            weight.path.split("/", 1)[1]: array(weight).astype("float64")
-            for weight in layer.weights
-        },
-        z,
-        mask,
+    expected = algorithm_1(confidence=confidence, sequences=True)(
+        float64_weights(layer), z, mask
     )
     outputs = layer(z, mask=mask)
     for output, right in zip(outputs, expected, strict=True):
@@ -388,3 +395,5 @@ def test_sizes_are_checked(name):
 def test_inputs_are_checked():
     with pytest.raises(ValueError, match=r"\(batch, n, m\).*\(2, 5\)"):
         ESBN(2, 2)(random_values(2, 5))
+    with pytest.raises(ValueError, match=r"mask.shape=\(2, 3\)"):
+        ESBN(2, 2)(random_values(2, 4, 5), mask=np.ones((2, 3), bool))

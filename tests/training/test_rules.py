@@ -120,13 +120,17 @@ def test_cross_entropy_of_shares_next_to_nothing():
     )
 
 
-def test_images_are_compared_with_fillers():
-    model = models.rule_learner(models.filler_autoencoder(), mode="generative")
-    known = models.over_fillers(model, np.zeros((4, 32, 32), "uint8"))
+@pytest.mark.parametrize("kind", models.FILLERS)
+def test_predictions_are_compared_with_fillers(kind):
+    autoencoder = models.filler_autoencoder(kind, 4)
+    model = models.rule_learner(autoencoder, mode="generative")
+    fillers = np.zeros((4, *autoencoder.input_shape[1:]), "uint8")
+    known = models.over_fillers(model, fillers)
     problems = distribution_of_three.generate(
         2, range(4), mode="generative", seed=0
     )
-    with pytest.raises(ValueError, match=r"needs `fillers`.*\(2, 32, 32\)"):
+    shape = "32, 32" if kind == "image" else "4"
+    with pytest.raises(ValueError, match=rf"needs `fillers`.*\(2, {shape}\)"):
         training.rule_accuracy(known, problems)
 
 
