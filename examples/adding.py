@@ -68,7 +68,7 @@ def main():
     training.save_model(directory, model)
     result = {
         "run": name,
-        "epochs": args.epochs,
+        "epochs": int(curves["batches"][-1]) // batches_per_epoch,
         "minutes": round(float(curves["minutes"][-1]), 1),
         "errors": errors(args.num_test),
     }

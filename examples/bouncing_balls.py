@@ -58,14 +58,17 @@ def main():
     errors = training.roll_out_errors(model, test)
     result = {
         "run": name,
-        "batches": args.num_batches,
+        "batches": int(curves["batches"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
         "error_10": float(errors[:10].mean()),
         "error_30": float(errors.mean()),
+        "error_of_frames": errors.tolist(),
     }
     if core.startswith("scoff"):
         found = analysis.object_files(model, test[:200, :-1])
         result["schemata_in_use"] = analysis.schemata_in_use(found)
+    training.save_result(directory, result)
+    if core.startswith("scoff"):
         figure = analysis.plot_schemata(found)
         analysis.save_figure(figure, directory / "schemata.png")
         figure = analysis.plot_spatial_attention(test[0], found)
@@ -73,7 +76,6 @@ def main():
     rolled = models.roll_out_model(model, 30).predict(test[:1, :15], verbose=0)
     videos = [test[0, :45], np.concatenate([test[0, :15] / 255, rolled[0]])]
     analysis.save_videos(videos, directory / "rolled_out.gif")
-    training.save_result(directory, result)
     if args.export:
         from keras_relational import serving
 

@@ -81,12 +81,12 @@ def main():
                 "solved": float(played["solved"].mean()),
                 "length": float(played["lengths"].mean()),
             }
+    training.save_result(directory, result)
     if args.core == "scoff":
         episode = analysis.record(world, seeds[0], model, greedy=False)
         found = analysis.episode_object_files(model, episode["images"])
         figure = analysis.plot_schemata(found)
         analysis.save_figure(figure, directory / "schemata.png")
-    training.save_result(directory, result)
     if args.export:
         print(f"Exported: {serving.export_model(model, args.export)}")
 

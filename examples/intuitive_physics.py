@@ -4,8 +4,8 @@ Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments, section 5: relative error on IntPhys' three
 blocks, objects that vanish (O1), change (O2) or jump (O3) behind an occluder.
 Sizes and learning rate as in Table 6; the scenes are ours, or, with --folder,
-those tested on are the published ones. Not timed yet. Killed, it continues when
-it is started again.
+those tested on are the published ones, by the predictor that was trained on
+ours. Not timed yet. Killed, it continues when it is started again.
 """
 
 import argparse
@@ -52,9 +52,13 @@ def main():
         verbose=args.verbose,
     )
     training.save_model(directory, model)
+    if args.folder:
+        name = name.replace("-seed", f"-on_{args.folder.name}-seed")
+        directory = args.directory / name
+        directory.mkdir(parents=True, exist_ok=True)
     result = {
         "run": name,
-        "batches": args.num_batches,
+        "batches": int(curves["batches"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
     }
     # No seed of a batch: those are pairs, which zeros at the end do not change.
@@ -86,9 +90,7 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    args.options = training.options_in_name(
-        parser, args, ("num_schemata", "folder")
-    )
+    args.options = training.options_in_name(parser, args, ["num_schemata"])
     return args
 
 

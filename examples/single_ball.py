@@ -76,21 +76,21 @@ def main():
         analysis.contingency(schemata[..., k], labels[:, BURN_IN:-1])
         for k in range(args.num_object_files)
     ]
-    figure = analysis.plot_schemata(found, labels=labels[0, :-1])
-    analysis.save_figure(figure, directory / "schemata.png")
     num_given = num_frames // 3
     errors = training.roll_out_errors(
         model, test[:200], num_given, num_frames - num_given
     )
     result = {
         "run": name,
-        "batches": args.num_batches,
+        "batches": int(curves["batches"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
         "contingency": [table.tolist() for table in tables],
         "information": [analysis.mutual_information(x) for x in tables],
         "roll_out_error": float(errors.mean()),
     }
     training.save_result(directory, result)
+    figure = analysis.plot_schemata(found, labels=labels[0, :-1])
+    analysis.save_figure(figure, directory / "schemata.png")
 
 
 def parse_arguments():

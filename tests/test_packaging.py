@@ -176,6 +176,55 @@ def test_smaller_examples_of_object_files_run_without_tensorflow(
         assert (tmp_path / run / file).exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "arguments", "run", "pictures"),
+    [
+        (
+            "bouncing_balls.py",
+            [
+                *("--core", "scoff_sparse", "--num-object-files", "2"),
+                *("--num-batches", "1", "--num-test", "2"),
+            ],
+            "bouncing_balls-4balls-scoff_sparse4-num_object_files2-seed0",
+            ["attention.png", "rolled_out.gif", "schemata.png"],
+        ),
+        (
+            "intuitive_physics.py",
+            ["--num-batches", "1", "--num-sets", "1"],
+            "intuitive_physics-scoff-seed0",
+            [],
+        ),
+        (
+            "goto_object_maze.py",
+            [
+                *("--num-steps", "1000", "--num-test", "2"),
+                *("--units", "8", "--batch-size", "4"),
+            ],
+            "maze-scoff-units8-batch_size4-seed0",
+            ["schemata.png"],
+        ),
+    ],
+)
+def test_larger_examples_of_object_files_run(
+    example, arguments, run, pictures, tmp_path
+):
+    line = [example, *arguments, "--directory", str(tmp_path)]
+    done = run_blocked(
+        f"""
+        import runpy, sys
+
+        sys.argv = {line!r}
+        runpy.run_path("examples/{example}", run_name="__main__")
+        """,
+        {"torch"},
+        "tensorflow",
+    )
+    assert done.returncode == 0, done.stderr
+    for file in ("result.json", "model.keras", "curves.csv", *pictures):
+        assert (tmp_path / run / file).exists()
+
+
 def test_serving_without_tensorflow_says_so():
     done = run_blocked("import keras_relational.serving", {"tensorflow"})
     assert "No module named 'tensorflow'" in done.stderr

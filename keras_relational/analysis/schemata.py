@@ -22,6 +22,7 @@ class ObjectFiles(typing.NamedTuple):
     the positions; `schemata` `(n, time, num_object_files, num_schemata)`, how
     much each suits, the largest of which is taken; and `messages` `(n, time,
     num_message_heads, num_object_files, num_object_files)`, the reader first.
+    The last two are zero for object files that are not updated in a step.
     """
 
     inputs: np.ndarray
@@ -91,7 +92,7 @@ def episode_object_files(model, images):
 
 
 def schemata_in_use(found, share=0.01):
-    """How many schemata are taken in at least that share of all steps.
+    """How many schemata are taken in at least that share of all updates.
 
     Args:
         found: `ObjectFiles`.
@@ -101,7 +102,7 @@ def schemata_in_use(found, share=0.01):
         Integer.
     """
     num_schemata = found.schemata.shape[-1]
-    taken = found.schemata.argmax(-1).ravel()
+    taken = found.schemata.argmax(-1)[found.schemata.any(-1)]
     shares = np.bincount(taken, minlength=num_schemata) / len(taken)
     return int((shares >= share).sum())
 
@@ -193,8 +194,9 @@ def plot_schemata(found, sequence=0, labels=None):
         panel.imshow(
             scores[:, number].T, cmap="Blues", vmin=0, vmax=1, aspect="auto"
         )
-        taken = scores[:, number].argmax(-1)
-        panel.plot(np.arange(time), taken, "s", mfc="none", mec="C3", ms=4)
+        (steps,) = np.nonzero(scores[:, number].any(-1))
+        taken = scores[steps, number].argmax(-1)
+        panel.plot(steps, taken, "s", mfc="none", mec="C3", ms=4)
         panel.set(
             ylabel=f"file {number + 1}",
             yticks=range(schemata),

@@ -239,7 +239,8 @@ class RIMs(slots.SlotRNN):
     `RIMsCell`. Reference: [Goyal et al., 2019](
     https://arxiv.org/abs/1909.10893). Arguments, masks, states and
     `keras.layers.Bidirectional` are as in `keras.layers.LSTM`, which has
-    regularizers, constraints and `recurrent_dropout` besides.
+    regularizers, constraints, `recurrent_dropout`, `use_bias` and `use_cudnn`
+    besides.
 
     Args:
         units: As for `RIMsCell`, as all before `return_sequences`.

@@ -248,6 +248,9 @@ class SCOFFCell(slots.SlotCell):
         read = slots.product(read, self.message_output_kernel)
         if active is not None:
             read = ops.where(active, read, 0)
+            # Nor is anything chosen or read that would not be used.
+            schema_scores = ops.where(active, schema_scores, 0)
+            message_scores = ops.where(active[:, None], message_scores, 0)
         new[0] = new[0] + read
         scores = [scores, schema_scores, message_scores]
         return self.as_states(new), scores
@@ -371,9 +374,11 @@ class SCOFF(slots.SlotRNN):
 
     It takes the place of `keras.layers.GRU`: masks, states and
     `keras.layers.Bidirectional` are as there, and arguments, but for
-    regularizers, constraints and `recurrent_dropout`, which it has not, and
-    `dropout`, which is one of attention here. Its size of state is that of all
-    object files; its number of weights does not depend on how many there are.
+    regularizers, constraints, `recurrent_dropout`, `use_bias`, `reset_after`
+    and `use_cudnn`, which it has not, and `dropout`, which is one of attention
+    here. Its size of state is that of all object files; its number of weights
+    does not depend on how many there are. Where it begins is learned: call
+    `reset_state` after loading a stateful one, or setting its weights.
 
     Args:
         units: As for `SCOFFCell`, as all before `return_sequences`.
@@ -425,7 +430,7 @@ class SCOFF(slots.SlotRNN):
         `(batch, time, num_object_files, num_schemata)`, the largest of which is
         chosen; and of messages `(batch, time, num_message_heads,
         num_object_files, num_object_files)`, the reader first. They are zero at
-        padded steps.
+        padded steps, and the last two for object files that are not updated.
 
     Raises:
         ValueError: As for `SCOFFCell`.

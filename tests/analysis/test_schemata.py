@@ -74,6 +74,10 @@ def test_schemata_in_use(found):
     found = found._replace(schemata=schemata)
     assert analysis.schemata_in_use(found) == 1
     assert analysis.schemata_in_use(found, share=0.005) == 2
+    # Files that are not updated take none.
+    schemata[0, :, 1] = 0
+    schemata[0, 5:, 0] = 0
+    assert analysis.schemata_in_use(found, share=0.15) == 2
 
 
 def test_contingency_and_mutual_information():

@@ -229,6 +229,21 @@ def test_scores_add_up():
     np.testing.assert_allclose(array(messages).sum(-1), 1, atol=1e-6)
 
 
+def test_dropout_is_of_training_alone():
+    keras.utils.set_random_seed(0)
+    layer = RIMs(**SIZES, dropout=0.5, seed=1)
+    inputs = np.random.default_rng(0).normal(size=(2, 5, 3, 4))
+    inputs = inputs.astype("float32")
+    outputs, again = (ops.convert_to_numpy(layer(inputs)) for _ in range(2))
+    np.testing.assert_array_equal(again, outputs)
+    trained = ops.convert_to_numpy(layer(inputs, training=True))
+    assert np.abs(trained - outputs).max() > 1e-2
+    drawn = layer.cell.noise((500,), inputs.shape[2:], True)
+    for keep in map(ops.convert_to_numpy, drawn):
+        assert set(np.unique(keep)) == {0, 2}
+        assert keep.mean() == pytest.approx(1, abs=0.05)
+
+
 def test_the_cell_in_a_keras_rnn():
     layer, inputs = random_rims(), random_inputs(2, 6, 5)
     rnn = keras.layers.RNN(RIMsCell(**SIZES))

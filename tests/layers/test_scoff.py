@@ -391,7 +391,7 @@ def test_files_that_are_not_active_keep_their_state():
     layer = random_scoff(num_active=1, return_sequences=True, dynamics="lstm")
     inputs = random_inputs(4, 1, 5)
     state = [random_inputs(4, FILES * UNITS, seed=n) for n in (5, 6)]
-    outputs, (scores, _, _) = layer(
+    outputs, (scores, schemata, messages) = layer(
         inputs, initial_state=state, return_attention_scores=True
     )
     same = (
@@ -401,6 +401,12 @@ def test_files_that_are_not_active_keep_their_state():
     assert (same.sum(-1) == FILES - 1).all()
     most = array(scores)[:, 0].sum((1, 3)).argmax(-1)
     np.testing.assert_array_equal((~same).argmax(-1), most)
+    # Nor is a schema chosen for them, or a message read.
+    np.testing.assert_allclose(array(schemata)[:, 0].sum(-1), ~same, atol=1e-6)
+    read = array(messages)[:, 0].sum(-1)
+    np.testing.assert_allclose(
+        read, np.broadcast_to(~same[:, None], read.shape), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dynamics", ["gru", "lstm"])
