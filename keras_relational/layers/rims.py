@@ -158,17 +158,19 @@ class RIMsCell(slots.SlotCell):
             "message_value_kernel": (self.units, values),
         }
 
-    def step(self, inputs, states, noise):
+    def step(self, inputs, states, noise, mask=None):
         """The new states, and three kinds of scores: `scores_shapes`.
 
         Args:
             inputs: As in a call.
             states: As in a call.
             noise: What `noise` has drawn, or nothing.
+            mask: Optional boolean tensor `(batch, n)`, `True` for positions
+                that are there.
         """
         keep, message_keep = noise or (None, None)
         h, *c = old = self.as_slots(states)
-        z, scores = self._attended_inputs(inputs, h, keep)
+        z, scores = self._attended_inputs(inputs, h, keep, mask)
         relevance = -ops.sum(scores[..., 0], axis=1)
         active = slots.most_relevant(relevance, self.num_active)
         new = self.updated(
@@ -192,7 +194,7 @@ class RIMsCell(slots.SlotCell):
         new[0] = ops.where(there, new[0] + read, new[0])
         return self.as_states(new), [scores, active, message_scores]
 
-    def _attended_inputs(self, inputs, h, keep):
+    def _attended_inputs(self, inputs, h, keep, mask):
         """z `(batch, modules, heads * value_dim)`, and the scores."""
         x = ops.pad(slots.as_positions(inputs), [(0, 0), (1, 0), (0, 0)])
         queries = _each_its_own(h, self.query_kernel)
@@ -201,7 +203,10 @@ class RIMsCell(slots.SlotCell):
             split_heads(slots.product(x, kernel), self.num_heads)
             for kernel in (self.key_kernel, self.value_kernel)
         )
-        scores = masked_softmax(slots.matches(queries, keys))
+        if mask is not None:  # The null input is always there.
+            mask = ops.pad(mask, [(0, 0), (1, 0)], constant_values=True)
+            mask = mask[:, None, None]
+        scores = masked_softmax(slots.matches(queries, keys), mask)
         shares = ops.cast(scores, values.dtype)
         return slots.attended(shares, values, keep), scores
 
@@ -273,9 +278,10 @@ class RIMs(slots.SlotRNN):
         initial_state: Optional: h `(batch, num_modules * units)`, and c for
             LSTMs, in place of zeros.
         mask: Optional boolean tensor `(batch, time)`, `True` for real steps; or
-            with an axis of positions, then a step is real if one of its
-            positions is. At others nothing changes, and the last output is put
-            out again, or zero if there is none.
+            of positions, `sequences` without its last axis, of which those that
+            are not there get no attention, and a step is real if one of them
+            is. At others nothing changes, and the last output is put out again,
+            or zero if there is none.
         training: Whether there is dropout.
         return_attention_scores: Whether to return those of all steps, too.
 
@@ -290,7 +296,7 @@ class RIMs(slots.SlotRNN):
         are zero at padded steps.
 
     Raises:
-        ValueError: As for `RIMsCell`.
+        ValueError: As for `RIMsCell`, and if the mask has another shape.
 
     Example:
 

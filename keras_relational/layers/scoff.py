@@ -213,17 +213,19 @@ class SCOFFCell(slots.SlotCell):
             name="current_temperature",
         )
 
-    def step(self, inputs, states, noise):
+    def step(self, inputs, states, noise, mask=None):
         """The new states, and three kinds of scores: `scores_shapes`.
 
         Args:
             inputs: As in a call.
             states: As in a call.
             noise: What `noise` has drawn, or nothing.
+            mask: Optional boolean tensor `(batch, n)`, `True` for positions
+                that are there.
         """
         gumbel, keep, message_keep = [*noise, None, None, None][:3]
         h, *c = self.as_slots(states)
-        z, scores = self._attended_inputs(inputs, h, keep)
+        z, scores = self._attended_inputs(inputs, h, keep, mask)
         candidates = self._candidates(z, h, c)
         choice, schema_scores = self._choice(h, candidates[0], gumbel)
         new = [
@@ -255,7 +257,7 @@ class SCOFFCell(slots.SlotCell):
         scores = [scores, schema_scores, message_scores]
         return self.as_states(new), scores
 
-    def _attended_inputs(self, inputs, h, keep):
+    def _attended_inputs(self, inputs, h, keep, mask):
         """z `(batch, files, heads * value_dim)`, and the scores."""
         a = slots.as_positions(inputs)
         if self.position_encodings is not None:
@@ -274,6 +276,8 @@ class SCOFFCell(slots.SlotCell):
         scores = ops.swapaxes(
             masked_softmax(slots.matches(keys, queries)), 2, 3
         )
+        if mask is not None:
+            scores = ops.where(mask[:, None, None], scores, 0)
         shares = ops.cast(scores, values.dtype)
         return slots.attended(shares, values, keep), scores
 
@@ -414,9 +418,10 @@ class SCOFF(slots.SlotRNN):
         initial_state: Optional: h `(batch, num_object_files * units)`, and c
             for LSTMs, in place of the one that is learned.
         mask: Optional boolean tensor `(batch, time)`, `True` for real steps; or
-            with an axis of positions, then a step is real if one of its
-            positions is. At others nothing changes, and the last output is put
-            out again, or zero if there is none.
+            of positions, `sequences` without its last axis, of which those that
+            are not there get no attention, and a step is real if one of them
+            is. At others nothing changes, and the last output is put out again,
+            or zero if there is none.
         training: Whether schemata are drawn, not just chosen, and whether there
             is dropout.
         return_attention_scores: Whether to return those of all steps, too.
@@ -433,7 +438,7 @@ class SCOFF(slots.SlotRNN):
         padded steps, and the last two for object files that are not updated.
 
     Raises:
-        ValueError: As for `SCOFFCell`.
+        ValueError: As for `SCOFFCell`, and if the mask has another shape.
 
     Example:
 

@@ -241,8 +241,8 @@ class SlotRNN(keras.layers.RNN):
 
     Its cell is a `SlotCell`, which has, besides what Keras needs,
 
-    - `step(inputs, states, noise)`, which returns new states and a list of
-      scores,
+    - `step(inputs, states, noise, mask)`, which returns new states and a list
+      of scores; the mask, if there is one, `(batch, n)`, of positions,
     - `noise(batch_shape, step_shape, training)`, a list of what is drawn for
       `step`. It is drawn before the loop, in which a backend may have no random
       numbers,
@@ -281,18 +281,30 @@ class SlotRNN(keras.layers.RNN):
             *self.cell.noise(batch_shape, step_shape, training),
         ]
         if mask is not None:
-            mask = mask_of_steps(mask)
-            there = ops.reshape(mask, (*batch_shape, *(1 for _ in step_shape)))
+            if tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
+                raise ValueError(
+                    f"{self.name} takes a mask of steps (batch, time) or of "
+                    "positions, of the inputs' shape without its last axis. "
+                    f"Received: mask.shape={tuple(mask.shape)}, "
+                    f"inputs.shape={tuple(sequences.shape)}"
+                )
+            positions = ops.reshape(ops.cast(mask, "bool"), (*batch_shape, -1))
+            positions = ops.broadcast_to(
+                positions, (*batch_shape, num_positions(step_shape))
+            )
+            there = ops.reshape(positions, (*batch_shape, *step_shape[:-1], 1))
             # A zero in place of padding: zero times a NaN in it would be NaN.
             inputs[0] = ops.where(there, sequences, 0)
-            inputs.append(ops.expand_dims(mask, -1))
+            inputs.append(positions)
+            mask = mask_of_steps(mask)
         shapes = [x.shape[2:] for x in inputs]
 
         def step(inputs, states):
             x, *noise = apart(inputs, shapes)
-            there = noise.pop() > 0 if mask is not None else None
-            new_states, scores = self.cell.step(x, states, noise)
+            positions = noise.pop() > 0 if mask is not None else None
+            new_states, scores = self.cell.step(x, states, noise, positions)
             if mask is not None:
+                there = ops.any(positions, axis=1, keepdims=True)
                 new_states = [
                     ops.where(there, new, old)
                     for new, old in zip(new_states, states, strict=True)

@@ -229,17 +229,32 @@ def test_scores_add_up():
     np.testing.assert_allclose(array(messages).sum(-1), 1, atol=1e-6)
 
 
+def test_padded_positions_are_not_there():
+    layer = random_rims()
+    inputs = random_inputs(2, 6, 4, 5)
+    padded = inputs.copy()
+    padded[:, :, 1] = np.nan
+    mask = np.ones((2, 6, 4), bool)
+    mask[:, :, 1] = False
+    outputs, (scores, *_) = layer(
+        padded, mask=mask, return_attention_scores=True
+    )
+    expected = array(layer(inputs[:, :, [0, 2, 3]]))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    assert not array(scores)[..., 2].any()  # After the null input.
+    assert np.abs(array(layer(inputs)) - expected).max() > 1e-3
+
+
 def test_dropout_is_of_training_alone():
     keras.utils.set_random_seed(0)
     layer = RIMs(**SIZES, dropout=0.5, seed=1)
-    inputs = np.random.default_rng(0).normal(size=(2, 5, 3, 4))
-    inputs = inputs.astype("float32")
-    outputs, again = (ops.convert_to_numpy(layer(inputs)) for _ in range(2))
+    inputs = random_inputs(2, 5, 3, 4)
+    outputs, again = (array(layer(inputs)) for _ in range(2))
     np.testing.assert_array_equal(again, outputs)
-    trained = ops.convert_to_numpy(layer(inputs, training=True))
+    trained = array(layer(inputs, training=True))
     assert np.abs(trained - outputs).max() > 1e-2
     drawn = layer.cell.noise((500,), inputs.shape[2:], True)
-    for keep in map(ops.convert_to_numpy, drawn):
+    for keep in map(array, drawn):
         assert set(np.unique(keep)) == {0, 2}
         assert keep.mean() == pytest.approx(1, abs=0.05)
 

@@ -433,6 +433,24 @@ def test_states_go_from_call_to_call(dynamics):
         )
 
 
+def test_padded_positions_are_not_there():
+    layer = random_scoff((None, 4, 5), position_dim=0, return_sequences=True)
+    inputs = random_inputs(2, 6, 4, 5)
+    padded = inputs.copy()
+    padded[:, :, 1] = np.nan
+    mask = np.ones((2, 6, 4), bool)
+    mask[:, :, 1] = False
+    outputs, (scores, *_) = layer(
+        padded, mask=mask, return_attention_scores=True
+    )
+    expected = array(layer(inputs[:, :, [0, 2, 3]]))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    assert not array(scores)[..., 1].any()
+    assert np.abs(array(layer(inputs)) - expected).max() > 1e-2
+    with pytest.raises(ValueError, match=r"mask.shape=\(2, 6, 3\)"):
+        layer(inputs, mask=mask[..., 1:])
+
+
 def test_masks_directions_and_loops():
     layer = random_scoff(return_sequences=True)
     inputs = random_inputs(2, 5, 5)
