@@ -170,7 +170,7 @@ def test_arguments_are_checked(autoencoder):
         models.rule_learner(autoencoder, "gru")
     with pytest.raises(ValueError, match="'guess'"):
         models.rule_learner(autoencoder, mode="guess")
-    with pytest.raises(ValueError, match="cannot be decoded"):
+    with pytest.raises(ValueError, match="embeddings are for multiple choice"):
         models.rule_learner(
             autoencoder,
             mode="generative",
