@@ -7,7 +7,7 @@ Support Extrapolation. The paper's accuracies, on the problems of Hill et al.,
 sees no more of a problem than whether it is about quantities, of which there is
 no xor. Problems are our own here, or the published files, of which the authors
 take some 56,000 batches. Ours with --no-distraction --candidates random
---image-size 48 --learning-rate 1e-3 are learned in 10,000, 20 minutes on one
+--image-size 48 --learning-rate 1e-3 are learned in 10,000, 25 minutes on one
 core; as they are by default, 4,000 do not begin to. Killed, it continues when
 it is started again.
 """
