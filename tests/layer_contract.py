@@ -742,3 +742,25 @@ def outputs_and_gradients(layer, inputs, jit_compile=False, **call_kwargs):
     trainable = [weight.value for weight in layer.trainable_variables]
     (_, outputs), gradients = step(trainable, inputs)
     return outputs, *gradients
+
+
+def scores_without_the_second_position(layer, inputs):
+    """Asserts that a position of each step's set is not there where padded.
+
+    Args:
+        layer: Layer of sequences of sets, of any size, such as SCOFF.
+        inputs: Array `(batch, time, n, m)`.
+
+    Returns:
+        The first of the layer's attention scores, where it is padded.
+    """
+    padded, mask = inputs.copy(), np.ones(inputs.shape[:3], bool)
+    padded[:, :, 1], mask[:, :, 1] = np.nan, False
+    outputs, (scores, *_) = layer(
+        padded, mask=mask, return_attention_scores=True
+    )
+    expected = ops.convert_to_numpy(layer(np.delete(inputs, 1, axis=2)))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    others = ops.convert_to_numpy(layer(inputs))
+    assert np.abs(others - expected).max() > 1e-2
+    return scores

@@ -418,13 +418,16 @@ def load_images(folder, size=32):
         return int(digits or -1), path.name
 
     paths = sorted(pathlib.Path(folder).glob("*.png"), key=number_and_name)
-    shapes = {read_png(path, "L").shape for path in paths}
-    if len(paths) < 2 or len(shapes) > 1:
+    images = [read_png(path, "L") for path in paths]
+    shapes = {image.shape for image in images}
+    if len(images) < 2 or len(shapes) > 1:
         raise ValueError(
             f"{folder} should hold two or more .png files of one size. "
-            f"Received: {len(paths)} files, of shapes {sorted(shapes)}"
+            f"Received: {len(images)} files, of shapes {sorted(shapes)}"
         )
-    return np.stack([read_png(path, "L", size) for path in paths])
+    if shapes != {(size, size)}:
+        images = [read_png(path, "L", size) for path in paths]
+    return np.stack(images)
 
 
 def _check_task(task):

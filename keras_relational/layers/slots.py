@@ -281,22 +281,12 @@ class SlotRNN(keras.layers.RNN):
             *self.cell.noise(batch_shape, step_shape, training),
         ]
         if mask is not None:
-            if tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
-                raise ValueError(
-                    f"{self.name} takes a mask of steps (batch, time) or of "
-                    "positions, of the inputs' shape without its last axis. "
-                    f"Received: mask.shape={tuple(mask.shape)}, "
-                    f"inputs.shape={tuple(sequences.shape)}"
-                )
-            positions = ops.reshape(ops.cast(mask, "bool"), (*batch_shape, -1))
-            positions = ops.broadcast_to(
-                positions, (*batch_shape, num_positions(step_shape))
-            )
+            positions = mask_of_positions(self, sequences, mask)
+            mask = mask_of_steps(mask)
             there = ops.reshape(positions, (*batch_shape, *step_shape[:-1], 1))
             # A zero in place of padding: zero times a NaN in it would be NaN.
             inputs[0] = ops.where(there, sequences, 0)
             inputs.append(positions)
-            mask = mask_of_steps(mask)
         shapes = [x.shape[2:] for x in inputs]
 
         def step(inputs, states):
@@ -424,6 +414,25 @@ def mask_of_steps(mask):
     """`(batch, time)`: of sets and images, steps where anything is there."""
     mask = ops.cast(mask, "bool")
     return ops.any(mask, axis=tuple(range(2, len(mask.shape))))
+
+
+def mask_of_positions(layer, sequences, mask):
+    """`(batch, time, n)`, from that of positions or of steps.
+
+    Raises:
+        ValueError: If the mask is neither.
+    """
+    step_shape = sequences.shape[2:]
+    if tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
+        raise ValueError(
+            f"{layer.name} takes a mask of steps (batch, time) or of "
+            "positions, of the inputs' shape without its last axis. "
+            f"Received: mask.shape={tuple(mask.shape)}, "
+            f"inputs.shape={tuple(sequences.shape)}"
+        )
+    batch_shape = ops.shape(sequences)[:2]
+    mask = ops.reshape(ops.cast(mask, "bool"), (*batch_shape, -1))
+    return ops.broadcast_to(mask, (*batch_shape, num_positions(step_shape)))
 
 
 def num_positions(step_shape):
