@@ -19,6 +19,7 @@ from keras import ops
 from benchmarks import plain
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import random_bits
 from keras_relational import training
 from keras_relational.datasets import bouncing_balls
 from keras_relational.datasets import distribution_of_three
@@ -27,7 +28,6 @@ from keras_relational.datasets import vaec
 from keras_relational.environments import boxworld
 from keras_relational.environments import compilation
 from keras_relational.environments import goto_object_maze
-from keras_relational.environments import random_bits
 
 
 def main():

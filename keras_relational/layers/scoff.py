@@ -327,11 +327,9 @@ class SCOFFCell(slots.SlotCell):
         """
         if not training:
             return []
-        draws = keras.random.uniform(
-            (*batch_shape, *self.scores_shapes(step_shape)[1]),
-            *(1e-7, 1.0, "float32", self.seed_generator),
-        )
-        gumbel = -ops.log(-ops.log(draws))
+        shape = (*batch_shape, *self.scores_shapes(step_shape)[1])
+        draws = slots.uniform(shape, self.seed_generator)
+        gumbel = -ops.log(-ops.log(ops.maximum(draws, 1e-7)))
         return [gumbel, *super().noise(batch_shape, step_shape, training)]
 
     def scores_shapes(self, step_shape):

@@ -16,6 +16,7 @@ from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
+from keras_relational.random_bits import random_uniform
 
 NUM_GATES = {"gru": 3, "lstm": 4}
 # Of the last kernel of messages at first. Nothing bounds the h of a GRU that
@@ -509,8 +510,18 @@ def matches(queries, keys):
 
 def kept(shape, rate, seed_generator, dtype):
     """What dropout multiplies scores by: 0, or 1 / (1 − rate)."""
-    draws = keras.random.uniform(shape, seed=seed_generator)
+    draws = uniform(shape, seed_generator)
     return ops.cast(draws >= rate, dtype) / (1 - rate)
+
+
+def uniform(shape, seed_generator):
+    """Random numbers in [0, 1), float32.
+
+    Those that XLA draws for TensorFlow on a CPU take a hundred times as long.
+    """
+    seed, count = ops.unstack(seed_generator.next())
+    numbers = ops.reshape(ops.arange(math.prod(shape)), shape)
+    return random_uniform(seed, count, numbers)
 
 
 def most_relevant(relevance, num_active):

@@ -14,8 +14,8 @@ import tensorflow as tf
 from tf_agents.metrics import tf_metrics
 from tf_agents.utils import common
 
-from keras_relational.environments.random_bits import random_bits
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.random_bits import random_bits
 
 
 class DistributedActorLearner:

@@ -14,8 +14,8 @@ from tf_agents.trajectories import time_step as ts
 from tf_agents.trajectories import trajectory as trajectories
 from tf_agents.utils import common
 
-from keras_relational.environments.random_bits import random_draws
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.random_bits import random_draws
 from keras_relational.training.vtrace import vtrace
 
 ImpalaInfo = collections.namedtuple(
