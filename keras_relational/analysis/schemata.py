@@ -156,9 +156,8 @@ def mutual_information(table):
     joint = table / table.sum()
     rows, columns = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
     there = joint > 0
-    information = (
-        joint[there] * np.log((joint / (rows * columns))[there])
-    ).sum()
+    alone = (rows * columns)[there]
+    information = (joint[there] * np.log(joint[there] / alone)).sum()
     rows = rows[rows > 0]
     entropy = -(rows * np.log(rows)).sum()
     return float(information / entropy) if entropy else 1.0

@@ -85,6 +85,9 @@ def test_contingency_and_mutual_information():
     one_to_one = analysis.contingency((labels + 1) % 3, labels)
     np.testing.assert_array_equal(one_to_one, 50 * np.eye(3)[[1, 2, 0]])
     assert analysis.mutual_information(one_to_one) == pytest.approx(1)
+    # A schema, the first one, that is never used.
+    unused = np.pad(one_to_one, [(0, 0), (1, 0)])
+    assert analysis.mutual_information(unused) == pytest.approx(1)
     assert analysis.mutual_information(np.ones((3, 2))) == pytest.approx(0)
     # Two labels told apart out of three: 1 − (2/3) log 2 / log 3.
     merged = analysis.contingency(np.minimum(labels, 1), labels)
