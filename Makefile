@@ -46,4 +46,4 @@ bench: $(VENV)/installed
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) runs build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info

@@ -161,6 +161,7 @@ def inference(rate, images):
     """Images answered at batch 250, input included."""
     model = models.relations_classifier()
     reference = plain.plain_classifier(model)
+    check_equal(model(images[:10]), reference(images[:10]))
     for classifier in (model, reference):
         classifier.compile(jit_compile=True)
     seconds = [

@@ -23,21 +23,26 @@ from keras_relational.environments import boxworld
 from keras_relational.environments import tf_agents_environment
 from keras_relational.training import agent_runs
 
+WORLDS = {"box": boxworld.BoxWorld, "bridge": boxworld.BridgeBoxWorld}
+SMALLEST = {
+    "box": {
+        "rows": 3,
+        "columns": 6,
+        "solution_length": (1, 1),
+        "num_distractors": (0, 0),
+    },
+    "bridge": {},  # As it is: the paper's.
+}
+
 
 def main():
     args = parse_arguments()
-    if args.world == "bridge":
-        world = boxworld.BridgeBoxWorld(
-            7, 9, max_episode_steps=args.max_episode_steps
-        )
-    else:
-        world = boxworld.BoxWorld(
-            args.rows,
-            args.columns,
-            args.solution_length,
-            args.num_distractors,
-            max_episode_steps=args.max_episode_steps,
-        )
+    given = {name: getattr(args, name) for name in SMALLEST["box"]}
+    given = {name: value for name, value in given.items() if value}
+    world = WORLDS[args.world](
+        **{**SMALLEST[args.world], **given},
+        max_episode_steps=args.max_episode_steps or None,
+    )
     environment = tf_agents_environment.WorldTFEnvironment(
         world, batch_size=32, seed=args.seed
     )
@@ -66,7 +71,7 @@ def main():
     )
     analysis.save_figure(figure, args.directory / "curves.png")
 
-    # Seeds that training does not get to see.
+    # Seeds that training does not get to see; there may be few puzzles.
     seeds = 10**9 + np.arange(args.num_test)
     result = {
         "run": args.directory.name,
@@ -110,12 +115,12 @@ def parse_arguments():
     add("--num-iterations", type=int, default=2, help="of the block")
     add("--recurrent-units", type=int, default=0, help="of a GRU; 0: none")
     add("--world", choices=("box", "bridge"), default="box")
-    add("--rows", type=int, default=3)
-    add("--columns", type=int, default=6)
+    add("--rows", type=int, help="default: 3, for bridge 7")
+    add("--columns", type=int, help="default: 6, for bridge 9")
     range_ = {"type": int, "nargs": 2, "metavar": ("LOW", "HIGH")}
-    add("--solution-length", default=(1, 1), **range_)
-    add("--num-distractors", default=(0, 0), **range_)
-    add("--max-episode-steps", type=int, default=120)
+    add("--solution-length", help="default: 1 1, for bridge 1 3", **range_)
+    add("--num-distractors", help="default: 0 0; not for bridge", **range_)
+    add("--max-episode-steps", type=int, default=120, help="0: no cap")
     add("--num-steps", type=int, default=8_000_000)
     add("--num-test", type=int, default=1_000, help="fixed puzzles")
     add("--shortest", action="store_true", help="search the shortest ways")
@@ -124,7 +129,10 @@ def parse_arguments():
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs/boxworld")
     add("--resume", action="store_true", help="continue the run there")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.world == "bridge" and args.num_distractors:
+        parser.error("--num-distractors is for --world box")
+    return args
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def main():
     figure = analysis.plot_attention_maps(
         images[chosen], analysis.attention_maps(model, images[chosen]), heads
     )
-    figure.savefig(picture, dpi=150)
+    analysis.save_figure(figure, picture, dpi=150)
     print(f"3. What four of its heads look at: {picture}")
 
     with tempfile.TemporaryDirectory(dir=args.directory) as exports:

@@ -48,7 +48,7 @@ def main():
     }
     name = (
         f"{args.task}-{args.central}-{args.optimizer}-k{args.num_heads}"
-        f"-j{args.num_relations}-seed{args.seed}"
+        f"-j{args.num_relations}{args.options}-seed{args.seed}"
     )
     directory = args.directory / name
     curves = training.train_classifier(
@@ -91,7 +91,9 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/relations_game")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.options = training.options_in_name(parser, args, ["num_train"])
+    return args
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ import numpy as np
 
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational.datasets import relations_game
 
 SINGLE = r"(\w+)-(\w+)-(sgd|adam)-k(\d+)-j(\d+)-seed(\d+)"
-TRANSFER = r"([\w+]+)-to-([\w+]+)-(\w+)-seed(\d+)"
-TASKS = ("same", "between", "occurs", "xoccurs", "colour_and_shape")
+TRANSFER = r"([\w+]+)-to-([\w+]+)-(\w+)(?:-num_batches\d+)?-seed(\d+)"
 # Table 1 of the paper, hexominoes and stripes, in the order of CENTRAL_MODULES.
 PAPER = {
     "same": (
@@ -62,7 +62,8 @@ def main():
     for path, result in analysis.finished_runs(args.directory):
         if match := re.fullmatch(SINGLE, result["run"]):
             task, central, *settings, seed = match.groups()
-            key = (tuple(settings), TASKS.index(task), module(central))
+            task = relations_game.TASKS.index(task)
+            key = (tuple(settings), task, module(central))
             single[key].append((seed, result, read_curves(path)))
         elif match := re.fullmatch(TRANSFER, result["run"]):
             curriculum, target, central, seed = match.groups()
@@ -77,6 +78,7 @@ def print_single(single):
     """The paper's Table 1 summarises "the top 10 batches" of its curves."""
     lines = []
     for (settings, task, central), runs in sorted(single.items()):
+        task_name = relations_game.TASKS[task]
         seeds, results, curves = zip(*sorted(runs, key=str), strict=True)
         minutes = ", ".join(str(result["minutes"]) for result in results)
         names = [n for n in curves[0].dtype.names if n.endswith("_accuracy")]
@@ -86,10 +88,10 @@ def print_single(single):
             # Curves of a few runs have 20 points, the others 100.
             mark = " †" if min(map(len, curves)) < 100 else ""
             paper = ""
-            if settings == ("sgd", "32", "16"):
-                paper = dict(enumerate(PAPER[TASKS[task]][central])).get(column)
+            if settings == ("sgd", "32", "16") and task_name in PAPER:
+                paper = dict(enumerate(PAPER[task_name][central])).get(column)
             cells = [
-                TASKS[task],
+                task_name,
                 objects,
                 models.CENTRAL_MODULES[central],
                 ", ".join(settings),
@@ -141,7 +143,7 @@ def draw_transfer(transfer, directory):
         ]
     for name, curves in figures.items():
         figure = analysis.plot_transfer_curves(curves)
-        figure.savefig(directory / f"{name}.png", dpi=100)
+        analysis.save_figure(figure, directory / f"{name}.png", dpi=100)
 
 
 def module(name):

@@ -16,11 +16,14 @@ from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
 
+# The task's one-hot code has length 5 whatever the tasks, as published.
+NUM_TASKS = 5
+
 
 def main():
     args = parse_arguments()
     name = "+".join(args.curriculum) + "-to-" + "+".join(args.target)
-    name = f"{name}-{args.central}-seed{args.seed}"
+    name = f"{name}-{args.central}{args.options}-seed{args.seed}"
     directory = args.directory / name
 
     def data(stream, tasks, size, object_set):
@@ -33,8 +36,7 @@ def main():
         return {"stripes": data(stream, tasks, args.num_test, "stripes")}
 
     curves = training.four_stage_transfer(
-        # The task's one-hot code has length 5 whatever the tasks, as published.
-        lambda: models.relations_classifier(args.central, num_tasks=5),
+        lambda: models.relations_classifier(args.central, num_tasks=NUM_TASKS),
         curriculum=data(0, args.curriculum, args.num_train, "pentominoes"),
         target=data(1, args.target, args.num_train, "pentominoes"),
         curriculum_tests=tests(2, args.curriculum),
@@ -72,7 +74,15 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs/transfer")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     parser.set_defaults(stages=list(training.STAGES))
-    return parser.parse_args()
+    args = parser.parse_args()
+    # Stages 3 and 4 build on what so many batches of stage 2 have made.
+    args.options = training.options_in_name(
+        parser, args, ("num_batches", "num_train")
+    )
+    for option in ("curriculum", "target"):
+        if len(getattr(args, option)) > NUM_TASKS:
+            parser.error(f"--{option} takes up to {NUM_TASKS} tasks")
+    return args
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Keras layers, tasks and trained models that reason about relations."""
+"""Keras layers, tasks and models that reason about relations."""
 
 import importlib
 

@@ -54,6 +54,7 @@ def random_draws(logits, seed, *counters):
     Returns:
         int32 tensor `(batch,)`.
     """
+    logits = ops.cast(logits, "float32")
     places = np.arange(logits.shape[-1], dtype="uint32")
     uniform = random_uniform(seed, *counters, places)
     noise = -ops.log(-ops.log(uniform))

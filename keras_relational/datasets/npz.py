@@ -1,9 +1,16 @@
 """Reading published `.npz` files, of which no pickle is ever loaded."""
 
+import tokenize
 import zipfile
 import zlib
 
 import numpy as np
+
+# A header that is no header is read as Python.
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
 
 
 def read_npz(path, names, kind):
@@ -33,10 +40,14 @@ def read_npz(path, names, kind):
                     raise ValueError(
                         f"it lacks the array {name!r}; it holds {file.files}"
                     )
-            return {name: file[name] for name in names}
+            arrays = {name: file[name] for name in names}
+            for name, array in arrays.items():
+                if not isinstance(array, np.ndarray):
+                    raise ValueError(f"{name!r} is no array")
+            return arrays
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as e:
+    except UNREADABLE as e:
         *first, last = map(repr, names)
         raise ValueError(
             f"{path} cannot be read as {kind}: {e}. Expected an intact .npz "

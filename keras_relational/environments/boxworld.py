@@ -343,7 +343,7 @@ class BridgeBoxWorld(_Boards):
     gem is in none of the last row and column of slots.
 
     Args:
-        rows: Number of rows, at least 5.
+        rows: Number of rows, at least 4.
         columns: Number of columns, at least 6, without the inventory.
         solution_length: Smallest and largest number of boxes on each path, that
             of the gem included; each is as likely.
@@ -382,7 +382,7 @@ class BridgeBoxWorld(_Boards):
         self.bridge_probability = bridge_probability
         if self.slot_rows < 2 or self.slot_columns < 2:
             raise ValueError(
-                "A bridge board needs at least 5 rows and 6 columns. Received: "
+                "A bridge board needs at least 4 rows and 6 columns. Received: "
                 f"rows={rows}, columns={columns}"
             )
         longest = self.solution_length[1]
@@ -453,8 +453,12 @@ def _select(tensors, index):
 
 
 def _check_range(name, value, least):
-    low, high = value
-    if not least <= low <= high:
+    is_pair = isinstance(value, tuple | list) and len(value) == 2
+    if (
+        not is_pair
+        or not all(isinstance(x, int) for x in value)
+        or not least <= value[0] <= value[1]
+    ):
         raise ValueError(
             f"`{name}` must be a smallest and a largest number, from {least} "
             f"on. Received: {name}={value}"

@@ -13,6 +13,11 @@ whose arguments are those of the worlds in `boxworld` and `goto_object_maze`:
 >>> images, infos = envs.reset(seed=0)
 >>> images.shape
 (4, 9, 10, 3)
+
+But for `max_episode_steps`: `gymnasium.make` takes that for a wrapper of its
+own, which cuts episodes off from outside. Where the world should know it, as
+the maze, whose reward depends on it, make it here: `WorldEnv("GotoObjectMaze",
+max_episode_steps=30)`. `gymnasium.make_vec` passes it on.
 """
 
 import typing
@@ -89,6 +94,8 @@ class WorldEnv(gymnasium.Env):
     def render(self):
         if self.render_mode is None:
             return None
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("Call reset() before render().")
         return np.kron(
             self._image, np.ones((self.tile_size, self.tile_size, 1), "uint8")
         )
@@ -107,10 +114,11 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
     Args:
         num_envs: Positive integer.
         world: A name in `WORLDS`.
+        render_mode: None: many episodes make no picture.
         **arguments: Those of the world.
 
     Raises:
-        ValueError: If `world` is unknown.
+        ValueError: If `world` is unknown, or there is a `render_mode`.
     """
 
     metadata: typing.ClassVar = {
@@ -118,7 +126,12 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
     }
 
-    def __init__(self, num_envs, world, **arguments):
+    def __init__(self, num_envs, world, render_mode=None, **arguments):
+        if render_mode is not None:
+            raise ValueError(
+                "Many episodes at a time make no picture. Received: "
+                f"render_mode={render_mode!r}"
+            )
         self.num_envs = num_envs
         self.world = _world(world, arguments)
         spaces = _spaces(self.world)

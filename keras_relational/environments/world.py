@@ -24,11 +24,13 @@ class World:
             by default never.
 
     Raises:
-        ValueError: If `max_episode_steps` is not positive.
+        ValueError: If `max_episode_steps` is no positive integer.
     """
 
     def __init__(self, max_episode_steps=None):
-        if max_episode_steps is not None and max_episode_steps < 1:
+        if max_episode_steps is not None and (
+            not isinstance(max_episode_steps, int) or max_episode_steps < 1
+        ):
             raise ValueError(
                 "`max_episode_steps` must be a positive integer or None. "
                 f"Received: max_episode_steps={max_episode_steps}"
@@ -47,7 +49,9 @@ class World:
             `steps` made so far; `puzzle_type` `(batch, n)`; `seed` and
             `episode`, from which the next episode is made.
         """
-        seed = ops.cast(ops.convert_to_tensor(seeds), "uint32")
+        if not ops.is_tensor(seeds):  # JAX makes int32 of Python's integers.
+            seeds = np.asarray(seeds, "uint32")
+        seed = ops.cast(seeds, "uint32")
         return self._new(seed, ops.zeros_like(seed, dtype="int32"))
 
     def restart(self, state, where):

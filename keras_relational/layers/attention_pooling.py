@@ -5,6 +5,7 @@ from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_same_size
+from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import set_shape
 from keras_relational.layers.shared import split_heads
@@ -108,13 +109,14 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
             return split_heads(ops.matmul(entities, kernel), self.num_heads)
 
         queries, keys = heads(self.query_kernel), heads(self.key_kernel)
-        logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
+        logits = dot_products(queries, keys)
         if mask is None:
             scores = masked_softmax(logits)
         else:
             there = ops.expand_dims(mask, 1)
             pair_mask = ops.expand_dims(there, 3) & ops.expand_dims(there, 2)
             scores = masked_softmax(logits, pair_mask)
+        scores = ops.cast(scores, self.compute_dtype)
         # wᵀ (scores V) is (wᵀ scores) V: one row a head instead of n.
         weights = ops.expand_dims(ops.transpose(self.position_kernel), 1)
         weights = ops.matmul(weights, scores)

@@ -27,7 +27,7 @@ class AppendCoordinates(keras.layers.Layer):
 
     Raises:
         ValueError: If `order` is neither `"xy"` nor `"yx"`, or `inputs` is not
-            4D with a fixed height and width.
+            4D with a fixed height, width and number of channels.
 
     Example:
 
@@ -47,10 +47,10 @@ class AppendCoordinates(keras.layers.Layer):
         self.input_spec = keras.layers.InputSpec(ndim=4)
 
     def build(self, input_shape):
-        if None in input_shape[1:3]:
+        if None in input_shape[1:]:
             raise ValueError(
-                "Height and width of `inputs` must be fixed. Received: "
-                f"inputs.shape={tuple(input_shape)}"
+                "Height, width and channels of `inputs` must be fixed. "
+                f"Received: inputs.shape={tuple(input_shape)}"
             )
 
     def call(self, inputs):

@@ -15,7 +15,8 @@ class EpisodicRNN(keras.layers.Layer):
     any length can be learned from in pieces of one length.
 
     Args:
-        cell: A Keras RNN cell.
+        cell: A Keras RNN cell, without the dropout of Keras' own: that is drawn
+            once a sequence, outside of the cell.
 
     Call arguments:
         frames: Float tensor `(batch * time, m)`, all frames of a sequence one
@@ -29,7 +30,7 @@ class EpisodicRNN(keras.layers.Layer):
         last frame.
 
     Raises:
-        ValueError: If `cell` is no RNN cell.
+        ValueError: If `cell` is no RNN cell, or one with such a dropout.
 
     Example:
 
@@ -46,10 +47,21 @@ class EpisodicRNN(keras.layers.Layer):
                 "`cell` must be a Keras RNN cell, such as "
                 f"keras.layers.GRUCell(256). Received: cell={cell!r}"
             )
+        for part in getattr(cell, "cells", [cell]):
+            is_keras_own = hasattr(part, "reset_dropout_mask")
+            if is_keras_own and (part.dropout or part.recurrent_dropout):
+                raise ValueError(
+                    "EpisodicRNN needs a cell without dropout. Received: a "
+                    f"{type(part).__name__} with dropout={part.dropout}, "
+                    f"recurrent_dropout={part.recurrent_dropout}"
+                )
         super().__init__(**kwargs)
         self.cell = cell
         self.rnn = keras.layers.RNN(
-            _EpisodicCell(cell), return_sequences=True, return_state=True
+            _EpisodicCell(cell, dtype=self.dtype_policy),
+            return_sequences=True,
+            return_state=True,
+            dtype=self.dtype_policy,
         )
 
     def build(self, frames_shape, is_first_shape, states_shape):
@@ -86,8 +98,8 @@ class _EpisodicCell(keras.layers.Layer):
     Its states are one flat list, however those of the cell are nested.
     """
 
-    def __init__(self, cell):
-        super().__init__()
+    def __init__(self, cell, **kwargs):
+        super().__init__(**kwargs)
         self.cell = cell
         self.state_size = keras.tree.flatten(cell.state_size)
         self.output_size = cell.output_size
@@ -105,9 +117,13 @@ class _EpisodicCell(keras.layers.Layer):
         ]
         states = keras.tree.pack_sequence_as(self.cell.state_size, states)
         outputs, states = self.cell(inputs[..., :-1], states, training=training)
-        return outputs, keras.tree.flatten(states)
+        return ops.cast(outputs, self.compute_dtype), self._flat(states)
 
     def get_initial_state(self, batch_size=None):
-        return keras.tree.flatten(
-            self.cell.get_initial_state(batch_size=batch_size)
-        )
+        return self._flat(self.cell.get_initial_state(batch_size=batch_size))
+
+    def _flat(self, states):
+        """The cell may be of another dtype."""
+        return [
+            ops.cast(x, self.compute_dtype) for x in keras.tree.flatten(states)
+        ]

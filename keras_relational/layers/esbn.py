@@ -5,6 +5,7 @@ from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
+from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import masked_softmax
 
 
@@ -133,7 +134,7 @@ class ESBN(keras.layers.Layer):
             query, gate = _key_and_gate(
                 ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
             )
-            value_scores = masked_softmax(_products(query, keys), readable)
+            value_scores = masked_softmax(dot_products(query, keys), readable)
             scores.append(value_scores)
             retrieved = ops.matmul(ops.cast(value_scores, values.dtype), values)
             retrieved = gate * retrieved
@@ -159,7 +160,7 @@ class ESBN(keras.layers.Layer):
             running = self._steps_mask(mask)
             readable = readable & running[..., None] & mask[:, None]
 
-        matches = _products(values, values)
+        matches = dot_products(values, values)
         if self.extra_step:  # It has no value, and reads no key.
             matches = ops.pad(matches, [(0, 0), (0, 1), (0, 0)])
         key_scores = masked_softmax(matches, readable & (step < time))
@@ -404,9 +405,3 @@ def _kept(sequence, running):
     # The last of all steps so far, step by step for each of them.
     last = ops.max(ops.where(step[:, None] >= step, last[:, None], 0), axis=-1)
     return ops.take_along_axis(sequence, last[..., None], axis=1)
-
-
-def _products(queries, keys):
-    """In float32: products of large vectors are too large for float16."""
-    queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
-    return ops.matmul(queries, ops.swapaxes(keys, 1, 2))

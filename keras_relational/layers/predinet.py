@@ -5,6 +5,7 @@ from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_same_size
+from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import set_shape
 
@@ -117,8 +118,8 @@ class PrediNet(keras.layers.Layer):
         )
         queries = ops.reshape(queries, (batch, -1, self.key_dim))
         keys = ops.matmul(entities, self.key_kernel)
-        logits = ops.matmul(queries, ops.swapaxes(keys, 1, 2))
-        scores = masked_softmax(logits, mask)
+        scores = masked_softmax(dot_products(queries, keys), mask)
+        scores = ops.cast(scores, self.compute_dtype)
         entity_1, entity_2 = ops.split(ops.matmul(scores, entities), 2, axis=1)
         distances = ops.matmul(entity_1 - entity_2, self.relation_kernel)
         outputs = ops.concatenate(

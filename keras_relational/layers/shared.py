@@ -20,10 +20,15 @@ def add_kernels(layer, initializer, **shapes):
     it was given a seed.
     """
     for name, shape in shapes.items():
-        own = initializer
-        if isinstance(initializer, keras.initializers.Initializer):
-            own = initializer.clone()
+        own = own_initializer(initializer)
         setattr(layer, name, layer.add_weight(shape, own, name=name))
+
+
+def own_initializer(initializer):
+    """A copy for one more weight, but of plain functions."""
+    if isinstance(initializer, keras.initializers.Initializer):
+        return initializer.clone()
+    return initializer
 
 
 def set_shape(layer, input_shape, fixed_size=False):
@@ -128,6 +133,18 @@ def check_same_size(layer, built_shape, input_shape):
             f"inputs.shape={tuple(input_shape)}. Pad the inputs to the size at "
             "build and mask the padding, or build a new layer."
         )
+
+
+def in_float32(tensor):
+    """Half precision is too small for products of large vectors."""
+    dtype = keras.backend.result_type(tensor.dtype, "float32")
+    return ops.cast(tensor, dtype)
+
+
+def dot_products(queries, keys):
+    """`(..., n, d)` and `(..., k, d)` → `(..., n, k)`, in float32 or more."""
+    queries, keys = in_float32(queries), in_float32(keys)
+    return ops.matmul(queries, ops.swapaxes(keys, -2, -1))
 
 
 def masked_softmax(logits, mask=None):

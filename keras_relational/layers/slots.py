@@ -13,8 +13,10 @@ from keras import ops
 from keras.src import backend
 
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 from keras_relational.random_bits import random_uniform
 
@@ -500,12 +502,8 @@ def messages(queries, keys, values, num_heads, keep=None):
 
 
 def matches(queries, keys):
-    """`(batch, heads, queries, keys)`, in float32 for what is chosen by it."""
-    logits = ops.matmul(
-        ops.cast(queries, "float32"),
-        ops.cast(ops.swapaxes(keys, 2, 3), "float32"),
-    )
-    return logits / math.sqrt(queries.shape[-1])
+    """`(batch, heads, queries, keys)`."""
+    return dot_products(queries, keys) / math.sqrt(queries.shape[-1])
 
 
 def kept(shape, rate, seed_generator, dtype):
@@ -539,12 +537,10 @@ def one_each(initializer, axis):
 
     def draw(shape, dtype):
         own_shape = (*shape[:axis], *shape[axis + 1 :])
-        own = initializer
-        parts = []
-        for _ in range(shape[axis]):
-            if isinstance(initializer, keras.initializers.Initializer):
-                own = initializer.clone()
-            parts.append(own(own_shape, "float32"))
+        parts = [
+            own_initializer(initializer)(own_shape, "float32")
+            for _ in range(shape[axis])
+        ]
         return ops.cast(ops.stack(parts, axis), dtype)
 
     return draw
@@ -554,9 +550,7 @@ def scaled(initializer, factor):
     """An initializer: what another draws, times a number."""
 
     def draw(shape, dtype):
-        own = initializer
-        if isinstance(initializer, keras.initializers.Initializer):
-            own = initializer.clone()
-        return ops.cast(factor * own(shape, "float32"), dtype)
+        drawn = own_initializer(initializer)(shape, "float32")
+        return ops.cast(factor * drawn, dtype)
 
     return draw

@@ -7,6 +7,7 @@ from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 from keras_relational.layers.two_simplicial_attention import (
     TwoSimplicialAttention,
@@ -219,7 +220,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
             layer = keras.layers.Dense(
                 units,
                 activation,
-                kernel_initializer=self.kernel_initializer.clone(),
+                kernel_initializer=own_initializer(self.kernel_initializer),
                 dtype=self.dtype_policy,
                 name=name,
             )
@@ -345,7 +346,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             num_simplicial_heads,
             simplicial_key_dim,
             score,
-            self.kernel_initializer.clone(),
+            own_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name="simplicial_attention",
         )

@@ -5,6 +5,7 @@ from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
+from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
@@ -133,7 +134,8 @@ class TwoSimplicialAttention(keras.layers.Layer):
         return_attention_scores=False,
     ):
         if base is None:
-            base, base_mask = query, query_mask
+            base = query
+            base_mask = query_mask if base_mask is None else base_mask
         query, query_mask = as_set(self, query, query_mask)
         base, base_mask = as_set(self, base, base_mask)
         queries = self._heads(query, self.query_kernel)
@@ -221,10 +223,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         return split_heads(ops.matmul(inputs, kernel), self.num_heads)
 
     def _weights(self, *queries_and_keys, pair_mask):
-        # Squares of products of three need more than half precision.
-        half = self.compute_dtype in ("float16", "bfloat16")
-        dtype = "float32" if half else self.compute_dtype
-        vectors = [ops.cast(x, dtype) for x in queries_and_keys]
+        vectors = [in_float32(x) for x in queries_and_keys]
         if self.score == "unsigned":
             logits = unsigned_scalar_triple_product(*vectors)
         else:

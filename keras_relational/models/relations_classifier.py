@@ -26,7 +26,8 @@ def relations_classifier(
     https://arxiv.org/abs/1905.10307), with k = 32 heads as their section 4 says
     and Table S2 does not. Every central module returns
     `num_heads * (num_relations + 4)` numbers. Initial weights are truncated
-    normal of deviation 0.1 and biases 0.1, as in the authors' model; call
+    normal of deviation 0.1 and biases 0.1, as in the authors' model, but for
+    the weights of positions of `"mha"` (see `MultiHeadAttentionPooling`); call
     `keras.utils.set_random_seed` first for the same ones every time.
 
     The layers are named `"encoder"`, `"coordinates"`, `"central"`, `"hidden"`
@@ -37,7 +38,8 @@ def relations_classifier(
             dense layers, `"mha"` is `MultiHeadAttentionPooling`.
         num_classes: Number of labels; 4 for the task `"colour_and_shape"`.
         num_tasks: With 1 or more, the model takes a task id beside each image,
-            whose one-hot code joins the central module's output.
+            whose one-hot code joins the central module's output; that of an id
+            of `num_tasks` or more is all zeros.
         num_heads: k in the paper.
         num_relations: j in the paper.
         key_dim: Size of PrediNet's keys; those of `"mha"` have size 16.

@@ -98,7 +98,8 @@ def predict_grpc(
 
     Raises:
         ServingError: If the server refuses; the message holds its explanation.
-        ConnectionError: If there is no server.
+        ConnectionError: If there is no server, or it has more to do than it
+            takes on.
         ImportError: If the extra `serving` is not installed.
         TimeoutError: If it does not answer in time.
     """
@@ -198,7 +199,7 @@ def _translated(error, grpc_address, timeout):
         return _timed_out(grpc_address, timeout)
     if code == grpc.StatusCode.UNAVAILABLE:
         return ConnectionError(
-            f"No server at {grpc_address}: {error.details()}"
+            f"No answer from {grpc_address}: {error.details()}"
         )
     return ServingError(
         f"{grpc_address} answered {code.name}: {error.details()}", code.name

@@ -30,8 +30,8 @@ def train_agent(
         actor_learner: An `impala.ActorLearner`.
         num_steps: Number of steps of the environment, all episodes together,
             after which to stop, at the end of an epoch.
-        success_reward: That of the world: an episode with that return or more
-            is solved.
+        success_reward: That of the world: an episode whose last step has that
+            reward or more is solved.
         directory: Folder for logs and checkpoints; none are kept by default.
         resume: Whether to continue the run in `directory`, with the result that
             it would have had.
@@ -41,13 +41,13 @@ def train_agent(
 
     Returns:
         Dictionary of arrays, one entry an epoch: `steps` and `updates` so far,
-        `minutes` spent so far, all sittings together, `steps_per_second`; of
-        the episodes that ended in the epoch, `episodes`, their number, and
-        their means `return`, `length`, and `solved`, the share of those solved;
-        and of the last update `loss`, `policy_loss`, `value_loss`, `entropy`,
-        those a step, and `gradient_norm`. If asked for, also `solved_1_1_2` and
-        so on, the share solved of the puzzles of type (1, 1, 2), NaN for an
-        epoch in which none of them ended.
+        `minutes` spent so far, all parts of the run together,
+        `steps_per_second`; of the episodes that ended in the epoch, `episodes`,
+        their number, and their means `return`, `length`, and `solved`, the
+        share of those solved; and of the last update `loss`, `policy_loss`,
+        `value_loss`, `entropy`, those a step, and `gradient_norm`. If asked
+        for, also `solved_1_1_2` and so on, the share solved of the puzzles of
+        type (1, 1, 2), NaN for an epoch in which none of them ended.
 
     Raises:
         FileExistsError: If there is a run in `directory`, and `resume` is not
@@ -62,14 +62,15 @@ def train_agent(
         for _ in range(updates_per_epoch):
             so_far = int(steps())
             losses, episodes = actor_learner.train()
-            is_last = episodes.is_last.numpy()
-            ended.append([x.numpy()[is_last] for x in episodes])
-        returns, lengths, _, puzzle_types = map(
+            is_last = np.asarray(episodes.is_last)
+            ended.append([np.asarray(x)[is_last] for x in episodes])
+        rewards, returns, lengths, _, puzzle_types = map(
             np.concatenate, zip(*ended, strict=True)
         )
         seconds = time.monotonic() - began
-        solved = returns >= success_reward
-        a_step = int(steps()) - so_far
+        solved = rewards >= success_reward
+        # Between two episodes there may be none.
+        a_step = max(1, int(steps()) - so_far)
         row = {
             "steps": int(steps()),
             "updates": int(actor_learner.agent.train_step_counter),

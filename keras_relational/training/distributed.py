@@ -72,6 +72,14 @@ class DistributedActorLearner:
         self.environment_steps = tf_metrics.EnvironmentSteps()
         self.num_episodes = tf_metrics.NumberOfEpisodes()
         self.actors_started = tf.Variable(0, dtype=tf.int64)
+        # How the loss of an actor, or of what it made, shows.
+        self._losses = tuple(
+            getattr(self._ray.exceptions, name)
+            for name in (
+                *("RayActorError", "WorkerCrashedError"),
+                *("NodeDiedError", "ObjectLostError"),
+            )
+        )
         self._deaths = 0
         self._pending = {}
         self._new_actor = lambda seed: (
@@ -129,7 +137,7 @@ class DistributedActorLearner:
             actor = self._pending.pop(ready)
             try:
                 result = self._ray.get(ready)
-            except self._ray.exceptions.RayActorError as error:
+            except self._losses as error:
                 self._deaths += 1
                 if self._deaths > 2 * self.num_actors:
                     raise RuntimeError(

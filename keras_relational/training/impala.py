@@ -21,10 +21,11 @@ from keras_relational.training.vtrace import vtrace
 ImpalaInfo = collections.namedtuple(
     "ImpalaInfo", ("policy_loss", "value_loss", "entropy", "gradient_norm")
 )
-# Tensors `[T, B]`: after each step the return and length so far of its episode,
-# whether that was its last, and, `[T, B, n]`, its type of puzzle.
+# Tensors `[T, B]`: of each step the reward, after it the return and length so
+# far of its episode, whether that was its last, and, `[T, B, n]`, its type of
+# puzzle.
 Episodes = collections.namedtuple(
-    "Episodes", ("returns", "lengths", "is_last", "puzzle_types")
+    "Episodes", ("rewards", "returns", "lengths", "is_last", "puzzle_types")
 )
 
 
@@ -406,6 +407,7 @@ class ActorLearner:
                 discount=next_step.discount,
             )
             episode = Episodes(
+                next_step.reward,
                 now["episode_return"],
                 now["episode_length"],
                 next_step.is_last(),

@@ -58,14 +58,14 @@ def train_classifier(
 
     Returns:
         Dictionary of arrays, one entry an epoch: `batches`, `minutes` (time
-        spent so far, all sittings together), `loss` and `accuracy` (on the
-        training examples as they went by), and `NAME_accuracy` for each
+        spent so far, all parts of the run together), `loss` and `accuracy` (on
+        the training examples as they went by), and `NAME_accuracy` for each
         validation set.
 
     Raises:
         ValueError: If the three numbers of batches do not divide each other,
-            or the checkpoint in `directory` is of another model or has
-            another `batches_per_epoch`.
+            or the checkpoint in `directory` is of another model, has another
+            `batches_per_epoch`, or curves of other validation sets.
     """
     if num_batches % batches_per_epoch or (
         batches_per_epoch % steps_per_execution
@@ -156,13 +156,13 @@ def fit_and_log(
 
     Returns:
         Dictionary of arrays, one entry an epoch: `batches`, `minutes` (time
-        spent so far, all sittings together), what `fit` logs, and what
+        spent so far, all parts of the run together), what `fit` logs, and what
         `measure` returns.
 
     Raises:
         ValueError: If `num_batches` is no multiple of `batches_per_epoch`, or
-            the checkpoint in `directory` is of another model or has another
-            `batches_per_epoch`.
+            the checkpoint in `directory` is of another model, has another
+            `batches_per_epoch`, or curves of something else.
     """
     if num_batches % batches_per_epoch:
         raise ValueError(
@@ -247,12 +247,19 @@ class _Curves(keras.callbacks.Callback):
         return len(self.curves["batches"])
 
     def on_epoch_end(self, epoch, logs=None):
-        logs.update(self.measure())  # For TensorBoard and the progress line.
+        measured = {k: float(v) for k, v in self.measure().items()}
+        logs.update(measured)  # For TensorBoard and the progress line.
         row = {
             "batches": (epoch + 1) * self.batches_per_epoch,
             "minutes": (time.monotonic() - self.started) / 60,
             **logs,
         }
+        if self.curves and set(row) != set(self.curves):
+            raise ValueError(
+                f"The run in {self.directory} has curves of "
+                f"{', '.join(self.curves)}. Received: {', '.join(row)}. "
+                "Measure the same, use another directory, or delete it."
+            )
         for name, value in row.items():
             self.curves.setdefault(name, []).append(value)
         if self.directory:

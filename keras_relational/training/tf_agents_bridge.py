@@ -45,8 +45,8 @@ class KerasNetwork(tf.Module):
             state: Tensors `[B, ...]` as `state_spec` has them.
 
         Returns:
-            Logits `[T, B, num_actions]`, values `[T, B]`, and the state after
-            the last frame.
+            Logits `[T, B, num_actions]` and values `[T, B]` in float32, and the
+            state after the last frame.
         """
         time, batch = ops.shape(observation)[:2]
         if self.is_recurrent:  # Keras has the batch first.
@@ -65,6 +65,12 @@ class KerasNetwork(tf.Module):
             training=False,
         )
         logits, values, *state = outputs
+        # Under a mixed policy they are of its compute dtype.
+        logits, values = (tf.cast(x, tf.float32) for x in (logits, values))
+        state = [
+            tf.cast(x, spec.dtype)
+            for x, spec in zip(state, self.state_spec, strict=True)
+        ]
         if self.is_recurrent:
             return (
                 batch_and_time_swapped(logits),

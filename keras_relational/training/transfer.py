@@ -4,6 +4,7 @@ Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
 section 4 and Fig. 3.
 """
 
+import csv
 import pathlib
 
 import keras
@@ -25,6 +26,7 @@ def four_stage_transfer(
     curriculum_tests,
     target_tests,
     stages=(1, 2, 3, 4),
+    num_batches=100_000,
     directory=None,
     seed=0,
     **training_arguments,
@@ -53,6 +55,7 @@ def four_stage_transfer(
         target_tests: The same, for the other stages.
         stages: Those whose curves are wanted; stage 2 is trained for stages 3
             and 4 in any case.
+        num_batches: Number of training steps of each stage.
         directory: Folder for logs and checkpoints, one within it for each
             stage; a run that was killed continues.
         seed: Non-negative integer that fixes initial weights and order.
@@ -63,13 +66,16 @@ def four_stage_transfer(
         Dictionary from stage to the curves that `train_classifier` returns.
 
     Raises:
-        ValueError: For a stage that is not one of the four.
+        ValueError: For a stage that is not one of the four, or if stages 3 or
+            4 in `directory` were begun on a stage 2 of another length.
     """
     unknown = set(stages) - set(STAGES)
     if unknown:
         raise ValueError(
             f"Stages are numbered 1 to 4. Received: stages={tuple(stages)}"
         )
+    if directory:
+        _check_pretrained(pathlib.Path(directory), num_batches)
     curves = {}
 
     def fresh_model(stage):
@@ -81,6 +87,7 @@ def four_stage_transfer(
             model,
             *data,
             validation=tests,
+            num_batches=num_batches,
             directory=directory and pathlib.Path(directory) / f"stage_{stage}",
             seed=seed,
             **training_arguments,
@@ -106,6 +113,21 @@ def four_stage_transfer(
                 {k: _through(frozen, test) for k, test in target_tests.items()},
             )
     return {stage: curves[stage] for stage in sorted(stages)}
+
+
+def _check_pretrained(directory, num_batches):
+    """Stages 3 and 4 go on only with what they were begun on."""
+    built_on_it = [directory / f"stage_{stage}" for stage in (3, 4)]
+    if not any((x / "checkpoint.npz").exists() for x in built_on_it):
+        return
+    with open(directory / "stage_2" / "curves.csv", newline="") as file:
+        *_, last = csv.DictReader(file)
+    if int(last["batches"]) != num_batches:
+        raise ValueError(
+            f"Stages 3 or 4 in {directory} were begun after {last['batches']} "
+            f"batches of stage 2. Received: num_batches={num_batches}. Use "
+            "the same, or another directory."
+        )
 
 
 def _cut(model, layer_name):

@@ -351,10 +351,19 @@ def test_episodes_are_cut_off_only_if_asked():
             "20 colours, and 21 may be",
         ),
         (lambda: boxworld.BoxWorld(2, 9), "at least 3 rows.*rows=2"),
-        (lambda: boxworld.BridgeBoxWorld(4, 9), "room for|at least 5 rows"),
+        (lambda: boxworld.BridgeBoxWorld(3, 9, (1, 1)), "at least 4 rows"),
+        (lambda: boxworld.BridgeBoxWorld(4, 9), "4 by 9 has room for 5"),
         (
             lambda: boxworld.BoxWorld(solution_length=(0, 2)),
             r"from 1 on. Received: solution_length=\(0, 2\)",
+        ),
+        (
+            lambda: boxworld.BoxWorld(solution_length=3),
+            "smallest and a largest number.*solution_length=3",
+        ),
+        (
+            lambda: boxworld.BoxWorld(solution_length=(1.0, 1.5)),
+            r"solution_length=\(1.0, 1.5\)",
         ),
         (
             lambda: boxworld.BoxWorld(num_distractors=(3, 2)),
@@ -367,6 +376,10 @@ def test_episodes_are_cut_off_only_if_asked():
         (
             lambda: boxworld.BridgeBoxWorld(max_episode_steps=0),
             "max_episode_steps=0",
+        ),
+        (
+            lambda: boxworld.BoxWorld(max_episode_steps=1.5),
+            "max_episode_steps=1.5",
         ),
     ],
 )

@@ -128,6 +128,11 @@ def test_refuses_what_it_does_not_know():
     for env in (envs, gymnasium_environment.WorldEnv("BoxWorld")):
         with pytest.raises(gymnasium.error.ResetNeeded):
             env.step(0)
+    env = gymnasium_environment.WorldEnv("BoxWorld", render_mode="rgb_array")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.render()
+    with pytest.raises(ValueError, match="render_mode='rgb_array'"):
+        gymnasium.make_vec(IDS[0], num_envs=2, render_mode="rgb_array")
 
 
 def test_a_solution_played_through_gymnasium():

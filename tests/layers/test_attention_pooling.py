@@ -92,6 +92,15 @@ class MultiHeadAttentionPoolingTest(LayerContract):
         )
         assert not np.any(scores * ~mask[:, None, None])
 
+    def test_large_inputs_in_half_precision(self):
+        """Logits of pixels up to 255 are more than a float16 holds."""
+        rng = np.random.default_rng(0)
+        inputs = rng.uniform(0, 255, (2, 25, 34)).astype("float32")
+        layer = MultiHeadAttentionPooling(2, 3, 4, dtype="mixed_float16")
+        for tensor in layer(inputs, return_attention_scores=True):
+            assert keras.backend.standardize_dtype(tensor.dtype) == "float16"
+            assert np.isfinite(self.convert_to_numpy(tensor)).all()
+
     def test_each_head_pools_with_its_own_weights(self):
         layer = MultiHeadAttentionPooling(**ARGUMENTS)
         entities = random_entities()

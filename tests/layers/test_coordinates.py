@@ -86,9 +86,11 @@ def test_refuses_another_order(order):
         AppendCoordinates(order=order)
 
 
-@pytest.mark.parametrize("shape", [(2, None, 4, 5), (2, 3, None, 5)])
+@pytest.mark.parametrize(
+    "shape", [(2, None, 4, 5), (2, 3, None, 5), (2, 3, 4, None)]
+)
 def test_refuses_images_of_unknown_size(shape):
-    with pytest.raises(ValueError, match=r"Height and width .* fixed. .*None"):
+    with pytest.raises(ValueError, match=r"Height, .* be fixed. .*None"):
         AppendCoordinates()(keras.Input(batch_shape=shape))
 
 

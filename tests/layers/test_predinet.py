@@ -142,6 +142,16 @@ class PrediNetTest(LayerContract):
                 propositions["positions_2"][:, head], of_head[:, -2:]
             )
 
+    def test_large_inputs_in_half_precision(self):
+        """Logits of pixels up to 255 are more than a float16 holds."""
+        rng = np.random.default_rng(0)
+        inputs = rng.uniform(0, 255, (2, 25, 34)).astype("float32")
+        layer = PrediNet(2, 3, 4, dtype="mixed_float16")
+        outputs, scores = layer(inputs, return_attention_scores=True)
+        for tensor in (outputs, *scores):
+            assert keras.backend.standardize_dtype(tensor.dtype) == "float16"
+            assert np.isfinite(self.convert_to_numpy(tensor)).all()
+
     def test_propositions_in_a_model(self):
         layer, entities = random_predinet((3, 4, 5)), random_entities()
         inputs = keras.Input((4, 5))

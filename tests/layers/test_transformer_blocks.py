@@ -335,6 +335,24 @@ def test_refuses_arguments(cls, arguments, message):
         cls(**arguments)
 
 
+def test_an_initializer_may_be_a_plain_function():
+    def threes(shape, dtype=None):
+        return 3 * ops.ones(shape, dtype)
+
+    entities = keras.Input((4, 8))
+    relational = RelationalTransformerBlock(2, 3, 4, kernel_initializer=threes)
+    relational(entities)
+    simplicial = SimplicialTransformerBlock(
+        2, 3, 1, 3, 4, kernel_initializer=threes
+    )
+    simplicial(entities, keras.Input((2, 8)))
+    for kernel in (
+        relational.hidden.kernel,
+        simplicial.simplicial_attention.value_kernel,
+    ):
+        assert (ops.convert_to_numpy(kernel.value) == 3).all()
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None)])
 def test_refuses_what_is_no_set(shape):
     with pytest.raises(ValueError, match=r"\(batch, n, m\) with a fixed m"):

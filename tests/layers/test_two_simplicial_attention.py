@@ -247,6 +247,11 @@ def test_a_mask_of_the_base_takes_entities_out_of_it():
     alone = layer(query[:1], base[:1, :2])
     np.testing.assert_allclose(outputs[:1], alone, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(outputs[1], 0)
+    # Of the queries themselves, too, where they are the base.
+    alone = ops.convert_to_numpy(layer(query, base_mask=mask[:, :3]))
+    expected = ops.convert_to_numpy(layer(query, query, base_mask=mask[:, :3]))
+    np.testing.assert_array_equal(alone, expected)
+    assert (alone[0] != ops.convert_to_numpy(layer(query))[0]).any()
 
 
 def test_one_entity_is_a_base_too():

@@ -52,7 +52,7 @@ def test_no_server(free_address):
     url = f"http://{free_address}"
     with pytest.raises(ConnectionError, match=f"No server at {url}"):
         serving.predict_rest(url, {"image": IMAGES})
-    with pytest.raises(ConnectionError, match=f"No server at {free_address}"):
+    with pytest.raises(ConnectionError, match=f"No answer from {free_address}"):
         serving.predict_grpc(free_address, {"image": IMAGES})
     with pytest.raises(ConnectionError, match=f"No server at {url}"):
         serving.model_status(url)

@@ -6,6 +6,7 @@ import csv
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing import event_accumulator
+from tf_agents.agents import tf_agent
 
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
@@ -69,6 +70,46 @@ def test_means_are_over_the_episodes_that_ended():
     assert curves["steps"][0] == int(training.environment_steps.result())
     assert 1 <= curves["length"][0] <= 10
     assert 0 <= curves["solved"][0] <= 1
+
+
+def test_solved_is_what_ends_with_the_gem():
+    """Not what has gathered as much on its way."""
+
+    class Learner:
+        """Two episodes end: one with a gem, one cut off after ten locks."""
+
+        def __init__(self):
+            self.steps = 0
+            self.environment_steps = self
+            self.agent = self
+            self.train_step_counter = 1
+
+        def result(self):
+            return self.steps
+
+        def train(self):
+            self.steps += 1
+            loss = tf_agent.LossInfo(1.0, impala.ImpalaInfo(*np.ones(4)))
+            episodes = impala.Episodes(
+                *(np.array([[10.0, 1.0]]), np.array([[10.0, 10.0]])),
+                *(np.array([[5, 9]]), np.array([[True, True]])),
+                np.zeros((1, 2, 3), int),
+            )
+            return loss, episodes
+
+    curves = agent_runs.train_agent(Learner(), 1, 10.0, updates_per_epoch=1)
+    assert curves["return"].tolist() == [10.0]
+    assert curves["solved"].tolist() == [0.5]
+
+
+def test_an_update_between_two_episodes():
+    """Of one step, which is none: the agent is set on its feet again."""
+    environment = agents.small_environment(batch_size=1, max_episode_steps=1)
+    agent = agents.small_agent(environment)
+    training = impala.ActorLearner(agent, environment, unroll_length=1)
+    curves = agent_runs.train_agent(training, 2, 10.0, updates_per_epoch=2)
+    assert curves["steps"].tolist() == [1, 2]
+    assert np.isfinite(curves["loss"]).all()
 
 
 def test_runs_are_not_mixed(tmp_path):

@@ -14,6 +14,7 @@ import agents_for_tests as agents
 import numpy as np
 import pytest
 
+from keras_relational.training import agent_runs
 from keras_relational.training import distributed
 
 # Read when Ray is imported: the cluster's password.
@@ -112,6 +113,12 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     assert int(training.environment_steps.result()) == steps
     assert int(training.agent.train_step_counter) == updates + 1
     assert int(training.actors_started) == 5
+    # Its runs are logged like those of one machine.
+    curves = agent_runs.train_agent(
+        training, steps + 1, 10.0, updates_per_epoch=2
+    )
+    assert curves["updates"].tolist() == [updates + 3]
+    assert curves["steps"][-1] == int(training.environment_steps.result())
     training.close()
 
 

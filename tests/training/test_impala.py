@@ -17,20 +17,28 @@ def numbers(nest):
     return [np.array(x) for x in tf.nest.flatten(nest)]
 
 
-def slow_losses(agent, trajectory):
-    """The losses in NumPy, step by step, in float64."""
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def slow_outputs(weights, trajectory):
+    """log π and V of all frames, by `small_model`'s weights, in float64."""
+    hidden, bias, *heads = (w.astype("float64") for w in weights)
+    images = trajectory.observation.numpy()
+    x = images.reshape(*images.shape[:2], 63) / 255
+    x = np.tanh(x @ hidden + bias)
+    # One value, or four logits.
+    outputs = {
+        len(bias): x @ kernel + bias for kernel, bias in (heads[:2], heads[2:])
+    }
+    return log_softmax(outputs[4]), outputs[1][..., 0]
+
+
+def slow_targets(agent, learned, values, trajectory):
+    """Advantages and targets, step by step, and which steps there are."""
     time, batch = trajectory.reward.shape
-    images = trajectory.observation.numpy().reshape(-1, 3, 7, 3)
-    logits, values = agent.network.model.predict(images, verbose=0)
-    logits = logits.astype("float64").reshape(time, batch, 4)
-    values = values.astype("float64").reshape(time, batch)
-
-    def log_softmax(x):
-        return x - np.log(np.exp(x).sum(-1, keepdims=True))
-
-    learned = log_softmax(logits)
     behaviour = log_softmax(trajectory.policy_info["logits"].numpy())
-    policy_loss = value_loss = entropy = 0.0
+    advantages, targets, there = np.zeros((3, time - 1, batch))
     for b in range(batch):
         target = values[-1, b]
         for t in reversed(range(time - 1)):
@@ -42,14 +50,23 @@ def slow_losses(agent, trajectory):
             rho, c = min(agent.clip_rho, ratio), min(agent.clip_c, ratio)
             gamma = agent.gamma * trajectory.discount[t, b].numpy()
             reward = trajectory.reward[t, b].numpy()
-            advantage = rho * (reward + gamma * target - values[t, b])
-            policy_loss -= advantage * learned[t, b, action]
+            advantages[t, b] = rho * (reward + gamma * target - values[t, b])
             delta = rho * (reward + gamma * values[t + 1, b] - values[t, b])
             correction = gamma * c * (target - values[t + 1, b])
-            target = values[t, b] + delta + correction
-            value_loss += (target - values[t, b]) ** 2 / 2
-            entropy -= np.sum(np.exp(learned[t, b]) * learned[t, b])
-    return policy_loss, value_loss, entropy
+            target = targets[t, b] = values[t, b] + delta + correction
+            there[t, b] = 1
+    return advantages, targets, there
+
+
+def slow_losses(learned, values, advantages, targets, there, trajectory):
+    learned, values = learned[:-1], values[:-1]
+    actions = trajectory.action.numpy()[:-1, :, None]
+    log_probs = np.take_along_axis(learned, actions, axis=-1)[..., 0]
+    return (
+        -np.sum(there * advantages * log_probs),
+        np.sum(there * (targets - values) ** 2) / 2,
+        -np.sum(there[..., None] * np.exp(learned) * learned),
+    )
 
 
 @pytest.mark.parametrize("clips", [(1.0, 1.0), (0.7, 1.3)])
@@ -59,7 +76,9 @@ def test_losses_are_those_of_a_slow_loop(clips):
         environment, clip_rho=clips[0], clip_c=clips[1], gamma=0.9
     )
     trajectory = agents.random_trajectory()
-    expected = slow_losses(agent, trajectory)
+    outputs = slow_outputs(numbers(agent.network.values), trajectory)
+    held = slow_targets(agent, *outputs, trajectory)
+    expected = slow_losses(*outputs, *held, trajectory)
     _, info = agent.update(agent.state, trajectory)
     np.testing.assert_allclose(info.extra[:3], expected, rtol=1e-5)
     policy_loss, value_loss, entropy = expected
@@ -70,25 +89,51 @@ def test_losses_are_those_of_a_slow_loop(clips):
 def test_gradient_is_the_slope_of_the_loss():
     """Targets and advantages stand still: only V and log π move."""
     environment = agents.small_environment()
-    agent = agents.small_agent(environment, gradient_clipping=1e9)
+    agent = agents.small_agent(environment, gamma=0.9)
     trajectory = agents.random_trajectory()
-    # With no decay the mean square is the gradient's own.
-    agent.rms_decay = 0.0
-    state, info = agent.update(agent.state, trajectory)
-    gradients = [
-        (np.array(w) - np.array(new)) * np.sqrt(np.array(r) + 0.1) / 2e-4
-        for w, new, r in zip(
-            agent.network.values,
-            state["weights"],
-            state["mean_squares"],
-            strict=True,
+    weights = numbers(agent.network.values)
+    outputs = slow_outputs(weights, trajectory)
+    held = slow_targets(agent, *outputs, trajectory)
+
+    def loss(weights):
+        outputs = slow_outputs(weights, trajectory)
+        losses = slow_losses(*outputs, *held, trajectory)
+        return np.dot([1, 0.5, -5e-3], losses)
+
+    with tf.GradientTape() as tape:
+        ours, _ = agent._losses(list(agent.network.values), trajectory)
+    gradients = tape.gradient(ours, list(agent.network.values))
+    rng = np.random.default_rng(0)
+    for number, gradient in enumerate(gradients):
+        direction = rng.normal(size=gradient.shape)
+        ends = []
+        for h in (1e-5, -1e-5):
+            moved = [w.astype("float64") for w in weights]
+            moved[number] += h * direction
+            ends.append(loss(moved))
+        slope = (ends[0] - ends[1]) / 2e-5
+        assert abs(slope) > 1e-2
+        np.testing.assert_allclose(
+            np.sum(gradient * direction), slope, rtol=1e-3
         )
-    ]
-    for g, r in zip(gradients, state["mean_squares"], strict=True):
-        np.testing.assert_allclose(g**2, r, rtol=2e-2, atol=2e-2)
-    squares = sum(np.sum(np.array(r)) for r in state["mean_squares"])
-    np.testing.assert_allclose(info.extra.gradient_norm**2, squares, rtol=1e-4)
-    assert squares > 0
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_agent_of_a_mixed_policy(recurrent):
+    environment = agents.small_environment()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        agent = agents.small_agent(environment, recurrent)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    training = impala.ActorLearner(agent, environment, unroll_length=5)
+    weights = agent.network.values[: agent.network.num_trainable]
+    before = numbers(weights)
+    info, _ = training.train()
+    assert np.isfinite(info.loss)
+    for one, other in zip(before, numbers(weights), strict=True):
+        assert one.dtype == "float32"
+        assert (one != other).any()
 
 
 def test_update_follows_the_formula():
@@ -233,6 +278,7 @@ def test_one_function_does_what_driver_and_agent_do(recurrent):
             time_step.observation, trajectory.observation[t + 1]
         )
         np.testing.assert_array_equal(time_step.reward, trajectory.reward[t])
+        np.testing.assert_array_equal(time_step.reward, episodes.rewards[t])
         np.testing.assert_array_equal(time_step.is_last(), episodes.is_last[t])
     # And the logits are those of the policy.
     policy_state = before["actor"]["policy_state"]

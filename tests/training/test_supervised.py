@@ -130,6 +130,33 @@ def test_another_model_in_the_directory_is_refused(data, tmp_path):
         training.train_classifier(other, *data, directory=tmp_path, **ARGUMENTS)
 
 
+def test_other_curves_in_the_directory_are_refused(data, tmp_path):
+    arguments = {**ARGUMENTS, "directory": tmp_path}
+    training.train_classifier(small_model(), *data, **arguments)
+    arguments |= {"validation": {"it": data}, "num_batches": 80}
+    with pytest.raises(ValueError, match=r"Received: batches.*it_accuracy"):
+        training.train_classifier(small_model(), *data, **arguments)
+
+
+def test_what_is_measured_may_be_of_any_type(data, tmp_path):
+    model = small_model()
+    model.compile(
+        "sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    model.optimizer.build(model.trainable_variables)
+    for num_batches in (10, 20):
+        curves = training.fit_and_log(
+            model,
+            lambda first: training.Minibatches(*data, 10, None, first, seed=0),
+            num_batches,
+            batches_per_epoch=10,
+            measure=lambda: {"error": np.float32(0.5)},
+            directory=tmp_path,
+            verbose=0,
+        )
+    assert curves["error"].tolist() == [0.5, 0.5]
+
+
 def test_another_length_of_epoch_is_refused(data, tmp_path):
     arguments = {**ARGUMENTS, "directory": tmp_path}
     training.train_classifier(small_model(), *data, **arguments)

@@ -87,7 +87,7 @@ def changed(before, after, part):
 
 
 def test_stage_3_alone_pretrains_and_continues(tmp_path):
-    def run(stages):
+    def run(stages, **arguments):
         return training.four_stage_transfer(
             lambda: models.relations_classifier(num_heads=2, num_tasks=5),
             CURRICULUM,
@@ -96,7 +96,7 @@ def test_stage_3_alone_pretrains_and_continues(tmp_path):
             {"it": TARGET},
             stages=stages,
             directory=tmp_path,
-            **ARGUMENTS,
+            **{**ARGUMENTS, **arguments},
         )
 
     first = run([3])
@@ -110,6 +110,9 @@ def test_stage_3_alone_pretrains_and_continues(tmp_path):
     assert list(again) == [2, 3]
     for name in first[3]:
         np.testing.assert_array_equal(first[3][name], again[3][name])
+    # Stage 3 would go on with what another network makes of the images.
+    with pytest.raises(ValueError, match=r"after 40 batches of stage 2.*=60"):
+        run([3], num_batches=60)
 
 
 def test_unknown_stage():
