@@ -16,8 +16,10 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational.datasets import relations_game
 
-SINGLE = r"(\w+)-(\w+)-(sgd|adam)-k(\d+)-j(\d+)-seed(\d+)"
-TRANSFER = r"([\w+]+)-to-([\w+]+)-(\w+)(?:-num_batches\d+)?-seed(\d+)"
+SINGLE = r"(\w+)-(\w+)-(sgd|adam)-k(\d+)-j(\d+)(?:-(num_train\d+))?-seed(\d+)"
+TRANSFER = (
+    r"([\w+]+)-to-([\w+]+)-(\w+?)(?:-num_batches\d+)?(-num_train\d+)?-seed(\d+)"
+)
 # Table 1 of the paper, hexominoes and stripes, in the order of CENTRAL_MODULES.
 PAPER = {
     "same": (
@@ -63,10 +65,11 @@ def main():
         if match := re.fullmatch(SINGLE, result["run"]):
             task, central, *settings, seed = match.groups()
             task = relations_game.TASKS.index(task)
-            key = (tuple(settings), task, module(central))
+            key = (tuple(filter(None, settings)), task, module(central))
             single[key].append((seed, result, read_curves(path)))
         elif match := re.fullmatch(TRANSFER, result["run"]):
-            curriculum, target, central, seed = match.groups()
+            curriculum, target, central, options, seed = match.groups()
+            target += options or ""
             key = (curriculum, target, result["batches"], module(central))
             transfer[key].append((seed, result, path))
     print_single(single)

@@ -80,8 +80,10 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
         {"tensorflow", "tensorboard"},
     )
     assert done.returncode == 0, done.stderr
-    assert "| between | hexominoes | predinet | sgd, 2, 16 | 0 |" in done.stdout
-    assert "| 5000 | mlp1 | 0 |  |  |" in done.stdout
+    settings = "sgd, 2, 16, num_train40"
+    row = f"| between | hexominoes | predinet | {settings} | 0 |"
+    assert row in done.stdout
+    assert "-num_train40 | 5000 | mlp1 | 0 |  |  |" in done.stdout
     assert "Accuracy on held-out hexominoes" in done.stdout
     assert list(tmp_path.glob("looks/*.png"))
     assert '"batches": 5000' in done.stdout

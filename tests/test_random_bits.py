@@ -19,7 +19,7 @@ def mixed(x):
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**31, 2**32 - 1])
-def test_bits_are_the_same_everywhere(seed):
+def test_bits_are_the_same_on_any_machine(seed):
     counters = np.array([0, 1, 2**32 - 1], "uint32")
     bits = ops.convert_to_numpy(random_bits(np.uint32(seed), counters))
     expected = [

@@ -16,7 +16,7 @@ def printed(tmp_path, monkeypatch, capsys):
     def run(script, *results):
         for number, result in enumerate(results):
             folder = tmp_path / str(number) / result["run"]
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
             (folder / "result.json").write_text(json.dumps(result))
         line = [script, "--directory", str(tmp_path)]
         monkeypatch.setattr("sys.argv", line)
@@ -24,6 +24,26 @@ def printed(tmp_path, monkeypatch, capsys):
         return capsys.readouterr().out
 
     return run
+
+
+def test_predinet_beyond_table_1(printed, tmp_path):
+    """Any task may be trained, one without a figure of the paper too."""
+    runs = [
+        f"{task}-predinet-sgd-k32-j16-seed0" for task in ("match_rows", "same")
+    ]
+    for number, run in enumerate(runs):
+        folder = tmp_path / str(number) / run
+        folder.mkdir(parents=True)
+        table = "batches,hexominoes_accuracy\n1000,0.5\n2000,0.75\n"
+        (folder / "curves.csv").write_text(table)
+    text = printed(
+        "predinet_tables.py",
+        *({"run": run, "minutes": 1.5, "hexominoes": 0.75} for run in runs),
+    )
+    settings = "predinet | sgd, 32, 16 | 0 | 75.0 | 62.5 †"
+    same, match_rows = text.splitlines()[2:4]
+    assert same == f"| same | hexominoes | {settings} | 100 | 1.5 |"
+    assert match_rows == f"| match_rows | hexominoes | {settings} |  | 1.5 |"
 
 
 def test_scoff(printed):
