@@ -84,7 +84,9 @@ def cells(row, runs, paper):
     network, withheld, options, batches = row
     seeds, results = zip(*sorted(runs, key=str), strict=True)
     published = "", ""
-    if network in paper and withheld in WITHHELD and not options:
+    # Fewer epochs of the same; how many batches they are stands beside.
+    is_papers = re.fullmatch(r"(epochs\d+)?", options)
+    if network in paper and withheld in WITHHELD and is_papers:
         column = WITHHELD.index(withheld)
         published = [shares[column] for shares in paper[network]]
     return (

@@ -122,11 +122,14 @@ def test_esbn(printed):
     text = printed(
         "esbn_tables.py",
         *(run("", 0, 0.98), run("", 1, 0.96)),
+        run("-epochs300", 0, 0.95),
         run("-confidence-learning_rate5e-05", 0, 0.9),
     )
     for row in (
         "| esbn | 95 |  | 18,000 | 0, 1 | 100.0 ± 0.0 | 97.0 ± 1.0 | 100 | 99 "
         "| 21.5, 21.5 |",
+        "| esbn | 95 | epochs300 | 18,000 | 0 | 100.0 | 95.0 | 100 | 99 "
+        "| 21.5 |",
         "| esbn | 95 | confidence, learning_rate5e-05 | 18,000 | 0 | 100.0 | "
         "90.0 |  |  | 21.5 |",
     ):
