@@ -228,7 +228,7 @@ class SCOFFTest(LayerContract):
             assert array(values).any()
 
 
-def test_object_files_are_exchangeable():
+def test_object_files_are_exchangeable(float64):
     # In float64: what is chosen must not hang on rounding.
     layer = random_scoff(return_sequences=True, num_active=2, dtype="float64")
     inputs = random_inputs(2, 6, 5).astype("float64")
@@ -244,7 +244,7 @@ def test_object_files_are_exchangeable():
     assert np.abs(permuted - outputs).max() > 0.1
 
 
-def test_the_order_of_schemata_does_not_matter():
+def test_the_order_of_schemata_does_not_matter(float64):
     # In float64: what is chosen must not hang on rounding.
     layer = random_scoff(num_schemata=4, dtype="float64")
     inputs = random_inputs(3, 6, 5).astype("float64")
