@@ -73,12 +73,12 @@ class DistributedActorLearner:
         self.num_episodes = tf_metrics.NumberOfEpisodes()
         self.actors_started = tf.Variable(0, dtype=tf.int64)
         # How the loss of an actor, or of what it made, shows.
-        self._losses = tuple(
-            getattr(self._ray.exceptions, name)
-            for name in (
-                *("RayActorError", "WorkerCrashedError"),
-                *("NodeDiedError", "ObjectLostError"),
-            )
+        exceptions = self._ray.exceptions
+        self._lost = (
+            exceptions.RayActorError,
+            exceptions.WorkerCrashedError,
+            exceptions.NodeDiedError,
+            exceptions.ObjectLostError,
         )
         self._deaths = 0
         self._pending = {}
@@ -137,7 +137,7 @@ class DistributedActorLearner:
             actor = self._pending.pop(ready)
             try:
                 result = self._ray.get(ready)
-            except self._losses as error:
+            except self._lost as error:
                 self._deaths += 1
                 if self._deaths > 2 * self.num_actors:
                     raise RuntimeError(

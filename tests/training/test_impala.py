@@ -89,7 +89,7 @@ def test_losses_are_those_of_a_slow_loop(clips):
 def test_gradient_is_the_slope_of_the_loss():
     """Targets and advantages stand still: only V and log π move."""
     environment = agents.small_environment()
-    agent = agents.small_agent(environment, gamma=0.9)
+    agent = agents.small_agent(environment, gradient_clipping=1e9, gamma=0.9)
     trajectory = agents.random_trajectory()
     weights = numbers(agent.network.values)
     outputs = slow_outputs(weights, trajectory)
@@ -116,6 +116,9 @@ def test_gradient_is_the_slope_of_the_loss():
         np.testing.assert_allclose(
             np.sum(gradient * direction), slope, rtol=1e-3
         )
+    squares = sum(np.sum(np.square(gradient)) for gradient in gradients)
+    _, info = agent.update(agent.state, trajectory)
+    np.testing.assert_allclose(info.extra.gradient_norm**2, squares, rtol=1e-4)
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
