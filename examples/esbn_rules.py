@@ -62,6 +62,12 @@ def main():
     if args.pretrained:
         reconstructed = training.train_autoencoder(autoencoder, fillers)
         print(f"Fillers reconstructed: {reconstructed:.0%}")
+        if reconstructed < 0.5:
+            raise SystemExit(
+                "Nothing can be learned from an autoencoder that reconstructs "
+                "hardly a filler: its sigmoid may be stuck at 0. Start again "
+                "with another --seed"
+            )
         autoencoder.trainable = False
     normalization = None
     if args.normalization:

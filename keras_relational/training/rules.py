@@ -249,7 +249,9 @@ def train_autoencoder(autoencoder, fillers, epochs=500, verbose=0):
     """Trains an autoencoder on all fillers, as pre-trained models have it.
 
     Adam, batches of 10; on images the mean squared error and learning rate
-    5e-4, on vectors cross entropy and 0.01: sections 4.5 and A.3.
+    5e-4, on vectors cross entropy and 0.01: sections 4.5 and A.3. From some
+    initial weights the sigmoid at the end of images is driven to 0 at all
+    pixels, where it has no gradient, and stays there: look at what is returned.
 
     Args:
         autoencoder: As `models.filler_autoencoder` builds. It is trained in
