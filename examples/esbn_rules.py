@@ -64,9 +64,8 @@ def main():
         print(f"Fillers reconstructed: {reconstructed:.0%}")
         if reconstructed < 0.5:
             raise SystemExit(
-                "Nothing can be learned from an autoencoder that reconstructs "
-                "hardly a filler: its sigmoid may be stuck at 0. Start again "
-                "with another --seed"
+                "The autoencoder reconstructs less than half of the fillers: "
+                "its sigmoid may be stuck at 0. Start again with another --seed"
             )
         autoencoder.trainable = False
     normalization = None
