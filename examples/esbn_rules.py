@@ -17,6 +17,7 @@ import pathlib
 import keras
 import numpy as np
 
+from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
@@ -42,11 +43,12 @@ def main():
         preset = training.other_task_preset(
             args.task, args.sequential, args.withheld, args.normalization
         )
+    sizes = max(preset.num_train, 10_000), 10_000
+    total = distribution_of_three.num_problems(args.task, len(fillers))
+    if args.withheld == 0 and total is not None and total < sum(sizes):
+        sizes = total // 2, total // 2  # Few images of one's own.
     train, test = distribution_of_three.load_data(
-        args.withheld,
-        args.task,
-        args.mode,
-        num_train=max(preset.num_train, 10_000),
+        *(args.withheld, args.task, args.mode, *sizes),
         num_fillers=len(fillers),
         seed=args.seed,
     )
@@ -54,13 +56,20 @@ def main():
         f"{args.task}-{kind}-{args.fillers}-{args.mode}-{args.sequential}"
         f"-M{args.withheld}{args.options}-seed{args.seed}"
     )
+    directory = args.directory / name
     keras.utils.set_random_seed(args.seed)
     autoencoder = models.filler_autoencoder(
         args.fillers, len(fillers), preset.batch_normalization
     )
     reconstructed = None
     if args.pretrained:
-        reconstructed = training.train_autoencoder(autoencoder, fillers)
+        saved = directory / "autoencoder.keras"
+        if saved.exists():
+            autoencoder = keras.saving.load_model(saved, compile=False)
+        else:
+            training.train_autoencoder(autoencoder, fillers)
+            training.save_model(directory, autoencoder, saved.name)
+        reconstructed = training.reconstructed_share(autoencoder, fillers)
         print(f"Fillers reconstructed: {reconstructed:.0%}")
         if reconstructed < 0.5:
             raise SystemExit(
@@ -90,10 +99,8 @@ def main():
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     targets, candidates = train.labels, None
     if args.mode == "generative":
-        images = args.fillers == "image"
-        candidates = fillers / 255 if images else fillers
-        candidates = candidates.astype("float32")
-        loss = "mse" if images else training.cross_entropy
+        candidates = training.as_put_out(fillers)
+        loss = "mse" if args.fillers == "image" else training.cross_entropy
         targets = candidates[train.labels]
     learning_rate = args.learning_rate or preset.learning_rate
     trained.compile(training.adam(learning_rate), loss, jit_compile=True)
@@ -102,7 +109,6 @@ def main():
     batches = math.ceil(min(len(targets), preset.num_train) / 32)
     batches *= args.epochs or preset.epochs
     batches = math.ceil(batches / 20)
-    directory = args.directory / name
     curves = training.fit_and_log(
         trained,
         lambda first: training.Minibatches(
@@ -129,10 +135,28 @@ def main():
         "test": training.rule_accuracy(tested, test, candidates),
     }
     training.save_result(directory, result)
+    draw(model, test, fillers, directory, args)
     if args.export:
         from keras_relational import serving
 
         print(f"Exported: {serving.export_model(model, args.export)}")
+
+
+def draw(model, test, fillers, directory, args):
+    """What an ESBN binds, and what is predicted: as in Figs. 8 and 12 to 14."""
+    problems = fillers[test.fillers[:300]]
+    figures = {}
+    if args.sequential == "esbn":
+        found = analysis.bindings(model, problems)
+        figures["retrieval.png"] = analysis.plot_retrieval(found)
+        figures["keys.png"] = analysis.plot_keys(found)
+    if args.mode == "generative" and args.fillers == "image":
+        predicted = model.predict(problems[:6], verbose=0)
+        figures["predictions.png"] = analysis.plot_predictions(
+            predicted, test.labels[:6], fillers
+        )
+    for name, figure in figures.items():
+        analysis.save_figure(figure, directory / name)
 
 
 def parse_arguments():
@@ -172,6 +196,17 @@ def parse_arguments():
         )
     if args.images and args.fillers == "vector":
         parser.error("--images are fillers of their own: leave out --fillers")
+    if args.fillers == "vector" and not args.pretrained:
+        parser.error(
+            "--fillers vector needs --pretrained: end to end, no weight of a "
+            "filler that is withheld would be trained"
+        )
+    if args.normalization and args.mode == "generative":
+        parser.error("--normalization is for --mode multiple_choice")
+    if args.confidence and args.sequential != "esbn":
+        parser.error("--confidence is for --sequential esbn")
+    if args.export and keras.backend.backend() != "tensorflow":
+        parser.error("--export needs KERAS_BACKEND=tensorflow")
     return args
 
 

@@ -86,8 +86,9 @@ def load_data(
             options.
         task: As for `generate`.
         mode: As for `generate`.
-        num_train: Number of training problems, or of all there are, if there
-            are fewer (distribution of three, 95 withheld: 360, 97: 36).
+        num_train: Number of training problems, or, with withheld fillers, of
+            all there are, if there are fewer (distribution of three, 95
+            withheld: 360, 97: 36).
         num_test: Number of test problems, the same.
         num_fillers: N, how many fillers there are.
         seed: Non-negative integer.

@@ -6,7 +6,9 @@ from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import dot_products
+from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import with_row
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -167,8 +169,8 @@ class ESBN(keras.layers.Layer):
         sure = matches[..., :0]
         if self.confidence:
             sure = ops.sigmoid(
-                ops.cast(self.confidence_gain, "float32") * matches
-                + ops.cast(self.confidence_bias, "float32")
+                in_float32(self.confidence_gain) * matches
+                + in_float32(self.confidence_bias)
             )
             sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
         outputs = self._control(key_scores, sure, running)
@@ -378,8 +380,7 @@ def _controlled(
 
 def _logged(logs, t, columns):
     return [
-        ops.slice_update(log, (t, 0, 0), one[None])
-        for log, one in zip(logs, columns, strict=True)
+        with_row(log, t, one) for log, one in zip(logs, columns, strict=True)
     ]
 
 

@@ -3,6 +3,7 @@ from keras import ops
 
 from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import dot_products
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -39,7 +40,7 @@ class NTMCell(keras.layers.Layer):
         The output h `(batch, units)`, and the new states.
 
     Raises:
-        ValueError: If a size is not a positive integer.
+        ValueError: If a size is not a positive integer, or not fixed.
 
     Example:
 
@@ -60,6 +61,11 @@ class NTMCell(keras.layers.Layer):
         self.state_size = [units, units, memory_dim, memory_size * memory_dim]
 
     def build(self, input_shape, states_shape=None):
+        if input_shape[-1] is None:
+            raise ValueError(
+                f"{self.name} takes inputs (batch, features) with fixed "
+                f"features. Received: inputs.shape={tuple(input_shape)}"
+            )
         lstm_controller.add_lstm_weights(
             self, input_shape[-1] + self.memory_dim, self.units
         )
@@ -88,12 +94,8 @@ class NTMCell(keras.layers.Layer):
         h, c = lstm_controller.lstm_step(self, x, h, c)
         heads = ops.relu(ops.matmul(h, self.head_kernel) + self.head_bias)
         heads = ops.reshape(heads, (-1, 4, self.memory_dim))
-        # Both keys at once: (batch, 2, memory_size), in float32, as products
-        # of large vectors are too large for float16.
-        matches = ops.matmul(
-            ops.cast(heads[:, :2], "float32"),
-            ops.swapaxes(ops.cast(memory, "float32"), 1, 2),
-        )
+        # Both keys at once: (batch, 2, memory_size).
+        matches = dot_products(heads[:, :2], memory)
         weights = ops.cast(ops.softmax(matches, axis=-1), memory.dtype)
         read = ops.matmul(weights[:, :1], memory)[:, 0]
         written = weights[:, 1, :, None]

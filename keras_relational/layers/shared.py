@@ -147,6 +147,15 @@ def dot_products(queries, keys):
     return ops.matmul(queries, ops.swapaxes(keys, -2, -1))
 
 
+def with_row(rows, index, row):
+    """`rows` with another one at `index`, a scalar tensor.
+
+    `keras.ops.slice_update` would be an op of XLA's on TensorFlow, even where
+    nothing is compiled, and TensorFlow Serving refuses it on a CPU.
+    """
+    return ops.scatter_update(rows, ops.reshape(index, (1, 1)), row[None])
+
+
 def masked_softmax(logits, mask=None):
     """Softmax over the last axis; padded entries, and rows of them, get zero.
 

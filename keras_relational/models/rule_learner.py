@@ -174,9 +174,9 @@ def rule_learner(
         out.
 
     Raises:
-        ValueError: If there is no such component or mode, a prediction would be
-            one of normalized embeddings, or something else than an ESBN is to
-            have a confidence.
+        ValueError: If there is no such component or mode, `normalization` is no
+            layer, a prediction would be one of normalized embeddings, or
+            something else than an ESBN is to have a confidence.
 
     Example:
 
@@ -189,6 +189,12 @@ def rule_learner(
             f"`sequential` must be one of: {', '.join(SEQUENTIAL)}, and `mode` "
             f"one of: {', '.join(modes)}. Received: sequential={sequential!r}, "
             f"mode={mode!r}"
+        )
+    if not isinstance(normalization, keras.layers.Layer | None):
+        raise ValueError(
+            "`normalization` must be a layer, such as "
+            "TemporalContextNormalization(). Received: "
+            f"normalization={normalization!r}"
         )
     if normalization is not None and mode == "generative":
         raise ValueError(
@@ -283,7 +289,7 @@ def over_fillers(model, fillers):
     >>> over_fillers(model, np.zeros((5, 32, 32), "uint8")).input_shape
     (None, None)
     """
-    numbers = keras.Input((None,), dtype="uint8", name="numbers")
+    numbers = keras.Input((None,), dtype="int32", name="numbers")
     encoder = model.get_layer("encoder").layer
     z = _EncodedFillers(encoder, fillers, name="encoded")(numbers)
     outputs = model.get_layer("reasoner")(z)
@@ -303,7 +309,7 @@ class _EncodedFillers(keras.layers.Layer):
     def call(self, numbers, training=False):
         fillers = ops.convert_to_tensor(self.fillers)
         z = self.encoder(fillers, training=training)
-        return ops.take(z, ops.cast(numbers, "int32"), axis=0)
+        return ops.take(z, numbers, axis=0)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.encoder.output_shape[-1])

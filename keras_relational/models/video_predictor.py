@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import with_row
 
 SIZE = 64
 
@@ -137,7 +138,7 @@ class RollOut(keras.layers.Layer):
         predicted, states = self._step(stacked(frames), None)
         frames = ops.pad(frames, [(0, 0), (before, 0), *([(0, 0)] * 3)])
         last = frames[:, ops.shape(frames)[1] - before :]
-        rest = [(0, 0), (0, self.num_frames - 1), *([(0, 0)] * 3)]
+        rest = [(0, self.num_frames - 1), *([(0, 0)] * 4)]
 
         def go_on(step, carry):
             rolled, last, frame, *states = carry
@@ -145,11 +146,13 @@ class RollOut(keras.layers.Layer):
             stack = ops.split(window, before + 1, axis=1)
             stack = ops.concatenate(stack, axis=-1)
             frame, states = self._step(stack, states)
-            rolled = ops.slice_update(rolled, (0, step, 0, 0, 0), frame)
+            rolled = with_row(rolled, step, frame[:, 0])
             return (rolled, window[:, 1:], frame, *states)
 
-        carry = (ops.pad(predicted, rest), last, predicted, *states)
-        return ops.fori_loop(1, self.num_frames, go_on, carry)[0]
+        rolled = ops.pad(ops.swapaxes(predicted, 0, 1), rest)
+        carry = (rolled, last, predicted, *states)
+        rolled, *_ = ops.fori_loop(1, self.num_frames, go_on, carry)
+        return ops.swapaxes(rolled, 0, 1)
 
     def _step(self, stack, states):
         """Predictions after stacked frames, and the states of the core."""

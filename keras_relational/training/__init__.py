@@ -9,10 +9,12 @@ from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.rules import Preset
+from keras_relational.training.rules import as_put_out
 from keras_relational.training.rules import cross_entropy
 from keras_relational.training.rules import nearest_filler
 from keras_relational.training.rules import other_task_preset
 from keras_relational.training.rules import preset
+from keras_relational.training.rules import reconstructed_share
 from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
@@ -47,6 +49,7 @@ __all__ = [
     "adam",
     "adapt_normalization",
     "analogy_inputs",
+    "as_put_out",
     "cross_entropy",
     "embeddings",
     "fit_and_log",
@@ -58,6 +61,7 @@ __all__ = [
     "plausibility",
     "prediction_error",
     "preset",
+    "reconstructed_share",
     "relative_error",
     "roll_out_errors",
     "rule_accuracy",

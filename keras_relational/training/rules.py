@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational.layers.shared import in_float32
 from keras_relational.training.supervised import adam
 
 Preset = collections.namedtuple(
@@ -186,6 +187,7 @@ def cross_entropy(target, shares):
     Returns:
         Tensor `(...,)`.
     """
+    target, shares = in_float32(target), in_float32(shares)
     return -ops.sum(target * ops.log(ops.maximum(shares, 1e-30)), axis=-1)
 
 
@@ -222,14 +224,15 @@ def rule_accuracy(model, problems, fillers=None, batch_size=250):
         model: A `keras.Model` of `models.over_fillers`, from numbers of fillers
             to scores, or to a filler.
         problems: `distribution_of_three.Problems`.
-        fillers: For predictions: all fillers, as the model puts them out.
+        fillers: For predictions alone: all fillers, as the model puts them out.
         batch_size: Number of problems computed at once.
 
     Returns:
         Number between 0 and 1.
 
     Raises:
-        ValueError: If fillers are predicted and `fillers` is None.
+        ValueError: If fillers are predicted and `fillers` is None, or options
+            are scored and it is not.
     """
     outputs = model.predict(problems.fillers, batch_size=batch_size, verbose=0)
     predicts = any(layer.name == "decoder" for layer in model.layers)
@@ -238,10 +241,15 @@ def rule_accuracy(model, problems, fillers=None, batch_size=250):
             "A model that predicts fillers needs `fillers` to compare them "
             f"with. Received: fillers=None, output shape {outputs.shape}"
         )
-    if fillers is None:
-        answers = outputs.argmax(axis=1)
-    else:
+    if fillers is not None and not predicts:
+        raise ValueError(
+            "A model that scores options is not compared with `fillers`: leave "
+            f"them out. Received: output shape {outputs.shape}"
+        )
+    if predicts:
         answers = nearest_filler(outputs, fillers)
+    else:
+        answers = outputs.argmax(axis=1)
     return float(np.mean(answers == problems.labels))
 
 
@@ -261,17 +269,46 @@ def train_autoencoder(autoencoder, fillers, epochs=500, verbose=0):
         verbose: As in `keras.Model.fit`.
 
     Returns:
-        The share of fillers whose reconstruction is nearest to them.
+        The share of fillers that are reconstructed: `reconstructed_share`.
     """
     vectors = fillers.ndim == 2
-    target = fillers if vectors else fillers.astype("float32") / 255
     autoencoder.compile(
         adam(0.01 if vectors else 5e-4),
         cross_entropy if vectors else "mse",
         jit_compile=keras.backend.backend() == "jax",
     )
     autoencoder.fit(
-        fillers, target, batch_size=10, epochs=epochs, verbose=verbose
+        *(fillers, as_put_out(fillers)),
+        batch_size=10,
+        epochs=epochs,
+        verbose=verbose,
     )
-    nearest = nearest_filler(autoencoder.predict(fillers, verbose=0), target)
+    return reconstructed_share(autoencoder, fillers)
+
+
+def reconstructed_share(autoencoder, fillers):
+    """The share of fillers whose reconstruction is nearest to them.
+
+    Args:
+        autoencoder: As `models.filler_autoencoder` builds.
+        fillers: All fillers, as it takes them.
+
+    Returns:
+        Number between 0 and 1.
+    """
+    nearest = nearest_filler(
+        autoencoder.predict(fillers, verbose=0), as_put_out(fillers)
+    )
     return float(np.mean(nearest == np.arange(len(fillers))))
+
+
+def as_put_out(fillers):
+    """Fillers as models put them out: float32, pixels between 0 and 1.
+
+    Args:
+        fillers: uint8 images `(n, height, width)`, or vectors `(n, size)`.
+
+    Returns:
+        Array of the same shape.
+    """
+    return (fillers if fillers.ndim == 2 else fillers / 255).astype("float32")

@@ -280,16 +280,18 @@ class _Curves(keras.callbacks.Callback):
         write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
 
 
-def save_model(directory, model):
-    """Keeps a trained model in `model.keras`.
+def save_model(directory, model, name="model.keras"):
+    """Keeps a trained model.
 
     Args:
-        directory: `pathlib.Path` of the run.
+        directory: `pathlib.Path` of the run, made if it is missing.
         model: A `keras.Model`.
+        name: Name of the file.
     """
+    directory.mkdir(parents=True, exist_ok=True)
     aside = directory / "partial.keras"  # Keras insists on the ending.
     model.save(aside)
-    os.replace(aside, directory / "model.keras")
+    os.replace(aside, directory / name)
 
 
 def save_result(directory, result):

@@ -76,8 +76,25 @@ def test_plots():
         keys.images[0].get_array(), found.key_scores[2]
     )
     assert values.get_title() == "values retrieved"
+    np.testing.assert_array_equal(
+        values.images[0].get_array(), found.value_scores[2]
+    )
+    assert (found.value_scores[2] != found.key_scores[2]).any()
     figure = analysis.plot_keys(found)
-    assert len(figure.axes[0].collections) == 5
+    steps = [x.get_offsets() for x in figure.axes[0].collections]
+    assert len(steps) == 5
+    keys = found.keys.reshape(-1, 256).astype("float64")
+    keys -= keys.mean(axis=0)
+    # Of all that two dimensions can show, this shows most.
+    spread = np.var(np.concatenate(steps), axis=0).sum()
+    expected = np.linalg.eigvalsh(keys.T @ keys / len(keys))[-2:].sum()
+    assert spread == pytest.approx(expected, rel=1e-3)
+    # As far apart as the keys are, or less.
+    for points, step in zip(steps, range(5), strict=True):
+        centred = points - np.concatenate(steps).mean(axis=0)
+        step = keys.reshape(found.keys.shape)[:, step]
+        shown, real = ((x**2).sum(1) for x in (centred, step))
+        assert (shown <= real * 1.001 + 1e-9).all()
 
     images = distribution_of_three.glyphs()
     predicted = images[[4, 50]] / 255 * 0.9

@@ -397,3 +397,22 @@ def test_inputs_are_checked():
         ESBN(2, 2)(random_values(2, 5))
     with pytest.raises(ValueError, match=r"mask.shape=\(2, 3\)"):
         ESBN(2, 2)(random_values(2, 4, 5), mask=np.ones((2, 3), bool))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX has no float64."
+)
+@pytest.mark.parametrize("confidence", [False, True])
+def test_nothing_is_lost_in_float64(confidence):
+    layer = random_layer(
+        return_sequences=True,
+        return_retrieved=True,
+        confidence=confidence,
+        dtype="float64",
+    )
+    z = random_values(3, 6, 5).astype("float64")
+    expected = algorithm_1(confidence=confidence, sequences=True)(
+        float64_weights(layer), z
+    )
+    for found, right in zip(layer(z), expected, strict=True):
+        np.testing.assert_allclose(found, right, atol=1e-12)

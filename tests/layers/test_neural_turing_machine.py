@@ -159,6 +159,48 @@ def test_sizes_of_section_4_3():
     assert rnn.count_params() == lstm + 4 * 256 * (512 + 1) + 10 * 256
 
 
+def test_initial_weights_are_those_of_appendix_a1():
+    keras.utils.set_random_seed(0)
+    cell = NTMCell(512)
+    cell.build((None, 128))
+    weights = {
+        weight.name: ops.convert_to_numpy(weight.value)
+        for weight in cell.weights
+    }
+    deviations = {
+        "kernel": np.sqrt(2 / (128 + 256 + 512)) * np.array([1, 1, 5 / 3, 1]),
+        "recurrent_kernel": np.sqrt(1 / 512) * np.array([1, 1, 5 / 3, 1]),
+        "head_kernel": np.sqrt(2 / 512) * np.ones(4),
+        "initial_memory": np.sqrt(2 / (10 + 256)) * np.ones(1),
+    }
+    for name, expected in deviations.items():
+        parts = np.split(weights.pop(name), len(expected), axis=1)
+        for part, deviation in zip(parts, expected, strict=True):
+            assert part.std() == pytest.approx(deviation, rel=0.05), name
+            assert abs(part.mean()) < 0.1 * deviation
+    assert set(weights) == {"bias", "head_bias"}
+    for bias in weights.values():
+        assert 0.98 / np.sqrt(512) < np.abs(bias).max() <= 1 / np.sqrt(512)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX has no float64."
+)
+def test_nothing_is_lost_in_float64():
+    rng = np.random.default_rng(0)
+    rnn = NTM(UNITS, ROWS, SIZE, dtype="float64")
+    rnn.build((None, None, FEATURES))
+    for weight in rnn.weights:
+        weight.assign(rng.normal(scale=0.7, size=weight.shape))
+    inputs = rng.normal(size=(2, 6, FEATURES))
+    weights = {
+        weight.path: ops.convert_to_numpy(weight.value)
+        for weight in rnn.weights
+    }
+    expected = in_loops(weights, inputs)
+    np.testing.assert_allclose(rnn(inputs), expected, atol=1e-12)
+
+
 def test_the_order_of_the_rows_does_not_matter():
     rnn, inputs = random_ntm(), random_inputs(2, 5, FEATURES)
     before = ops.convert_to_numpy(rnn(inputs))
@@ -173,3 +215,8 @@ def test_the_order_of_the_rows_does_not_matter():
 def test_sizes_are_checked(name):
     with pytest.raises(ValueError, match=f"{name}=0"):
         NTMCell(**{"units": 2, name: 0})
+
+
+def test_features_must_be_fixed():
+    with pytest.raises(ValueError, match=r"fixed features.*None"):
+        NTMCell(2).build((None, None))

@@ -155,8 +155,29 @@ def test_end_to_end_every_weight_is_trained(sequential, mode):
         assert trained >= {id(weight) for weight in part.trainable_weights}
 
 
-def test_saved_and_loaded(autoencoder, tmp_path):
-    model = models.rule_learner(autoencoder, "esbn")
+def test_numbers_of_many_fillers():
+    autoencoder = models.filler_autoencoder("vector", 300)
+    fillers = distribution_of_three.one_hot(300)
+    model = models.rule_learner(autoencoder, "lstm")
+    known = models.over_fillers(model, fillers)
+    outputs = model(fillers[NUMBERS + 290])
+    np.testing.assert_allclose(known(NUMBERS + 290), outputs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"sequential": "esbn"},
+        {"sequential": "lstm"},
+        {"sequential": "ntm", "mode": "generative"},
+        {
+            "confidence": True,
+            "normalization": layers.TemporalContextNormalization(),
+        },
+    ],
+)
+def test_saved_and_loaded(arguments, autoencoder, tmp_path):
+    model = models.rule_learner(autoencoder, **arguments)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     sequences = FILLERS[NUMBERS]
@@ -170,6 +191,8 @@ def test_arguments_are_checked(autoencoder):
         models.rule_learner(autoencoder, "gru")
     with pytest.raises(ValueError, match="'guess'"):
         models.rule_learner(autoencoder, mode="guess")
+    with pytest.raises(ValueError, match=r"must be a layer.*=True"):
+        models.rule_learner(autoencoder, normalization=True)
     with pytest.raises(ValueError, match="embeddings are for multiple choice"):
         models.rule_learner(
             autoencoder,

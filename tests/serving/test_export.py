@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_relational import layers
+from keras_relational import models
 from keras_relational import serving
 from keras_relational.models import relations_classifier
 from keras_relational.serving import export
@@ -121,6 +122,43 @@ def test_nothing_is_compiled_with_xla(classifier, tmp_path):
     assert functions
     for function in functions:
         assert not function.attr["_XlaMustCompile"].b
+
+
+def object_files():
+    return layers.SCOFF(
+        *(4, 2, 2), num_active=1, return_sequences=True, return_state=True
+    )
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        models.relations_classifier,
+        lambda: models.boxworld_agent("relational", num_iterations=1),
+        lambda: models.boxworld_agent("simplicial", num_iterations=1),
+        lambda: models.analogy_scorer(image_size=32),
+        lambda: models.rule_learner(models.filler_autoencoder("vector")),
+        lambda: models.rule_learner(models.filler_autoencoder(), "ntm"),
+        lambda: models.roll_out_model(
+            models.video_predictor(object_files(), num_stacked=2), 3
+        ),
+    ],
+    ids=range(7),
+)
+def test_no_operation_is_one_of_xla(build):
+    """Which servers on a CPU refuse, even where nothing is compiled."""
+    model = build()
+    specs = keras.tree.map_structure(
+        lambda x: tf.TensorSpec(x.shape, x.dtype), model.input
+    )
+    graph = tf.function(model).get_concrete_function(specs).graph
+    definition = graph.as_graph_def()
+    nodes = [*definition.node]
+    for function in definition.library.function:
+        nodes += function.node_def
+    operations = {node.op for node in nodes}
+    assert "MatMul" in operations
+    assert not [name for name in operations if name.startswith("Xla")]
 
 
 def test_reduced_precision_is_float32_outside(images, tmp_path):

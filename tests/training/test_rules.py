@@ -152,6 +152,9 @@ def test_rule_accuracy(mode):
     assert training.rule_accuracy(
         known, problems, candidates, batch_size=7
     ) == pytest.approx(expected)
+    other = fillers if candidates is None else None
+    with pytest.raises(ValueError, match="fillers"):
+        training.rule_accuracy(known, problems, other)
 
 
 def test_an_autoencoder_learns_all_fillers():
@@ -159,6 +162,22 @@ def test_an_autoencoder_learns_all_fillers():
     fillers = distribution_of_three.one_hot(20)
     autoencoder = models.filler_autoencoder("vector", 20)
     assert training.train_autoencoder(autoencoder, fillers, epochs=150) == 1
+
+
+def test_the_share_of_fillers_that_are_reconstructed():
+    fillers = distribution_of_three.one_hot(4)
+    swaps_two = keras.layers.Dense(4, use_bias=False)
+    model = keras.Sequential([keras.Input((4,)), swaps_two])
+    swaps_two.set_weights([fillers[[1, 0, 2, 3]]])
+    assert training.reconstructed_share(model, fillers) == 0.5
+
+
+def test_cross_entropy_in_half_precision():
+    target = np.array([[1, 0], [0.5, 0.5]], "float16")
+    shares = np.array([[1, 0], [0.25, 0.75]], "float16")
+    found = training.cross_entropy(target, shares)
+    expected = [0, -np.log([0.25, 0.75]).mean()]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.slow
