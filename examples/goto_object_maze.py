@@ -6,8 +6,8 @@ cells, then, without training, of 10 by 10, where an agent with SCOFF, one
 object file and four schemata, finds it in 82 % of episodes, with a GRU in 56 %
 and with one of as many parameters in 74 %. Sizes as in Table 5, but for
 --units; they train with PPO. The agent chooses schemata without noise, and has
-no dropout, as it learns from what it did. Not timed yet. --resume continues a
-run that was killed.
+no dropout, as it learns from what it did. --resume continues a run that was
+killed, or goes on with one for more steps.
 """
 
 import argparse
@@ -60,6 +60,10 @@ def main():
         resume=args.resume,
     )
     training.save_model(directory, model)
+    figure = analysis.plot_learning_curves(
+        {args.core: [curves]}, "solved", "steps"
+    )
+    analysis.save_figure(figure, directory / "curves.png")
 
     # Seeds that training does not get to see.
     seeds = 10**9 + np.arange(args.num_test)

@@ -4,8 +4,10 @@ Section 5 of Goyal et al., 2020, Factorizing Declarative and Procedural
 Knowledge in Structured, Dynamical Environments: one object file and as many
 schemata as dynamics, three, or two that switch in the middle; after some five
 frames there is one schema for each (Figs. 3, 4 and 15). Learning rate, batch
-and sizes of attention as in Table 7, five frames stacked as in F.1. Not timed
-yet. Killed, it continues when it is started again.
+and sizes of attention, taken for those of a head, as in Table 7, five frames
+stacked as in F.1; the loss, of which it says nothing, is binary cross-entropy.
+A batch of 50 videos of 19 steps takes 3 seconds on one core of a virtual Zen 3.
+Killed, it continues when it is started again.
 """
 
 import argparse
@@ -73,7 +75,9 @@ def main():
     found = analysis.object_files(model, test[:, :-1])
     schemata = found.schemata.argmax(-1)[:, BURN_IN:]
     tables = [
-        analysis.contingency(schemata[..., k], labels[:, BURN_IN:-1])
+        analysis.contingency(
+            schemata[..., k], labels[:, BURN_IN:-1], core.num_schemata
+        )
         for k in range(args.num_object_files)
     ]
     num_given = num_frames // 3

@@ -58,7 +58,17 @@ def test_scoff(printed):
         run = {"run": name, "batches": 1000, "minutes": 60.0, **more}
         return {**run, "error_10": error, "error_30": 2 * error}
 
-    played = {"solved": 0.25, "length": 9.0}
+    def maze(seed, steps, share):
+        played = {"solved": share, "length": 9.0}
+        return {
+            "run": f"maze-gru_of_equal_size-seed{seed}",
+            "parameters": 12345,
+            "steps": steps,
+            "minutes": 45.0,
+            **dict.fromkeys(("sampled_6", "random_6"), played),
+            **dict.fromkeys(("sampled_10", "random_10"), played),
+        }
+
     text = printed(
         "scoff_tables.py",
         adding("scoff", 0, 0.1),
@@ -76,14 +86,8 @@ def test_scoff(printed):
         balls("gru", 0, 0.04),
         balls("gru", 1, 0.04),
         balls("rims", 2, 0.01),
-        {
-            "run": "maze-gru_of_equal_size-seed0",
-            "parameters": 12345,
-            "steps": 1_000_000,
-            "minutes": 45.0,
-            **dict.fromkeys(("sampled_6", "random_6"), played),
-            **dict.fromkeys(("sampled_10", "random_10"), played),
-        },
+        maze(0, 1_000_234, 0.25),
+        maze(1, 1_000_301, 0.75),
         {
             "run": "intuitive_physics-scoff-seed0",
             "batches": 500,
@@ -101,8 +105,9 @@ def test_scoff(printed):
         "| 4balls-gru | 1,000 | 0, 1 | 60.0, 60.0 | 0.0400 ± 0.0000 |",
         # No GRU of that seed.
         "| 4balls-rims | 1,000 | 2 | 60.0 | 0.0100 | 0.0200 |  |  |  |",
-        "| gru_of_equal_size | 1,000,000 | 0 | 45.0 | 12,345 | 25.0 | 25.0 | "
-        "25.0 | 25.0 | 74 |",
+        "| gru_of_equal_size | 1,000,000 | 0, 1 | 45.0, 45.0 | 12,345 | "
+        + 4 * "50.0 ± 35.4 | "
+        + "74 |",
         "| scoff | 500 | 0 | 20.0 | 0.10 | 0.20 | 0.30 | 0.34, 0.35, 0.42 |",
     ):
         assert row in text

@@ -34,8 +34,8 @@ def object_files(model, sequences, batch_size=50):
     """What the `SCOFF` layer of a model does on sequences.
 
     Args:
-        model: A functional `keras.Model` with one layer `SCOFF`, to which its
-            inputs lead, such as `models.video_predictor` builds.
+        model: A functional or sequential `keras.Model` with one layer `SCOFF`,
+            to which its inputs lead, such as `models.video_predictor` builds.
         sequences: Array of the model's inputs.
         batch_size: Number of sequences computed at once.
 
@@ -53,7 +53,8 @@ def object_files(model, sequences, batch_size=50):
             f"its layers {names}"
         )
     (scoff,) = found
-    inputs = keras.Model(model.input, scoff.input)
+    first = model.inputs[0] if len(model.inputs) == 1 else model.inputs
+    inputs = keras.Model(first, scoff.input)
     parts = []
     for i in range(0, len(sequences), batch_size):
         x = inputs(sequences[i : i + batch_size])
@@ -107,12 +108,14 @@ def schemata_in_use(found, share=0.01):
     return int((shares >= share).sum())
 
 
-def contingency(schemata, labels):
+def contingency(schemata, labels, num_schemata=None):
     """How often each schema meets each label.
 
     Args:
         schemata: Integer array, the schema taken at each place.
         labels: Integer array of the same shape.
+        num_schemata: How many there are; by default the last is one that is
+            taken.
 
     Returns:
         Integer array `(number of labels, number of schemata)`.
@@ -132,7 +135,8 @@ def contingency(schemata, labels):
             "There must be a label for each schema taken. Received: "
             f"schemata.shape={schemata.shape}, labels.shape={labels.shape}"
         )
-    table = np.zeros((labels.max() + 1, schemata.max() + 1), int)
+    num_schemata = num_schemata or schemata.max() + 1
+    table = np.zeros((labels.max() + 1, num_schemata), int)
     np.add.at(table, (labels.ravel(), schemata.ravel()), 1)
     return table
 

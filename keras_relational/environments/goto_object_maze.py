@@ -115,7 +115,7 @@ class GotoObjectMaze(World):
 
     Raises:
         ValueError: If the rooms are too small, for the objects or at all, or a
-            number is not positive.
+            number is not a positive integer.
 
     Example:
 
@@ -131,15 +131,15 @@ class GotoObjectMaze(World):
     image_shape = (VIEW, VIEW, 3)
 
     def __init__(self, room_size=6, num_objects=1, max_episode_steps=None):
-        if room_size < 4:
+        if not isinstance(room_size, int) or room_size < 4:
             raise ValueError(
-                "Rooms need at least 4 cells a side, walls included. Received: "
-                f"room_size={room_size}"
+                "Rooms need at least 4 cells a side, walls included, and an "
+                f"integer of them. Received: room_size={room_size}"
             )
         # Of the floor, two cells by each door are not free, nor are five with
         # the agent, nor nine with each object.
         most = (room_size - 2) ** 2 - 3
-        if not 1 <= num_objects <= most:
+        if not (isinstance(num_objects, int) and 1 <= num_objects <= most):
             raise ValueError(
                 f"Rooms of {room_size} by {room_size} cells have place for 1 "
                 f"to {most} objects. Received: num_objects={num_objects}"

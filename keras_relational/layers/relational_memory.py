@@ -103,7 +103,8 @@ class RelationalMemoryCell(keras.layers.Layer):
     def call(
         self, inputs, states, training=False, return_attention_scores=False
     ):
-        memory = ops.reshape(states[0], (-1, self.num_slots, self.units))
+        shape = (ops.shape(inputs)[0], self.num_slots, self.units)
+        memory = ops.reshape(states[0], shape)
         x = self.embedding(inputs)
         everything = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
         attended, scores = slots.messages(

@@ -5,6 +5,7 @@ from keras import ops
 from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
 
@@ -93,7 +94,7 @@ class SCOFFCell(slots.SlotCell):
 
     Raises:
         ValueError: If a size is not a positive integer, `dynamics` is unknown,
-            or the inputs are something else.
+            or the inputs are something else, or other positions than at build.
 
     Example:
 
@@ -130,6 +131,11 @@ class SCOFFCell(slots.SlotCell):
         check_positive_integers(
             num_object_files=num_object_files, num_schemata=num_schemata
         )
+        if not isinstance(position_dim, int) or position_dim < 0:
+            raise ValueError(
+                "`position_dim` must be an integer, 0 or more. Received: "
+                f"position_dim={position_dim}"
+            )
         if temperature <= 0:
             raise ValueError(
                 "`temperature` must be positive. Received: "
@@ -262,6 +268,13 @@ class SCOFFCell(slots.SlotCell):
         a = slots.as_positions(inputs)
         if self.position_encodings is not None:
             encodings = ops.cast(self.position_encodings, a.dtype)
+            if a.shape[1] != encodings.shape[0]:
+                raise ValueError(
+                    f"{self.name} was built for {encodings.shape[0]} positions "
+                    "a step, and has an encoding for each. Received: "
+                    f"{a.shape[1]} of them. Pad the inputs to as many and mask "
+                    "the padding, or let `position_dim` be 0."
+                )
             shape = (ops.shape(a)[0], *encodings.shape)
             encodings = ops.broadcast_to(encodings, shape)
             a = ops.concatenate([a, encodings], axis=-1)
@@ -302,14 +315,15 @@ class SCOFFCell(slots.SlotCell):
         # A query for what is not a key yet saves the keys of all candidates.
         query = slots.product(query, ops.transpose(self.schema_key_kernel))
         logits = ops.sum(
-            ops.cast(ops.expand_dims(query, 2), "float32")
-            * ops.cast(candidates, "float32"),
+            in_float32(ops.expand_dims(query, 2)) * in_float32(candidates),
             axis=-1,
         )
         if gumbel is not None:
-            logits = logits + gumbel
-        chosen = ops.one_hot(ops.argmax(logits, axis=-1), self.num_schemata)
-        temperature = ops.cast(self.current_temperature, "float32")
+            logits = logits + ops.cast(gumbel, logits.dtype)
+        chosen = ops.one_hot(
+            ops.argmax(logits, axis=-1), self.num_schemata, dtype=logits.dtype
+        )
+        temperature = ops.cast(self.current_temperature, logits.dtype)
         scores = masked_softmax(logits / temperature)
         chosen = chosen + scores - ops.stop_gradient(scores)
         return ops.cast(chosen, candidates.dtype), scores
@@ -436,7 +450,8 @@ class SCOFF(slots.SlotRNN):
         padded steps, and the last two for object files that are not updated.
 
     Raises:
-        ValueError: As for `SCOFFCell`, and if the mask has another shape.
+        ValueError: As for `SCOFFCell`, and if the mask or the initial state has
+            another shape.
 
     Example:
 

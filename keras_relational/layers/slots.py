@@ -186,7 +186,7 @@ class SlotCell(keras.layers.Layer):
         """
         squash, activation = self.recurrent_activation, self.activation
         from_inputs = from_inputs + self.bias[0]
-        if not c:
+        if self.dynamics == "gru":
             z, r, new = ops.split(from_inputs, 3, axis=-1)
             from_state = from_state + self.bias[1]
             inner_z, inner_r, inner = ops.split(from_state, 3, axis=-1)
@@ -198,8 +198,12 @@ class SlotCell(keras.layers.Layer):
 
     def as_slots(self, states):
         """Each state as `(batch, slots, units)`."""
-        shape = (-1, self.num_slots, self.units)
-        return [ops.reshape(state, shape) for state in states]
+        return [
+            ops.reshape(
+                state, (ops.shape(state)[0], self.num_slots, self.units)
+            )
+            for state in states
+        ]
 
     def as_states(self, slots):
         """And back."""
@@ -275,6 +279,7 @@ class SlotRNN(keras.layers.RNN):
                 if self.stateful
                 else self.get_initial_state(batch_shape[0])
             )
+        check_states(self, initial_state)
         states = [
             ops.cast(ops.convert_to_tensor(state), self.compute_dtype)
             for state in keras.tree.flatten(initial_state)
@@ -375,6 +380,8 @@ class SlotRNN(keras.layers.RNN):
                 keras.KerasTensor(shape, self.compute_dtype) for shape in shapes
             )
 
+        if initial_state is not None:
+            check_states(self, initial_state)
         shapes = self.compute_output_shape(sequences.shape)
         if self.return_state:
             results = tensors(shapes)
@@ -411,6 +418,17 @@ def apart(tensor, shapes):
         part = tensor[..., begin:end]
         parts.append(ops.reshape(part, (*ops.shape(part)[:-1], *shape)))
     return parts
+
+
+def check_states(layer, states):
+    """Raises a `ValueError` where states are not those of a layer's cell."""
+    expected = [(None, size) for size in layer.cell.state_size]
+    received = [tuple(x.shape) for x in keras.tree.flatten(states)]
+    if [shape[1:] for shape in received] != [shape[1:] for shape in expected]:
+        raise ValueError(
+            f"{layer.name} takes initial states of shapes {expected}. "
+            f"Received: initial_state of shapes {received}"
+        )
 
 
 def mask_of_steps(mask):
@@ -532,15 +550,20 @@ def most_relevant(relevance, num_active):
 def one_each(initializer, axis):
     """An initializer of kernels side by side along an axis, one by one.
 
-    They are drawn in float32, as no other type has orthogonal matrices.
+    They are drawn in float32, as no other type has orthogonal matrices. With a
+    seed they are not all the same: each has the next one.
     """
+
+    def numbered(number):
+        own = own_initializer(initializer)
+        if isinstance(getattr(own, "seed", None), int):
+            config = own.get_config()
+            own = type(own).from_config({**config, "seed": own.seed + number})
+        return own
 
     def draw(shape, dtype):
         own_shape = (*shape[:axis], *shape[axis + 1 :])
-        parts = [
-            own_initializer(initializer)(own_shape, "float32")
-            for _ in range(shape[axis])
-        ]
+        parts = [numbered(i)(own_shape, "float32") for i in range(shape[axis])]
         return ops.cast(ops.stack(parts, axis), dtype)
 
     return draw

@@ -46,7 +46,8 @@ def video_predictor(core, num_channels=1, num_stacked=1):
         by 255 inside.
 
     Raises:
-        ValueError: If `core` does not return sequences and states.
+        ValueError: If `core` does not return sequences and states, or a number
+            is not a positive integer.
 
     Example:
 
@@ -60,6 +61,7 @@ def video_predictor(core, num_channels=1, num_stacked=1):
             f"return_sequences={core.return_sequences}, "
             f"return_state={core.return_state}"
         )
+    check_positive_integers(num_channels=num_channels, num_stacked=num_stacked)
     shape = (SIZE, SIZE, num_channels)
     frames = keras.Input((None, *shape), dtype="uint8", name="frames")
     spatial = isinstance(core, layers.SCOFF)
@@ -155,13 +157,14 @@ class RollOut(keras.layers.Layer):
         return ops.swapaxes(rolled, 0, 1)
 
     def _step(self, stack, states):
-        """Predictions after stacked frames, and the states of the core."""
+        """What comes after the last stacked frame, and the core's states."""
         parts = {layer.name: layer for layer in self.predictor.layers}
         x = parts["encoder"](stack)
         x, *states = parts["core"](x, initial_state=states)
+        x = x[:, -1:]
         if "pooling" in parts:
             x = parts["pooling"](x)
-        return parts["decoder"](x)[:, -1:], states
+        return parts["decoder"](x), states
 
     def compute_output_shape(self, frames_shape):
         batch, _, *shape = frames_shape

@@ -110,11 +110,20 @@ def relative_error(plausibilities):
     Returns:
         Number between 0 and 1; equal sums count half.
 
+    Raises:
+        ValueError: If the array has another shape.
+
     Example:
 
     >>> relative_error([[3, 1, 0, 2], [0, 0, 1, 0]])
     0.5
     """
-    pairs = np.reshape(plausibilities, (-1, 2, 2)).sum(axis=2)
+    plausibilities = np.asarray(plausibilities)
+    if plausibilities.ndim != 2 or plausibilities.shape[1] != 4:
+        raise ValueError(
+            "Matched sets have four videos each, (num_sets, 4). Received: "
+            f"plausibilities.shape={plausibilities.shape}"
+        )
+    pairs = plausibilities.reshape(-1, 2, 2).sum(axis=2)
     difference = pairs[:, 0] - pairs[:, 1]
     return float(np.mean((difference < 0) + (difference == 0) / 2))

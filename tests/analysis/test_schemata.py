@@ -38,6 +38,16 @@ def test_object_files(frames, found):
     np.testing.assert_allclose(alone.schemata, found.schemata[2:], atol=1e-5)
 
 
+def test_object_files_of_a_sequential_model():
+    scoff = layers.SCOFF(4, 2, 3)
+    parts = [keras.Input((None, 2)), keras.layers.Dense(5), scoff]
+    model = keras.Sequential([*parts, keras.layers.Dense(1)])
+    x = np.random.default_rng(0).normal(size=(3, 6, 2)).astype("float32")
+    found = analysis.object_files(model, x)
+    _, scores = scoff(parts[1](x), return_attention_scores=True)
+    np.testing.assert_allclose(found.schemata, scores[1], atol=1e-6)
+
+
 def test_a_model_without_scoff():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="not one layer SCOFF but 0"):
@@ -85,6 +95,8 @@ def test_contingency_and_mutual_information():
     one_to_one = analysis.contingency((labels + 1) % 3, labels)
     np.testing.assert_array_equal(one_to_one, 50 * np.eye(3)[[1, 2, 0]])
     assert analysis.mutual_information(one_to_one) == pytest.approx(1)
+    with_another = analysis.contingency(labels, labels, num_schemata=4)
+    np.testing.assert_array_equal(with_another, 50 * np.eye(3, 4))
     # A schema, the first one, that is never used.
     unused = np.pad(one_to_one, [(0, 0), (1, 0)])
     assert analysis.mutual_information(unused) == pytest.approx(1)

@@ -464,6 +464,8 @@ def test_restart_makes_the_next_episode_where_asked():
     ("arguments", "message"),
     [
         ({"room_size": 3}, "at least 4 cells a side.*room_size=3"),
+        ({"room_size": 6.0}, "integer.*room_size=6.0"),
+        ({"num_objects": 1.5}, "num_objects=1.5"),
         (
             {"room_size": 4, "num_objects": 2},
             "4 by 4 cells .* 1 to 1 objects. Received: num_objects=2",

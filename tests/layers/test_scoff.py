@@ -9,6 +9,7 @@ from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
 
 from keras_relational.layers import SCOFF
+from keras_relational.layers import RIMs
 from keras_relational.layers import SCOFFCell
 
 FILES, UNITS, SCHEMATA = 3, 4, 2
@@ -200,12 +201,13 @@ class SCOFFTest(LayerContract):
 
     def test_equals_the_algorithm(self):
         """As LSTMs, for vectors and for images."""
-        for dynamics, shape in (
-            ("lstm", (6, 5)),
-            ("gru", (6, 5)),
-            ("lstm", (3, 2, 2, 5)),
+        for dynamics, shape, active in (
+            ("lstm", (6, 5), None),
+            ("gru", (6, 5), None),
+            ("lstm", (3, 2, 2, 5), None),
+            ("lstm", (6, 5), 2),
         ):
-            layer = random_scoff(shape, dynamics=dynamics)
+            layer = random_scoff(shape, dynamics=dynamics, num_active=active)
             inputs = random_inputs(2, *shape)
             weights = {
                 weight.path: array(weight.value).astype("float64")
@@ -214,7 +216,7 @@ class SCOFFTest(LayerContract):
             sets = inputs
             if len(shape) == 4:
                 sets = inputs.reshape((2, shape[0], -1, 5))
-            expected = in_loops(dynamics)(weights, sets)
+            expected = in_loops(dynamics, num_active=active)(weights, sets)
             self.assertAllClose(layer(inputs), expected, atol=1e-5)
 
     @pytest.mark.slow
@@ -521,3 +523,61 @@ def test_arguments_are_checked(arguments, words):
 def test_inputs_are_checked():
     with pytest.raises(ValueError, match=r"\(3, None\) at each step"):
         SCOFF(**SIZES)(keras.Input((4, 3, None)))
+
+
+@pytest.mark.parametrize("cls", [SCOFF, RIMs])
+def test_initial_states_of_other_sizes_are_refused(cls):
+    sizes = {"num_object_files": 2, "num_schemata": 3} if cls is SCOFF else {}
+    sizes = sizes or {"num_modules": 2, "num_active": 1}
+    layer, inputs = cls(4, **sizes, dynamics="lstm"), random_inputs(2, 3, 5)
+    h = np.ones((2, 8), "float32")
+    assert layer(inputs, initial_state=[h, h]).shape == (2, 8)
+    for states in ([h[:, :4], h[:, :4]], [h], [h, h, h]):
+        with pytest.raises(ValueError, match=r"shapes \[\(None, 8\), \(None,"):
+            layer(inputs, initial_state=states)
+        with pytest.raises(ValueError, match=r"shapes \[\(None, 8\), \(None,"):
+            layer(
+                keras.Input((3, 5)),
+                initial_state=[keras.Input(x.shape[1:]) for x in states],
+            )
+
+
+def test_other_positions_than_at_build_are_refused():
+    layer = SCOFF(4, 2, 3)
+    layer(random_inputs(1, 2, 5, 3))
+    with pytest.raises(ValueError, match=r"built for 5 positions.*7 of them"):
+        layer(random_inputs(1, 2, 7, 3))
+    layer = SCOFF(4, 2, 3, position_dim=0)
+    layer(random_inputs(1, 2, 5, 3))
+    assert layer(random_inputs(1, 2, 7, 3)).shape == (1, 8)
+    for wrong in (-1, 1.5):
+        with pytest.raises(ValueError, match=f"position_dim={wrong}"):
+            SCOFF(4, 2, 3, position_dim=wrong)
+
+
+def test_nothing_is_lost_in_float64(float64):
+    layer = random_scoff((6, 5), dtype="float64", num_active=2)
+    inputs = random_inputs(2, 6, 5).astype("float64")
+    weights = {weight.path: array(weight.value) for weight in layer.weights}
+    expected = in_loops(num_active=2)(weights, inputs)
+    np.testing.assert_allclose(layer(inputs), expected, atol=1e-12)
+    _, scores = layer(inputs, return_attention_scores=True)
+    assert {str(array(x).dtype) for x in scores} == {"float64"}
+
+
+@pytest.mark.parametrize("name", ["kernel", "recurrent"])
+def test_a_seed_does_not_make_all_schemata_alike(name):
+    initializer = {
+        "kernel": keras.initializers.GlorotUniform(seed=1),
+        "recurrent": keras.initializers.Orthogonal(seed=1),
+    }[name]
+    kernels = []
+    for _ in range(2):
+        layer = SCOFF(4, 2, 3, **{f"{name}_initializer": initializer})
+        layer.build((None, None, 5))
+        cell = layer.cell
+        kernel = cell.kernel if name == "kernel" else cell.recurrent_kernel
+        kernels.append(array(kernel))
+    np.testing.assert_array_equal(*kernels)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert np.abs(kernels[0][:, i] - kernels[0][:, j]).max() > 0.1

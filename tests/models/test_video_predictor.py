@@ -99,5 +99,7 @@ def test_arguments_are_checked():
     with pytest.raises(ValueError, match="return_state=False"):
         models.video_predictor(keras.layers.GRU(8, return_sequences=True))
     model = models.video_predictor(small_scoff())
+    with pytest.raises(ValueError, match="num_stacked=0"):
+        models.video_predictor(small_scoff(), num_stacked=0)
     with pytest.raises(ValueError, match="num_frames=0"):
         models.roll_out_model(model, 0)

@@ -56,3 +56,5 @@ def test_relative_error():
     assert training.relative_error([sure]) == 0
     assert training.relative_error([wrong]) == 1
     assert training.relative_error([sure, sure, wrong, tie]) == 0.375
+    with pytest.raises(ValueError, match=r"plausibilities.shape=\(2, 2\)"):
+        training.relative_error([[1, 0], [0, 1]])
