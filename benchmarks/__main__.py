@@ -72,6 +72,8 @@ def main():
     simplicial_attention(rate)
     object_files(rate)
     print(f"\nRelations Game: {20_000 / seconds:,.0f} images a second, 1 core")
+    seconds = median_seconds(lambda: distribution_of_three.generate(10_000))
+    print(f"Distribution of three: {10_000 / seconds:,.0f} problems a second")
     for name, world in {
         "Bridge BoxWorld": boxworld.BridgeBoxWorld(max_episode_steps=120),
         "Maze": goto_object_maze.GotoObjectMaze(),

@@ -122,7 +122,7 @@ def plot_keys(found):
         panel.scatter(*points[:, step].T, s=6, color=f"C{step}", linewidths=0)
     panel.set(**axis_labels(components))
     names = {step: f"step {step + 1}" for step in range(time)}
-    legend_below(figure, names, entry_width=1, linestyle="", marker="o")
+    legend_below(figure, names, entry_width=1.2, linestyle="", marker="o")
     return figure
 
 
