@@ -74,8 +74,7 @@ def main():
             )
         videos = sets.reshape(-1, *sets.shape[2:])
         plausibility = training.plausibility(model, videos)
-        sets_of_four = plausibility.reshape(-1, 4)
-        result[block] = training.relative_error(sets_of_four)
+        result[block] = training.relative_error(plausibility.reshape(-1, 4))
     training.save_result(directory, result)
 
 

@@ -556,9 +556,11 @@ def one_each(initializer, axis):
 
     def numbered(number):
         own = own_initializer(initializer)
-        if isinstance(getattr(own, "seed", None), int):
+        if isinstance(own, keras.initializers.Initializer):
             config = own.get_config()
-            own = type(own).from_config({**config, "seed": own.seed + number})
+            if isinstance(config.get("seed"), int):
+                config["seed"] += number
+                return type(own).from_config(config)
         return own
 
     def draw(shape, dtype):
