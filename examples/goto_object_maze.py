@@ -29,6 +29,8 @@ from keras_relational.environments import tf_agents_environment
 from keras_relational.training import agent_runs
 
 CORES = ("scoff", "gru", "gru_of_equal_size")
+# So small that steps of RMSprop are as those of Adam, which they train with.
+EPSILON = 1e-5
 
 
 def main():
@@ -49,6 +51,7 @@ def main():
         environment.action_spec(),
         model,
         learning_rate=args.learning_rate,
+        epsilon=EPSILON,
     )
     name = f"maze-{args.core}{args.options}-seed{args.seed}"
     directory = args.directory / name
