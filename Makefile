@@ -28,7 +28,7 @@ demo: $(VENV)/installed
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python examples/demo.py
 
 test: $(VENV)/installed
-	@echo "Running the tests, on JAX the contract of every layer, episodes and a continued run (ten minutes on two cores) ..."
+	@echo "Running the tests, on JAX the contract of every layer, episodes and a continued run (ten to fifteen minutes on two cores) ..."
 	@$(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow"
 	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow" -k "contract or killed or any_machine" tests/layers tests/test_random_bits.py tests/environments/test_boxworld.py tests/environments/test_goto_object_maze.py tests/training/test_analogies.py
 

@@ -66,10 +66,10 @@ def main():
         saved = directory / "autoencoder.keras"
         if saved.exists():
             autoencoder = keras.saving.load_model(saved, compile=False)
+            reconstructed = training.reconstructed_share(autoencoder, fillers)
         else:
-            training.train_autoencoder(autoencoder, fillers)
+            reconstructed = training.train_autoencoder(autoencoder, fillers)
             training.save_model(directory, autoencoder, saved.name)
-        reconstructed = training.reconstructed_share(autoencoder, fillers)
         print(f"Fillers reconstructed: {reconstructed:.0%}")
         if reconstructed < 0.5:
             raise SystemExit(

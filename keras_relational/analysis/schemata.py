@@ -53,7 +53,8 @@ def object_files(model, sequences, batch_size=50):
             f"its layers {names}"
         )
     (scoff,) = found
-    first = model.inputs[0] if len(model.inputs) == 1 else model.inputs
+    sequential = isinstance(model, keras.Sequential)
+    first = model.inputs[0] if sequential else model.input
     inputs = keras.Model(first, scoff.input)
     parts = []
     for i in range(0, len(sequences), batch_size):

@@ -24,11 +24,17 @@ def add_kernels(layer, initializer, **shapes):
         setattr(layer, name, layer.add_weight(shape, own, name=name))
 
 
-def own_initializer(initializer):
-    """A copy for one more weight, but of plain functions."""
-    if isinstance(initializer, keras.initializers.Initializer):
-        return initializer.clone()
-    return initializer
+def own_initializer(initializer, number=0):
+    """A copy for one more weight, but of plain functions.
+
+    If it was given a seed, the copy has the one that comes so many after it.
+    """
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    config = initializer.get_config()
+    if isinstance(config.get("seed"), int):
+        config["seed"] += number
+    return type(initializer).from_config(config)
 
 
 def set_shape(layer, input_shape, fixed_size=False):

@@ -554,18 +554,12 @@ def one_each(initializer, axis):
     seed they are not all the same: each has the next one.
     """
 
-    def numbered(number):
-        own = own_initializer(initializer)
-        if isinstance(own, keras.initializers.Initializer):
-            config = own.get_config()
-            if isinstance(config.get("seed"), int):
-                config["seed"] += number
-                return type(own).from_config(config)
-        return own
-
     def draw(shape, dtype):
         own_shape = (*shape[:axis], *shape[axis + 1 :])
-        parts = [numbered(i)(own_shape, "float32") for i in range(shape[axis])]
+        parts = [
+            own_initializer(initializer, number)(own_shape, "float32")
+            for number in range(shape[axis])
+        ]
         return ops.cast(ops.stack(parts, axis), dtype)
 
     return draw

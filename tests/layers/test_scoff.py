@@ -525,11 +525,9 @@ def test_inputs_are_checked():
         SCOFF(**SIZES)(keras.Input((4, 3, None)))
 
 
-@pytest.mark.parametrize("cls", [SCOFF, RIMs])
-def test_initial_states_of_other_sizes_are_refused(cls):
-    sizes = {"num_object_files": 2, "num_schemata": 3} if cls is SCOFF else {}
-    sizes = sizes or {"num_modules": 2, "num_active": 1}
-    layer, inputs = cls(4, **sizes, dynamics="lstm"), random_inputs(2, 3, 5)
+@pytest.mark.parametrize(("cls", "number"), [(SCOFF, 3), (RIMs, 1)])
+def test_initial_states_of_other_sizes_are_refused(cls, number):
+    layer, inputs = cls(4, 2, number, dynamics="lstm"), random_inputs(2, 3, 5)
     h = np.ones((2, 8), "float32")
     assert layer(inputs, initial_state=[h, h]).shape == (2, 8)
     for states in ([h[:, :4], h[:, :4]], [h], [h, h, h]):
@@ -555,7 +553,11 @@ def test_other_positions_than_at_build_are_refused():
             SCOFF(4, 2, 3, position_dim=wrong)
 
 
-def test_nothing_is_lost_in_float64(float64):
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax",
+    reason="Keras' common type of float64 and float32 is float32 there.",
+)
+def test_nothing_is_lost_in_float64():
     layer = random_scoff((6, 5), dtype="float64", num_active=2)
     inputs = random_inputs(2, 6, 5).astype("float64")
     weights = {weight.path: array(weight.value) for weight in layer.weights}
