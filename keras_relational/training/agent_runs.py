@@ -18,6 +18,7 @@ def train_agent(
     resume=False,
     updates_per_epoch=100,
     by_puzzle_type=False,
+    measure=dict,
     verbose=True,
 ):
     """Trains an agent, and takes its learning curves.
@@ -37,6 +38,9 @@ def train_agent(
             it would have had.
         updates_per_epoch: Number of updates between two points of the curves.
         by_puzzle_type: Whether to take the share solved of each type too.
+        measure: Function without arguments to a dictionary of names and
+            numbers, called after every epoch. What it takes is not counted in
+            `minutes`.
         verbose: Whether to print at all.
 
     Returns:
@@ -47,7 +51,8 @@ def train_agent(
         share of those solved; and of the last update `loss`, `policy_loss`,
         `value_loss`, `entropy`, those a step, and `gradient_norm`. If asked
         for, also `solved_1_1_2` and so on, the share solved of the puzzles of
-        type (1, 1, 2), NaN for an epoch in which none of them ended.
+        type (1, 1, 2), NaN for an epoch in which none of them ended; and what
+        `measure` returns.
 
     Raises:
         FileExistsError: If there is a run in `directory`, and `resume` is not
@@ -91,7 +96,7 @@ def train_agent(
             mine = (puzzle_types == kind).all(axis=1)
             name = "_".join(["solved", *(str(x) for x in kind)])
             shares[name] = float(solved[mine].mean())
-        logs.save({**row, **shares})
+        logs.save({**row, **shares, **measure()})
         if verbose:
             print(
                 f"{row['steps']:>13,} steps, {row['steps_per_second']:>7,.0f} "

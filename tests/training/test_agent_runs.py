@@ -30,14 +30,16 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
         file.write(row.replace("4,", "999,", 1) + "\r\n")
         file.write(",".join(["999"] * len(whole)) + "\r\n")
     capsys.readouterr()
+    learner = start()
     curves = agent_runs.train_agent(
-        start(),
+        learner,
         500,
         10.0,
         directory,
         resume=True,
         updates_per_epoch=2,
         by_puzzle_type=True,
+        measure=lambda: {"tested": int(learner.agent.train_step_counter)},
     )
     timed = ("minutes", "steps_per_second")
     for name in set(whole) - set(timed):
@@ -55,9 +57,11 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     np.testing.assert_array_equal(
         curves["solved_1_0_0"][2:], curves["solved"][2:]
     )
+    np.testing.assert_array_equal(curves["tested"], [np.nan, np.nan, 6, 8])
     with open(directory / "curves.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["updates"]) for row in rows][-2:] == [6, 8]
+    assert rows[-1]["tested"] == "8"
     events = event_accumulator.EventAccumulator(str(directory / "tensorboard"))
     events.Reload()
     assert "solved" in events.Tags()["tensors"]
