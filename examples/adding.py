@@ -6,9 +6,9 @@ sequences of 200 with two to ten numbers marked, after 100 epochs. With ten:
 SCOFF 0.0539, RIMs 0.8904, LSTM 11.3595. Learning rate and sizes as in appendix
 B: 300 units in all, five times 60 in SCOFF and RIMs, sizes of attention a head.
 It does not say how large the encoder is (here one layer of 64, for all three),
-how many RIMs are active (3 of 5), or whether all object files are, as here by
-default (its SCOFF-ab). Of SCOFF, Fig. 6 (a) is drawn. Killed, it continues when
-it is started again.
+or how many RIMs and object files are active (3 of 5, and one: what its appendix
+calls SCOFF has inactive ones). Of SCOFF, Fig. 6 (a) is drawn. Killed, it
+continues when it is started again.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def new_core(args):
     shared = {"dynamics": "lstm", "dropout": 0.1, "name": "core", **attention}
     if args.core == "rims":
         return layers.RIMs(60, 5, args.num_active or 3, **shared)
-    return layers.SCOFF(60, 5, 2, num_active=args.num_active, **shared)
+    return layers.SCOFF(60, 5, 2, num_active=args.num_active or 1, **shared)
 
 
 def parse_arguments():
@@ -101,7 +101,7 @@ def parse_arguments():
     )
     add = parser.add_argument
     add("--core", choices=("scoff", "rims", "lstm"), default="scoff")
-    active = "object files or modules updated in a step; default: all, 3 of 5"
+    active = "object files or modules, of 5, updated in a step; default: 1, 3"
     add("--num-active", type=int, help=active)
     rate = "as the text says; Table 2 has 0.01"
     add("--learning-rate", type=float, default=0.001, help=rate)

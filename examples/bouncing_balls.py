@@ -38,7 +38,7 @@ def main():
     core = new_core(args.core, num_slots, args.num_schemata)
     model = models.video_predictor(core, num_channels=test.shape[-1])
     model.compile(
-        training.adam(1e-4),
+        training.adam(args.learning_rate),
         "binary_crossentropy",
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
         jit_compile=keras.backend.backend() == "jax",
@@ -51,7 +51,10 @@ def main():
     directory = args.directory / name
     curves = training.fit_and_log(
         model,
-        lambda first: training.VideoBatches(generate, 64, first, args.seed),
+        lambda first: training.VideoBatches(
+            functools.partial(generate, num_frames=args.num_frames),
+            *(args.batch_size, first, args.seed),
+        ),
         args.num_batches,
         batches_per_epoch=min(100, args.num_batches),
         directory=directory,
@@ -113,14 +116,19 @@ def parse_arguments():
     slots = "modules or slots; default: 4, for 678Balls 8"
     add("--num-object-files", type=int, help=slots)
     add("--num-schemata", type=int, default=4)
-    add("--num-batches", type=int, default=2_000, help="of 64 videos")
+    add("--learning-rate", type=float, default=1e-4, help="as in Table 4")
+    add("--num-batches", type=int, default=2_000)
+    add("--batch-size", type=int, default=64, help="videos")
+    frames = "of a training video; tests have 51"
+    add("--num-frames", type=int, default=51, help=frames)
     add("--num-test", type=int, default=500, help="test videos")
     add("--export", help="folder for a SavedModel that predicts 10 frames")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    args.options = training.options_in_name(parser, args, ["num_object_files"])
+    options = ("num_object_files", "learning_rate", "batch_size", "num_frames")
+    args.options = training.options_in_name(parser, args, options)
     return args
 
 

@@ -36,7 +36,7 @@ def main():
         core = keras.layers.RNN(cell, **returned)
     model = models.video_predictor(core, num_channels=3)
     model.compile(
-        training.adam(3e-4),
+        training.adam(args.learning_rate),
         "binary_crossentropy",
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
         jit_compile=keras.backend.backend() == "jax",
@@ -47,7 +47,8 @@ def main():
     curves = training.fit_and_log(
         model,
         lambda first: training.VideoBatches(
-            intuitive_physics.generate_possible, 64, first, args.seed
+            intuitive_physics.generate_possible,
+            *(args.batch_size, first, args.seed),
         ),
         args.num_batches,
         batches_per_epoch=min(100, args.num_batches),
@@ -86,7 +87,9 @@ def parse_arguments():
     cores = ("scoff", "relational_memory")
     add("--core", choices=cores, default="scoff")
     add("--num-schemata", type=int, default=4)
-    add("--num-batches", type=int, default=1_000, help="of 64 videos")
+    add("--learning-rate", type=float, default=3e-4, help="as in Table 6")
+    add("--num-batches", type=int, default=1_000)
+    add("--batch-size", type=int, default=64, help="videos")
     add("--num-sets", type=int, default=100, help="test sets of each block")
     add("--folder", type=pathlib.Path, help="of the published development set")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
@@ -95,7 +98,8 @@ def parse_arguments():
     args = parser.parse_args()
     if args.folder and not args.folder.is_dir():
         parser.error(f"there is no folder {args.folder}")
-    args.options = training.options_in_name(parser, args, ["num_schemata"])
+    options = ("num_schemata", "learning_rate", "batch_size")
+    args.options = training.options_in_name(parser, args, options)
     return args
 
 

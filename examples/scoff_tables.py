@@ -94,11 +94,9 @@ def bouncing_balls_table(settings):
     errors = ("error_10", "error_30")
     rows = []
     for (setting, length), runs in settings.items():
-        task = setting.split("-")[0]
-        pairs = [
-            (run, grus.get((f"{task}-gru", length, run["seed"])))
-            for run in runs
-        ]
+        task, _, *options = setting.split("-")
+        gru = "-".join([task, "gru", *options])
+        pairs = [(run, grus.get((gru, length, run["seed"]))) for run in runs]
         ratios = ["", ""]
         if all(gru for _, gru in pairs):
             ratios = [

@@ -47,7 +47,7 @@ def main():
     )
     model = models.video_predictor(core, num_stacked=args.num_stacked)
     model.compile(
-        training.adam(1e-4),
+        training.adam(args.learning_rate),
         "binary_crossentropy",
         # XLA is slow at convolutions on a CPU, and JAX knows nothing else.
         jit_compile=keras.backend.backend() == "jax",
@@ -61,7 +61,7 @@ def main():
             lambda n, seed: train[
                 np.random.default_rng(seed).integers(len(train), size=n)
             ],
-            *(50, first, args.seed),
+            *(args.batch_size, first, args.seed),
         ),
         args.num_batches,
         batches_per_epoch=min(100, args.num_batches),
@@ -109,17 +109,19 @@ def parse_arguments():
     add("--temperature", type=float, default=1.0, help="of choices in training")
     add("--num-frames", type=int, help="default: 20 if fixed, 51 if switching")
     add("--num-stacked", type=int, default=5, help="frames seen at each step")
-    add("--num-batches", type=int, default=2_000, help="of 50 videos")
+    add("--learning-rate", type=float, default=1e-4, help="as in Table 7")
+    add("--num-batches", type=int, default=2_000)
+    add("--batch-size", type=int, default=50, help="videos")
     add("--num-train", type=int, default=10_000, help="training videos")
     add("--num-test", type=int, default=500, help="test videos")
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    options = ("num_object_files", "num_schemata", "units", "temperature")
-    args.options = training.options_in_name(
-        parser, args, (*options, "num_frames", "num_stacked", "num_train")
-    )
+    sizes = ("num_object_files", "num_schemata", "units", "temperature")
+    frames = ("num_frames", "num_stacked")
+    options = (*sizes, *frames, "learning_rate", "batch_size", "num_train")
+    args.options = training.options_in_name(parser, args, options)
     return args
 
 

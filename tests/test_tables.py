@@ -86,6 +86,9 @@ def test_scoff(printed):
         balls("gru", 0, 0.04),
         balls("gru", 1, 0.04),
         balls("rims", 2, 0.01),
+        # Of a GRU that was trained alike.
+        balls("rims-batch_size16", 0, 0.03),
+        balls("gru-batch_size16", 0, 0.06),
         maze(0, 1_000_234, 0.25),
         maze(1, 1_000_301, 0.75),
         {
@@ -105,6 +108,8 @@ def test_scoff(printed):
         "| 4balls-gru | 1,000 | 0, 1 | 60.0, 60.0 | 0.0400 ± 0.0000 |",
         # No GRU of that seed.
         "| 4balls-rims | 1,000 | 2 | 60.0 | 0.0100 | 0.0200 |  |  |  |",
+        "| 4balls-rims-batch_size16 | 1,000 | 0 | 60.0 | 0.0300 | 0.0600 | "
+        "0.50 | 0.50 |  |",
         "| gru_of_equal_size | 1,000,000 | 0, 1 | 45.0, 45.0 | 12,345 | "
         + 4 * "50.0 ± 35.4 | "
         + "74 |",
