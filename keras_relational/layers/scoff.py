@@ -6,6 +6,7 @@ from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import in_float32
+from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
 
@@ -46,7 +47,9 @@ class SCOFFCell(slots.SlotCell):
     `units` a hundred times smaller: a layer that is not trained yet is nearly a
     GRU with an attended input. With both of full size h would grow with every
     step, and with it the differences between schemata, until none of them were
-    drawn but one.
+    drawn but one. Training may get there too, in episodes of hundreds of steps:
+    the h of a GRU is what it was, in part, and messages on top. That of an LSTM
+    is drawn anew from c, which gets no messages.
 
     With `num_active`, only that many object files are updated in a step, those
     with the most input attention, and the others keep their state: what the
@@ -231,8 +234,8 @@ class SCOFFCell(slots.SlotCell):
         """
         gumbel, keep, message_keep = [*noise, None, None, None][:3]
         h, *c = self.as_slots(states)
-        z, scores = self._attended_inputs(inputs, h, keep, mask)
-        candidates = self._candidates(z, h, c)
+        from_inputs, scores = self._attended_inputs(inputs, h, keep, mask)
+        candidates = self._candidates(from_inputs, h, c)
         choice, schema_scores = self._choice(h, candidates[0], gumbel)
         new = [
             ops.sum(ops.expand_dims(choice, -1) * candidate, axis=2)
@@ -264,7 +267,7 @@ class SCOFFCell(slots.SlotCell):
         return self.as_states(new), scores
 
     def _attended_inputs(self, inputs, h, keep, mask):
-        """z `(batch, files, heads * value_dim)`, and the scores."""
+        """z times the kernel `(batch, files, schemata, gates)`, and scores."""
         a = slots.as_positions(inputs)
         if self.position_encodings is not None:
             encodings = ops.cast(self.position_encodings, a.dtype)
@@ -292,22 +295,41 @@ class SCOFFCell(slots.SlotCell):
         if mask is not None:
             scores = ops.where(mask[:, None, None], scores, 0)
         shares = ops.cast(scores, values.dtype)
-        return slots.attended(shares, values, keep), scores
+        if a.shape[1] >= self.num_object_files:
+            z = slots.attended(shares, values, keep)
+            return self._products(z, self.kernel), scores
+        # Of fewer positions than files, it is less to multiply first.
+        if keep is not None:
+            shares = shares * keep
+        values = self._values_times_kernel(values)
+        shares = join_heads(shares)  # (batch, files, heads * n)
+        shape = (-1, shares.shape[-1], values.shape[-1])
+        from_inputs = ops.matmul(shares, ops.reshape(values, shape))
+        shape = (-1, *shares.shape[1:2], *self.kernel.shape[1:])
+        return ops.reshape(from_inputs, shape), scores
 
-    def _candidates(self, z, h, c):
+    def _values_times_kernel(self, values):
+        """Each head's by its part: `(batch, heads, n, schemata * gates)`."""
+        heads, n, size = values.shape[1:]
+        rows = ops.reshape(ops.swapaxes(values, 0, 1), (heads, -1, size))
+        products = ops.matmul(rows, ops.reshape(self.kernel, (heads, size, -1)))
+        products = ops.reshape(products, (heads, -1, n, products.shape[-1]))
+        return ops.swapaxes(products, 0, 1)
+
+    def _candidates(self, from_inputs, h, c):
         """What each schema would make of each file `(batch, files, schemata,
         units)`: of h and, for LSTMs, of c."""
-
-        def products(x, kernel):
-            shape = (-1, x.shape[1], *kernel.shape[1:])
-            kernel = ops.reshape(kernel, (kernel.shape[0], -1))
-            return ops.reshape(slots.product(x, kernel), shape)
-
         return self.updated(
-            products(z, self.kernel),
-            products(h, self.recurrent_kernel),
+            from_inputs,
+            self._products(h, self.recurrent_kernel),
             *(ops.expand_dims(h, 2), [ops.expand_dims(x, 2) for x in c]),
         )
+
+    def _products(self, x, kernel):
+        """`(batch, files, m)` times `(m, schemata, gates)`."""
+        shape = (-1, x.shape[1], *kernel.shape[1:])
+        kernel = ops.reshape(kernel, (kernel.shape[0], -1))
+        return ops.reshape(slots.product(x, kernel), shape)
 
     def _choice(self, h, candidates, gumbel):
         """Of a schema, one-hot, and its scores: `(batch, files, schemata)`."""

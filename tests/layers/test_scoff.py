@@ -200,11 +200,12 @@ class SCOFFTest(LayerContract):
         )
 
     def test_equals_the_algorithm(self):
-        """As LSTMs, for vectors and for images."""
+        """As LSTMs, for vectors, sets and images, few positions and many."""
         for dynamics, shape, active in (
             ("lstm", (6, 5), None),
             ("gru", (6, 5), None),
             ("lstm", (3, 2, 2, 5), None),
+            ("gru", (3, 2, 5), None),
             ("lstm", (6, 5), 2),
         ):
             layer = random_scoff(shape, dynamics=dynamics, num_active=active)
@@ -359,6 +360,23 @@ def test_schemata_are_drawn_in_training():
     # Without noise it is the largest.
     outputs = array(layer(inputs))
     assert np.ptp(outputs, axis=0).max() == 0
+
+
+@pytest.mark.parametrize("step_shape", [(5,), (4, 5)])
+def test_what_dropout_takes_is_not_seen(step_shape):
+    cell = random_scoff((None, *step_shape)).cell
+    inputs, states = random_inputs(2, *step_shape), cell.get_initial_state(2)
+    shapes = cell.scores_shapes(step_shape)
+    gumbel, message_keep = (np.zeros((2, *x), "float32") for x in shapes[1:])
+    keep = random_inputs(2, *shapes[0])
+    drawn = [gumbel, 0 * keep, message_keep + 1]
+    (dropped,), _ = cell.step(inputs, states, drawn)
+    drawn[1] = keep
+    (seen,), _ = cell.step(inputs, states, drawn)
+    assert np.abs(array(seen) - array(dropped)).max() > 0.01
+    cell.value_kernel.assign(0 * cell.value_kernel)
+    (nothing,), _ = cell.step(inputs, states, drawn)
+    np.testing.assert_allclose(dropped, nothing, atol=1e-6)
 
 
 def test_the_temperature_can_be_changed():
