@@ -139,8 +139,8 @@ def parse_arguments():
     add("--num-objects", type=int, default=1)
     add("--num-steps", type=int, default=8_000_000)
     add("--batch-size", type=int, default=64, help="mazes at a time")
-    rate = "Table 5, of Adam, has 0.0003; this is RMSprop"
-    add("--learning-rate", type=float, default=1e-3, help=rate)
+    rate = "as in Table 5, which is of Adam; this is RMSprop"
+    add("--learning-rate", type=float, default=3e-4, help=rate)
     add("--num-test", type=int, default=1_000, help="fixed mazes")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
