@@ -174,8 +174,8 @@ class RIMsCell(slots.SlotCell):
         relevance = -ops.sum(scores[..., 0], axis=1)
         active = slots.most_relevant(relevance, self.num_active)
         new = self.updated(
-            _each_its_own(z, self.kernel),
-            _each_its_own(h, self.recurrent_kernel),
+            slots.each_its_own(z, self.kernel),
+            slots.each_its_own(h, self.recurrent_kernel),
             *(h, c),
         )
         there = active[..., None]
@@ -184,20 +184,20 @@ class RIMsCell(slots.SlotCell):
             for one, other in zip(new, old, strict=True)
         ]
         read, message_scores = slots.messages(
-            _each_its_own(new[0], self.message_query_kernel),
-            _each_its_own(new[0], self.message_key_kernel),
-            _each_its_own(new[0], self.message_value_kernel),
+            slots.each_its_own(new[0], self.message_query_kernel),
+            slots.each_its_own(new[0], self.message_key_kernel),
+            slots.each_its_own(new[0], self.message_value_kernel),
             self.num_message_heads,
             message_keep,
         )
-        read = _each_its_own(read, self.message_output_kernel)
+        read = slots.each_its_own(read, self.message_output_kernel)
         new[0] = ops.where(there, new[0] + read, new[0])
         return self.as_states(new), [scores, active, message_scores]
 
     def _attended_inputs(self, inputs, h, keep, mask):
         """z `(batch, modules, heads * value_dim)`, and the scores."""
         x = ops.pad(slots.as_positions(inputs), [(0, 0), (1, 0), (0, 0)])
-        queries = _each_its_own(h, self.query_kernel)
+        queries = slots.each_its_own(h, self.query_kernel)
         queries = split_heads(queries, self.num_heads)
         keys, values = (
             split_heads(slots.product(x, kernel), self.num_heads)
@@ -228,11 +228,6 @@ class RIMsCell(slots.SlotCell):
     def arguments(self):
         """Those of the constructor, as they are stored in a configuration."""
         return {**super().arguments(), "num_modules": self.num_modules}
-
-
-def _each_its_own(x, kernels):
-    """`(batch, modules, m)` times the module's own of `(modules, m, n)`."""
-    return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), kernels), 0, 1)
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

@@ -6,7 +6,6 @@ from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import in_float32
-from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
 
@@ -301,20 +300,15 @@ class SCOFFCell(slots.SlotCell):
         # Of fewer positions than files, it is less to multiply first.
         if keep is not None:
             shares = shares * keep
-        values = self._values_times_kernel(values)
-        shares = join_heads(shares)  # (batch, files, heads * n)
-        shape = (-1, shares.shape[-1], values.shape[-1])
-        from_inputs = ops.matmul(shares, ops.reshape(values, shape))
-        shape = (-1, *shares.shape[1:2], *self.kernel.shape[1:])
-        return ops.reshape(from_inputs, shape), scores
-
-    def _values_times_kernel(self, values):
-        """Each head's by its part: `(batch, heads, n, schemata * gates)`."""
         heads, n, size = values.shape[1:]
-        rows = ops.reshape(ops.swapaxes(values, 0, 1), (heads, -1, size))
-        products = ops.matmul(rows, ops.reshape(self.kernel, (heads, size, -1)))
-        products = ops.reshape(products, (heads, -1, n, products.shape[-1]))
-        return ops.swapaxes(products, 0, 1)
+        rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))
+        kernels = ops.reshape(self.kernel, (heads, size, -1))
+        values = slots.each_its_own(rows, kernels)
+        values = ops.reshape(values, (-1, n * heads, values.shape[-1]))
+        shares = ops.transpose(shares, (0, 2, 3, 1))
+        shares = ops.reshape(shares, (-1, self.num_object_files, n * heads))
+        shape = (-1, self.num_object_files, *self.kernel.shape[1:])
+        return ops.reshape(ops.matmul(shares, values), shape), scores
 
     def _candidates(self, from_inputs, h, c):
         """What each schema would make of each file `(batch, files, schemata,

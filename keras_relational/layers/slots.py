@@ -492,6 +492,11 @@ def product(x, kernel):
     return over_rows(lambda rows: ops.matmul(rows, kernel), x)
 
 
+def each_its_own(x, kernels):
+    """`(batch, n, m)` times, for each of the n, its own of `(n, m, k)`."""
+    return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), kernels), 0, 1)
+
+
 def check_step_shape(cell, step_shape):
     """Raises a `ValueError` where one step's input is none of the three."""
     if len(step_shape) not in (1, 2, 3) or None in step_shape:
