@@ -178,7 +178,7 @@ class RIMsCell(slots.SlotCell):
             slots.each_its_own(h, self.recurrent_kernel),
             *(h, c),
         )
-        there = active[..., None]
+        there = ops.any(active, axis=1)[..., None]
         new = [
             ops.where(there, one, other)
             for one, other in zip(new, old, strict=True)
@@ -192,7 +192,7 @@ class RIMsCell(slots.SlotCell):
         )
         read = slots.each_its_own(read, self.message_output_kernel)
         new[0] = ops.where(there, new[0] + read, new[0])
-        return self.as_states(new), [scores, active, message_scores]
+        return self.as_states(new), [scores, there[..., 0], message_scores]
 
     def _attended_inputs(self, inputs, h, keep, mask):
         """z `(batch, modules, heads * value_dim)`, and the scores."""

@@ -232,41 +232,47 @@ class SCOFFCell(slots.SlotCell):
                 that are there.
         """
         gumbel, keep, message_keep = [*noise, None, None, None][:3]
-        h, *c = self.as_slots(states)
-        from_inputs, scores = self._attended_inputs(inputs, h, keep, mask)
-        candidates = self._candidates(from_inputs, h, c)
+        old = self.as_slots(states)
+        values, scores = self._attention(inputs, old[0], mask)
+        shares = ops.cast(scores, values.dtype)
+        if keep is not None:
+            shares = shares * keep
+        active = None
+        if self.num_active is not None:
+            relevance = ops.sum(scores, axis=(1, 3))
+            active = slots.most_relevant(relevance, self.num_active)
+        # Nothing is computed for object files that are not updated.
+        h, *c = [slots.picked(x, active) for x in old]
+        candidates = self.updated(
+            self._from_inputs(slots.picked(shares, active, axis=2), values),
+            self._products(h, self.recurrent_kernel),
+            *(ops.expand_dims(h, 2), [ops.expand_dims(x, 2) for x in c]),
+        )
+        gumbel = slots.picked(gumbel, active)
         choice, schema_scores = self._choice(h, candidates[0], gumbel)
         new = [
             ops.sum(ops.expand_dims(choice, -1) * candidate, axis=2)
             for candidate in candidates
         ]
-        active = None
-        if self.num_active is not None:
-            relevance = ops.sum(scores, axis=(1, 3))
-            active = slots.most_relevant(relevance, self.num_active)[..., None]
-            new = [
-                ops.where(active, one, other)
-                for one, other in zip(new, [h, *c], strict=True)
-            ]
+        all_h = slots.put_back(new[0], active, old[0])
         read, message_scores = slots.messages(
             slots.product(h, self.message_query_kernel),
-            slots.product(new[0], self.message_key_kernel),
-            slots.product(new[0], self.message_value_kernel),
+            slots.product(all_h, self.message_key_kernel),
+            slots.product(all_h, self.message_value_kernel),
             self.num_message_heads,
-            message_keep,
+            slots.picked(message_keep, active, axis=2),
         )
-        read = slots.product(read, self.message_output_kernel)
-        if active is not None:
-            read = ops.where(active, read, 0)
-            # Nor is anything chosen or read that would not be used.
-            schema_scores = ops.where(active, schema_scores, 0)
-            message_scores = ops.where(active[:, None], message_scores, 0)
-        new[0] = new[0] + read
-        scores = [scores, schema_scores, message_scores]
-        return self.as_states(new), scores
+        new[0] = new[0] + slots.product(read, self.message_output_kernel)
+        new = [
+            slots.put_back(one, active, other)
+            for one, other in zip(new, old, strict=True)
+        ]
+        schema_scores = slots.put_back(schema_scores, active)
+        message_scores = slots.put_back(message_scores, active, axis=2)
+        return self.as_states(new), [scores, schema_scores, message_scores]
 
-    def _attended_inputs(self, inputs, h, keep, mask):
-        """z times the kernel `(batch, files, schemata, gates)`, and scores."""
+    def _attention(self, inputs, h, mask):
+        """Values of positions, by heads, and scores of them for each file."""
         a = slots.as_positions(inputs)
         if self.position_encodings is not None:
             encodings = ops.cast(self.position_encodings, a.dtype)
@@ -293,31 +299,23 @@ class SCOFFCell(slots.SlotCell):
         )
         if mask is not None:
             scores = ops.where(mask[:, None, None], scores, 0)
-        shares = ops.cast(scores, values.dtype)
-        if a.shape[1] >= self.num_object_files:
-            z = slots.attended(shares, values, keep)
-            return self._products(z, self.kernel), scores
+        return values, scores
+
+    def _from_inputs(self, shares, values):
+        """z times the kernel: `(batch, files, schemata, gates)`."""
+        files, n = shares.shape[2:]
+        if n >= files:
+            return self._products(slots.attended(shares, values), self.kernel)
         # Of fewer positions than files, it is less to multiply first.
-        if keep is not None:
-            shares = shares * keep
-        heads, n, size = values.shape[1:]
+        heads, _, size = values.shape[1:]
         rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))
         kernels = ops.reshape(self.kernel, (heads, size, -1))
         values = slots.each_its_own(rows, kernels)
         values = ops.reshape(values, (-1, n * heads, values.shape[-1]))
         shares = ops.transpose(shares, (0, 2, 3, 1))
-        shares = ops.reshape(shares, (-1, self.num_object_files, n * heads))
-        shape = (-1, self.num_object_files, *self.kernel.shape[1:])
-        return ops.reshape(ops.matmul(shares, values), shape), scores
-
-    def _candidates(self, from_inputs, h, c):
-        """What each schema would make of each file `(batch, files, schemata,
-        units)`: of h and, for LSTMs, of c."""
-        return self.updated(
-            from_inputs,
-            self._products(h, self.recurrent_kernel),
-            *(ops.expand_dims(h, 2), [ops.expand_dims(x, 2) for x in c]),
-        )
+        shares = ops.reshape(shares, (-1, files, n * heads))
+        shape = (-1, files, *self.kernel.shape[1:])
+        return ops.reshape(ops.matmul(shares, values), shape)
 
     def _products(self, x, kernel):
         """`(batch, files, m)` times `(m, schemata, gates)`."""

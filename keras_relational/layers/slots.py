@@ -546,10 +546,43 @@ def uniform(shape, seed_generator):
 
 
 def most_relevant(relevance, num_active):
-    """Boolean `(batch, slots)`: which ones are among the first so many."""
+    """Of `(batch, slots)` the first so many: `(batch, num_active, slots)`,
+    boolean and one-hot."""
     _, chosen = ops.top_k(relevance, num_active)
-    one_hot = ops.one_hot(chosen, relevance.shape[-1], dtype="int32")
-    return ops.sum(one_hot, axis=1) > 0
+    return ops.one_hot(chosen, relevance.shape[-1], dtype="bool")
+
+
+def picked(x, active, axis=1):
+    """What there is of slots, along an axis, for those active alone.
+
+    Neither gathered, whose gradient is slow under XLA on a CPU, nor multiplied
+    by ones, which some GPUs round.
+
+    Args:
+        x: Tensor, or `None`.
+        active: What `most_relevant` returns, or `None` for all slots.
+        axis: Which one is of slots.
+
+    Returns:
+        Tensor of the same shape, but with `num_active` along that axis.
+    """
+    if x is None or active is None:
+        return x
+    x = ops.expand_dims(x, axis)
+    before, after = [1] * (axis - 1), [1] * (len(x.shape) - axis - 2)
+    shape = (-1, *before, *active.shape[1:], *after)
+    return ops.sum(ops.where(ops.reshape(active, shape), x, 0), axis=axis + 1)
+
+
+def put_back(x, active, old=0, axis=1):
+    """All slots, from what was picked, and others as they were."""
+    if active is None:
+        return x
+    active = ops.swapaxes(active, 1, 2)
+    there = ops.any(active, axis=2)
+    shape = [1] * len(x.shape)
+    shape[0], shape[axis] = -1, there.shape[1]
+    return ops.where(ops.reshape(there, shape), picked(x, active, axis), old)
 
 
 def one_each(initializer, axis):
