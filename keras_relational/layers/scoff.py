@@ -52,9 +52,10 @@ class SCOFFCell(slots.SlotCell):
 
     With `num_active`, only that many object files are updated in a step, those
     with the most input attention, and the others keep their state: what the
-    appendix calls SCOFF; without, it is its SCOFF-ab. Where the pseudocode of
-    appendix G differs from Algorithm 1, with queries of messages from the new
-    h, the latter is followed. An LSTM's messages are added to its h alone.
+    appendix calls SCOFF; without, it is its SCOFF-ab. Schemata are tried for
+    those alone. Where the pseudocode of appendix G differs from Algorithm 1,
+    with queries of messages from the new h, the latter is followed. An LSTM's
+    messages are added to its h alone.
 
     Args:
         units: Positive integer, size of an object file.
