@@ -25,8 +25,10 @@ def video_predictor(core, num_channels=1, num_stacked=1):
     calls deconvolutional.
 
     What an object file sees is linear in the positions, and added up over them.
-    So that it is what is where, and not what there is, coordinates are appended
-    and a dense layer of 64 applied to each position: neither paper has that.
+    So that it is what is where, and not what there is, each position has a
+    dense layer of 64 of its own, as other cores have in theirs of 512. Neither
+    paper has that. With one layer for all, to which coordinates are appended,
+    nothing but a mean image is learned in hundreds of batches.
 
     The parts are layers named `"encoder"`, `"core"`, `"pooling"` (after SCOFF)
     and `"decoder"`.
@@ -216,10 +218,17 @@ def _encoder(num_channels, spatial):
             keras.layers.Activation("elu"),
         ]
     if spatial:
-        parts += [
-            layers.AppendCoordinates(-1.0, 1.0),
-            keras.layers.Dense(64, activation="elu"),
-        ]
+        parts.append(
+            keras.layers.EinsumDense(
+                "bhwc,hwcd->bhwd",
+                output_shape=(8, 8, 64),
+                bias_axes="hwd",
+                # Glorot's for each position, where Keras takes all for one.
+                kernel_initializer=keras.initializers.RandomNormal(
+                    stddev=64**-0.5
+                ),
+            )
+        )
     else:
         parts += [
             keras.layers.Flatten(),
