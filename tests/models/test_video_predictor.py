@@ -5,6 +5,8 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import bouncing_balls
 from keras_relational.models.video_predictor import StackedFrames
 
 SEQUENCES = {"return_sequences": True, "return_state": True}
@@ -103,3 +105,20 @@ def test_arguments_are_checked():
         models.video_predictor(small_scoff(), num_stacked=0)
     with pytest.raises(ValueError, match="num_frames=0"):
         models.roll_out_model(model, 0)
+
+
+@pytest.mark.slow
+def test_object_files_see_what_is_where():
+    """Soon more is learned than what there is on average."""
+    keras.utils.set_random_seed(0)
+    core = layers.SCOFF(32, 2, 2, **SEQUENCES)
+    model = models.video_predictor(core)
+    model.compile(training.adam(1e-3), "binary_crossentropy", jit_compile=False)
+    for number in range(80):
+        videos = bouncing_balls.generate("4balls", 16, 9, seed=[0, number])
+        truth = videos[:, 1:] / np.float32(255)
+        loss = model.train_on_batch(videos[:, :-1], truth)
+        model.reset_metrics()
+    mean = np.clip(truth.mean(axis=(0, 1)), 1e-3, 1 - 1e-3)
+    of_mean = -(truth * np.log(mean) + (1 - truth) * np.log(1 - mean)).mean()
+    assert loss < 0.9 * of_mean
