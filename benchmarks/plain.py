@@ -296,7 +296,7 @@ class PlainSCOFFCell(keras.layers.Layer):
             keras.layers.GRUCell(cell.units) for _ in range(cell.num_schemata)
         ]
 
-    def build(self, input_shape, states_shape=None):
+    def build(self, input_shape):
         cell = self.given.cell
         sizes = {
             name: getattr(cell, f"{name}_kernel").shape[1]

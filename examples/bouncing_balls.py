@@ -36,7 +36,10 @@ def main():
     test = generate(args.num_test, seed=[args.seed, 0, 1])
     num_slots = args.num_object_files or (8 if "678" in args.task else 4)
     core = new_core(args.core, num_slots, args.num_schemata)
-    model = models.video_predictor(core, num_channels=test.shape[-1])
+    some = generate(50, seed=[args.seed, 0, 2])
+    model = models.video_predictor(
+        core, num_channels=test.shape[-1], mean_pixel=some.mean() / 255
+    )
     model.compile(
         training.adam(args.learning_rate),
         "binary_crossentropy",

@@ -45,7 +45,9 @@ def main():
         return_sequences=True,
         return_state=True,
     )
-    model = models.video_predictor(core, num_stacked=args.num_stacked)
+    model = models.video_predictor(
+        core, num_stacked=args.num_stacked, mean_pixel=train.mean() / 255
+    )
     model.compile(
         training.adam(args.learning_rate),
         "binary_crossentropy",

@@ -230,7 +230,12 @@ class _Player:
                 is_first = ops.broadcast_to(step == 0, (seeds.shape[0], 1))
                 images = [images[:, None], is_first, *memory]
             outputs, _ = self.model.stateless_call(*weights, images)
-            logits, _, *memory = outputs
+            logits, _, *new = outputs
+            # As what goes in, of a policy of less precision too.
+            memory = [
+                ops.cast(x, old.dtype)
+                for x, old in zip(new, memory, strict=True)
+            ]
             logits = ops.reshape(logits, (-1, len(self.world.actions)))
         if self.model is None or not self.greedy:
             return random_draws(logits, seeds[:, None], step), tuple(memory)

@@ -43,7 +43,7 @@ def object_files(model, sequences, batch_size=50):
         `ObjectFiles`.
 
     Raises:
-        ValueError: If the model has no such layer.
+        ValueError: If the model has no such layer, or it is stateful.
     """
     found = [x for x in model.layers if isinstance(x, layers.SCOFF)]
     if len(found) != 1:
@@ -53,13 +53,26 @@ def object_files(model, sequences, batch_size=50):
             f"its layers {names}"
         )
     (scoff,) = found
+    if scoff.stateful:
+        raise ValueError(
+            f"{scoff.name} is stateful, and would not be as it was. Build the "
+            "model without `stateful` and give it the weights of this one"
+        )
     sequential = isinstance(model, keras.Sequential)
     first = model.inputs[0] if sequential else model.input
-    inputs = keras.Model(first, scoff.input)
+    # What it is called with: sequences, and there may be states and a mask.
+    tensors = keras.tree.flatten(scoff.input)
+    inputs = keras.Model(first, tensors)
     parts = []
     for i in range(0, len(sequences), batch_size):
-        x = inputs(sequences[i : i + batch_size])
-        _, scores = scoff(x, return_attention_scores=True)
+        kwargs = {"return_attention_scores": True}
+        x, *others = keras.tree.flatten(inputs(sequences[i : i + batch_size]))
+        for tensor, value in zip(tensors[1:], others, strict=True):
+            if tensor.dtype == "bool":
+                kwargs["mask"] = value
+            else:
+                kwargs.setdefault("initial_state", []).append(value)
+        _, scores = scoff(x, **kwargs)
         parts.append([as_float32(score) for score in scores])
     return ObjectFiles(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -87,7 +100,7 @@ def episode_object_files(model, images):
     features = keras.Model(model.inputs[0], model.get_layer("core").input[0])
     states, steps = cell.get_initial_state(1), []
     for x in features(images[None]):
-        states, scores = cell.step(x[None], states, [])
+        _, states, scores = cell(x[None], states, return_attention_scores=True)
         steps.append([as_float32(score) for score in scores])
     scores = map(np.concatenate, zip(*steps, strict=True))
     return ObjectFiles(*(x[None] for x in scores))

@@ -72,7 +72,7 @@ class LayerNormLSTMCell(keras.layers.Layer):
             for name in ("input_norm", "recurrent_norm", "memory_norm")
         )
 
-    def build(self, input_shape, states_shape=None):
+    def build(self, input_shape):
         gates = 4 * self.units
         add_kernels(
             self, self.kernel_initializer, kernel=(input_shape[-1], gates)

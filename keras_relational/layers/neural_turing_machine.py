@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from keras_relational.layers import lstm_controller
+from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import dot_products
 
@@ -60,7 +61,7 @@ class NTMCell(keras.layers.Layer):
         self.output_size = units
         self.state_size = [units, units, memory_dim, memory_size * memory_dim]
 
-    def build(self, input_shape, states_shape=None):
+    def build(self, input_shape):
         if input_shape[-1] is None:
             raise ValueError(
                 f"{self.name} takes inputs (batch, features) with fixed "
@@ -104,6 +105,7 @@ class NTMCell(keras.layers.Layer):
         return h, [h, c, read, memory]
 
     def get_initial_state(self, batch_size=None):
+        check_built(self)
         memory = ops.cast(self.initial_memory, self.compute_dtype)
         memory = ops.reshape(memory, (1, self.state_size[3]))
         return [

@@ -17,7 +17,9 @@ class RelationalMemoryCell(keras.layers.Layer):
         i, f = W x̂ + U tanh(M) + b
         M ← sigmoid(i) tanh(M̃) + sigmoid(f + 1) M
 
-    At first M is the identity, as far as it goes. Reference: [Santoro et al.,
+    At first M is the identity, as far as it goes. Mind that a stateful
+    `keras.layers.RNN` is reset to zeros, to rows that stay alike: assign to its
+    `states` what `get_initial_state` returns. Reference: [Santoro et al.,
     2018](https://arxiv.org/abs/1806.01822), section 3, with the gates but for
     outputs that, as they say there, they have used.
 
@@ -91,7 +93,7 @@ class RelationalMemoryCell(keras.layers.Layer):
             units, dtype=self.dtype_policy, name=name, **kwargs
         )
 
-    def build(self, input_shape, states_shape=None):
+    def build(self, input_shape):
         self.embedding.build(input_shape)
         self.input_gates.build((None, self.units))
         for layer in (

@@ -58,9 +58,11 @@ class RIMsCell(slots.SlotCell):
         training: Whether there is dropout. On JAX `keras.layers.RNN` cannot
             draw anything in its loop: train `RIMs` there, or let it have
             `unroll=True`.
+        return_attention_scores: Whether to return them, too.
 
     Returns:
-        h, and the list of the new states.
+        h, and the list of the new states; and with `return_attention_scores`
+        three tensors of scores, those of `RIMs` at one step.
 
     Raises:
         ValueError: If a size is not a positive integer, more modules are active
@@ -120,7 +122,7 @@ class RIMsCell(slots.SlotCell):
         )
         self.num_modules = num_modules
 
-    def build(self, input_shape, states_shape=None):
+    def build(self, input_shape):
         step_shape = tuple(input_shape[1:])
         slots.check_step_shape(self, step_shape)
         add_kernels(
@@ -140,9 +142,9 @@ class RIMsCell(slots.SlotCell):
         values = self.num_message_heads * self.message_value_dim
         add_kernels(
             self,
-            slots.one_each(
-                slots.scaled(self.kernel_initializer, slots.MESSAGE_SCALE),
-                axis=0,
+            slots.scaled(
+                slots.one_each(self.kernel_initializer, axis=0),
+                slots.MESSAGE_SCALE,
             ),
             message_output_kernel=(self.num_modules, values, self.units),
         )

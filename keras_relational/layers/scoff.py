@@ -4,6 +4,7 @@ from keras import ops
 
 from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
+from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
@@ -91,9 +92,11 @@ class SCOFFCell(slots.SlotCell):
         training: Whether to draw γ, and dropout. On JAX `keras.layers.RNN`
             cannot draw anything in its loop: train `SCOFF` there, or let it
             have `unroll=True`.
+        return_attention_scores: Whether to return them, too.
 
     Returns:
-        h, and the list of the new states.
+        h, and the list of the new states; and with `return_attention_scores`
+        three tensors of scores, those of `SCOFF` at one step.
 
     Raises:
         ValueError: If a size is not a positive integer, `dynamics` is unknown,
@@ -170,7 +173,7 @@ class SCOFFCell(slots.SlotCell):
         self.position_dim = position_dim
         self.temperature = temperature
 
-    def build(self, input_shape, states_shape=None):
+    def build(self, input_shape):
         step_shape = tuple(input_shape[1:])
         slots.check_step_shape(self, step_shape)
         features = step_shape[-1]
@@ -371,6 +374,7 @@ class SCOFFCell(slots.SlotCell):
         ]
 
     def get_initial_state(self, batch_size=None):
+        check_built(self)
         # The first files' noise is the same for any number of them, so that
         # weights can be moved to a layer with another number.
         noise = np.random.default_rng(0).standard_normal(
@@ -408,8 +412,10 @@ class SCOFF(slots.SlotRNN):
     regularizers, constraints, `recurrent_dropout`, `use_bias`, `reset_after`
     and `use_cudnn`, which it has not, and `dropout`, which is one of attention
     here. Its size of state is that of all object files; its number of weights
-    does not depend on how many there are. Where it begins is learned: call
-    `reset_state` after loading a stateful one, or setting its weights.
+    does not depend on how many there are. Where it begins is learned, but not
+    by a stateful one, which begins where it stopped: call `reset_state` after
+    loading it, or setting its weights. A mask of positions it turns into one of
+    steps for the layers that follow; `keras.layers.Bidirectional` does not.
 
     Args:
         units: As for `SCOFFCell`, as all before `return_sequences`.

@@ -141,6 +141,15 @@ def check_same_size(layer, built_shape, input_shape):
         )
 
 
+def check_built(cell):
+    """Raises a `ValueError` where a cell has not yet what it begins with."""
+    if not cell.built:
+        raise ValueError(
+            f"{cell.name} begins in a state that is learned, and has no "
+            "weights yet. Call or build it first"
+        )
+
+
 def in_float32(tensor):
     """Half precision is too small for products of large vectors."""
     dtype = keras.backend.result_type(tensor.dtype, "float32")

@@ -33,9 +33,12 @@ class SlotPooling(keras.layers.Layer):
         mask: Optional boolean tensor, the inputs without their last axis,
             `True` for vectors that are there. The others are zero, and the mask
             is passed on.
+        return_attention_scores: Whether to return the softmax, too.
 
     Returns:
-        Tensor `(batch, ..., units)`.
+        Tensor `(batch, ..., units)`. With `return_attention_scores` a pair of
+        that and `(batch, ..., num_heads, num_slots)`; where the mask is `False`
+        every slot has the same there.
 
     Raises:
         ValueError: If a size is not a positive integer, `units` cannot be
@@ -89,7 +92,7 @@ class SlotPooling(keras.layers.Layer):
             (self.units,), self.bias_initializer, name="bias"
         )
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs, mask=None, return_attention_scores=False):
         if mask is not None:
             inputs = ops.where(ops.expand_dims(mask, -1), inputs, 0)
         shape = tuple(ops.shape(inputs)[:-1])
@@ -106,12 +109,25 @@ class SlotPooling(keras.layers.Layer):
         parts = ops.swapaxes(parts, -2, -3)
         pooled = ops.matmul(ops.expand_dims(scores, -2), parts)
         pooled = ops.reshape(pooled, (*shape, self.units))
-        if mask is None:
-            return pooled
-        return ops.where(ops.expand_dims(mask, -1), pooled, 0)
+        if mask is not None:
+            pooled = ops.where(ops.expand_dims(mask, -1), pooled, 0)
+        return (pooled, scores) if return_attention_scores else pooled
+
+    def compute_mask(self, inputs, mask=None):
+        return mask
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
+
+    def compute_output_spec(
+        self, inputs, mask=None, return_attention_scores=False
+    ):
+        shape = inputs.shape[:-1]
+        pooled = keras.KerasTensor((*shape, self.units), self.compute_dtype)
+        if not return_attention_scores:
+            return pooled
+        shape = (*shape, self.num_heads, self.num_slots)
+        return pooled, keras.KerasTensor(shape, self.compute_dtype)
 
     def get_config(self):
         return {

@@ -14,6 +14,7 @@ from keras.src import backend
 
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import dot_products
+from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import own_initializer
@@ -108,9 +109,13 @@ class SlotCell(keras.layers.Layer):
         num_states = 1 if dynamics == "gru" else 2
         self.state_size = [self.output_size] * num_states
 
-    def call(self, inputs, states, training=False):
+    def call(
+        self, inputs, states, training=False, return_attention_scores=False
+    ):
         noise = self.noise((ops.shape(inputs)[0],), inputs.shape[1:], training)
-        states, _ = self.step(inputs, states, noise)
+        states, scores = self.step(inputs, states, noise)
+        if return_attention_scores:
+            return states[0], states, tuple(in_float32(x) for x in scores)
         return states[0], states
 
     def noise(self, batch_shape, step_shape, training):
@@ -273,6 +278,8 @@ class SlotRNN(keras.layers.RNN):
         sequences = ops.convert_to_tensor(sequences)
         step_shape = sequences.shape[2:]
         batch_shape = ops.shape(sequences)[:2]
+        if self.stateful:
+            check_batch_size(self, sequences)
         if initial_state is None:
             initial_state = (
                 self.states
@@ -309,7 +316,9 @@ class SlotRNN(keras.layers.RNN):
                 ]
             outputs = new_states[0]
             if return_attention_scores:
-                outputs = side_by_side([outputs, *scores], 1, outputs.dtype)
+                # In half precision the largest score may have equals.
+                scores = [in_float32(x) for x in scores]
+                outputs = side_by_side([outputs, *scores], 1, scores[0].dtype)
             return outputs, tuple(new_states)
 
         _, outputs, states = backend.rnn(
@@ -336,6 +345,7 @@ class SlotRNN(keras.layers.RNN):
         """Zeros where no step has been there so far, as in `keras.layers.GRU`,
         or, if so asked, at all padded ones."""
         outputs = outputs[..., : self.cell.output_size]
+        outputs = ops.cast(outputs, self.compute_dtype)
         if mask is None:
             return outputs if self.return_sequences else last
         if not self.return_sequences:
@@ -375,10 +385,8 @@ class SlotRNN(keras.layers.RNN):
         training=False,
         return_attention_scores=False,
     ):
-        def tensors(shapes):
-            return tuple(
-                keras.KerasTensor(shape, self.compute_dtype) for shape in shapes
-            )
+        def tensors(shapes, dtype=self.compute_dtype):
+            return tuple(keras.KerasTensor(shape, dtype) for shape in shapes)
 
         if initial_state is not None:
             check_states(self, initial_state)
@@ -391,7 +399,10 @@ class SlotRNN(keras.layers.RNN):
             return results
         batch, time, *step_shape = sequences.shape
         scores_shapes = self.cell.scores_shapes(step_shape)
-        return results, tensors((batch, time, *x) for x in scores_shapes)
+        return results, tensors(
+            [(batch, time, *x) for x in scores_shapes],
+            keras.backend.result_type(self.compute_dtype, "float32"),
+        )
 
     def get_config(self):
         config = super().get_config()
@@ -431,6 +442,17 @@ def check_states(layer, states):
         )
 
 
+def check_batch_size(layer, sequences):
+    """Raises a `ValueError` where a stateful layer keeps another number."""
+    expected, received = layer.states[0].shape[0], sequences.shape[0]
+    if received not in (None, expected):
+        raise ValueError(
+            f"{layer.name} is stateful and was built for batches of {expected} "
+            f"sequences. Received: inputs.shape={tuple(sequences.shape)}. "
+            "Pad the batch, or let `stateful` be False"
+        )
+
+
 def mask_of_steps(mask):
     """`(batch, time)`: of sets and images, steps where anything is there."""
     mask = ops.cast(mask, "bool")
@@ -444,7 +466,11 @@ def mask_of_positions(layer, sequences, mask):
         ValueError: If the mask is neither.
     """
     step_shape = sequences.shape[2:]
-    if tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
+    same = len(mask.shape) > 1 and all(
+        None in pair or pair[0] == pair[1]
+        for pair in zip(mask.shape[:2], sequences.shape[:2], strict=True)
+    )
+    if not same or tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
         raise ValueError(
             f"{layer.name} takes a mask of steps (batch, time) or of "
             "positions, of the inputs' shape without its last axis. "

@@ -6,7 +6,9 @@ from keras import ops
 from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import EpisodicRNN
 from keras_relational.layers import RelationalTransformerBlock
+from keras_relational.layers import SCOFFCell
 from keras_relational.layers import SimplicialTransformerBlock
+from keras_relational.layers import SlotPooling
 from keras_relational.layers import StridedConv2D
 from keras_relational.layers import VirtualEntities
 
@@ -34,7 +36,10 @@ def boxworld_agent(
 
     With a `cell` the last dense layer feeds a recurrent layer, and that the
     policy and the value: the agent remembers. It then takes sequences of
-    frames, of any length, and wipes its memory where an episode begins.
+    frames, of any length, and wipes its memory where an episode begins. Several
+    object files of a `SCOFFCell` go through `SlotPooling` first, so that they
+    are exchangeable, as in section 4 of [Goyal et al., 2020](
+    https://arxiv.org/abs/2006.16225).
 
     The layers are named `"entities"`, `"block"`, `"virtual_entities"`,
     `"core"`, `"policy"` and `"value"`.
@@ -106,6 +111,8 @@ def boxworld_agent(
         ]
         inputs = [images, is_first, *states]
         x, *states = core(x, is_first, states)
+        if isinstance(cell, SCOFFCell) and cell.num_object_files > 1:
+            x = SlotPooling(cell.num_object_files, 256, name="slot_pooling")(x)
     logits = keras.layers.Dense(num_actions, use_bias=False, name="policy")(x)
     value = keras.layers.Dense(1, use_bias=False, name="value_column")(x)
     value = ops.squeeze(value, -1)

@@ -1,5 +1,7 @@
 """What will the next frames show? A recurrent layer between two networks."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -10,7 +12,7 @@ from keras_relational.layers.shared import with_row
 SIZE = 64
 
 
-def video_predictor(core, num_channels=1, num_stacked=1):
+def video_predictor(core, num_channels=1, num_stacked=1, mean_pixel=0.5):
     """Builds a model that predicts the next frame after each of a video.
 
     Three convolutions lead to 8 × 8 positions, at which the object files of
@@ -41,6 +43,11 @@ def video_predictor(core, num_channels=1, num_stacked=1):
         num_stacked: Number of frames that the encoder sees at each step, the
             last ones side by side as channels; where there are not that many,
             black ones.
+        mean_pixel: Number between 0 and 1, what is predicted about everywhere
+            before training, by the last bias. Where most of a video is black,
+            its mean saves the first hundred batches, in which little else is
+            learned; and in which a single object file came to choose one schema
+            for ever.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, num_channels)` to
@@ -48,8 +55,8 @@ def video_predictor(core, num_channels=1, num_stacked=1):
         by 255 inside.
 
     Raises:
-        ValueError: If `core` does not return sequences and states, or a number
-            is not a positive integer.
+        ValueError: If `core` does not return sequences and states, a number is
+            not a positive integer, or `mean_pixel` not between 0 and 1.
 
     Example:
 
@@ -64,6 +71,11 @@ def video_predictor(core, num_channels=1, num_stacked=1):
             f"return_state={core.return_state}"
         )
     check_positive_integers(num_channels=num_channels, num_stacked=num_stacked)
+    if not 0 < mean_pixel < 1:
+        raise ValueError(
+            "`mean_pixel` must be between 0 and 1: pixels are divided by 255. "
+            f"Received: mean_pixel={mean_pixel}"
+        )
     shape = (SIZE, SIZE, num_channels)
     frames = keras.Input((None, *shape), dtype="uint8", name="frames")
     spatial = isinstance(core, layers.SCOFF)
@@ -75,7 +87,7 @@ def video_predictor(core, num_channels=1, num_stacked=1):
     x, *_ = core(x)
     if spatial:
         x = layers.SlotPooling(core.num_object_files, 512, name="pooling")(x)
-    decoder = _decoder(x.shape[-1], num_channels)
+    decoder = _decoder(x.shape[-1], num_channels, mean_pixel)
     x = layers.TimeFolded(decoder, name="decoder")(x)
     return keras.Model(frames, x, name="video_predictor")
 
@@ -239,7 +251,7 @@ def _encoder(num_channels, spatial):
     return keras.Sequential(parts, name="encoder")
 
 
-def _decoder(size, num_channels):
+def _decoder(size, num_channels, mean_pixel):
     parts = [keras.Input((size,))]
     for units in (512, 4096):
         parts += [
@@ -256,7 +268,14 @@ def _decoder(size, num_channels):
         ]
     parts.append(
         keras.layers.Conv2DTranspose(
-            num_channels, 4, strides=2, padding="same", activation="sigmoid"
+            num_channels,
+            4,
+            strides=2,
+            padding="same",
+            activation="sigmoid",
+            bias_initializer=keras.initializers.Constant(
+                math.log(mean_pixel / (1 - mean_pixel))
+            ),
         )
     )
     return keras.Sequential(parts, name="decoder")

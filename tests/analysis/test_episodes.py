@@ -44,6 +44,12 @@ def test_played_as_the_plain_rules_have_it(world, recurrent):
         assert played["solved"][row] == record["solved"]
 
 
+def test_an_agent_that_remembers_in_half_precision(world):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    played = analysis.play(world, range(3), agent(world, True))
+    assert (played["lengths"] > 0).all()
+
+
 def test_what_a_maze_calls_solved():
     """Seen at once, or when all but one step is spent: reward 0.1 and more."""
     world = goto_object_maze.GotoObjectMaze(4, max_episode_steps=30)

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 from PIL import Image
 
 from keras_relational import analysis
@@ -48,6 +49,44 @@ def test_object_files_of_a_sequential_model():
     np.testing.assert_allclose(found.schemata, scores[1], atol=1e-6)
 
 
+@pytest.mark.parametrize("with_states", [False, True])
+def test_object_files_of_a_model_with_a_mask(with_states):
+    """They do what they do in the model, to padding and from its states."""
+    scoff = layers.SCOFF(4, 2, 3)
+    words = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(7, 5, mask_zero=True)(words)
+    kwargs, initial = {}, None
+    if with_states:
+        initial = keras.layers.Dense(8)(x[:, 0])
+        # Keras passes on no mask beside states.
+        kwargs = {"initial_state": [initial], "mask": ops.not_equal(words, 0)}
+    model = keras.Model(words, scoff(x, **kwargs))
+    ids = np.array([[3, 1, 0], [2, 5, 6], [4, 0, 0]])
+    found = analysis.object_files(model, ids)
+    assert found.schemata[1].any(-1).all()
+    np.testing.assert_array_equal(
+        found.schemata.any(-1), np.repeat(ids[..., None] > 0, 2, axis=-1)
+    )
+    if with_states:
+        kwargs = {"initial_state": [keras.Model(words, initial)(ids)]}
+    embedded = keras.Model(words, x)(ids)
+    _, (_, expected, _) = scoff(
+        embedded, mask=ids > 0, return_attention_scores=True, **kwargs
+    )
+    np.testing.assert_allclose(found.schemata, expected, atol=1e-6)
+
+
+def test_a_stateful_model_is_left_alone():
+    model = keras.Sequential(
+        [
+            keras.Input((3, 5), batch_size=2),
+            layers.SCOFF(4, 2, 3, stateful=True),
+        ]
+    )
+    with pytest.raises(ValueError, match="is stateful"):
+        analysis.object_files(model, np.zeros((2, 3, 5)))
+
+
 def test_a_model_without_scoff():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="not one layer SCOFF but 0"):
@@ -70,6 +109,16 @@ def test_object_files_of_an_agent():
     layer.set_weights(cell.get_weights())
     _, (_, schemata, _) = layer(features[None], return_attention_scores=True)
     np.testing.assert_allclose(found.schemata, schemata, atol=1e-5)
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    half = models.boxworld_agent(
+        "convolutional", (5, 5, 3), cell=layers.SCOFFCell(4, 2, 3)
+    )
+    half.set_weights(model.get_weights())
+    np.testing.assert_allclose(
+        analysis.episode_object_files(half, images).schemata,
+        found.schemata,
+        atol=0.1,
+    )
     gru = models.boxworld_agent(
         "convolutional", (5, 5, 3), cell=keras.layers.GRUCell(4)
     )

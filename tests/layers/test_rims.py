@@ -251,6 +251,44 @@ def test_dropout_is_of_training_alone():
         assert keep.mean() == pytest.approx(1, abs=0.05)
 
 
+def test_what_dropout_takes_is_not_seen():
+    cell = random_rims().cell
+    inputs = random_inputs(2, 4, 5)
+    states = [random_inputs(2, MODULES * UNITS) for _ in range(2)]
+    shapes = cell.scores_shapes((4, 5))
+    keep, message_keep = (np.ones((2, *shapes[n]), "float32") for n in (0, 2))
+
+    def outputs(*drawn):
+        return array(cell.step(inputs, states, drawn)[0][0])
+
+    whole = outputs()
+    np.testing.assert_allclose(outputs(keep, message_keep), whole, atol=1e-6)
+    unseen = outputs(0 * keep, message_keep)
+    unread = outputs(keep, 0 * message_keep)
+    for kernel, without in (
+        (cell.message_value_kernel, unread),
+        (cell.value_kernel, unseen),
+    ):
+        assert np.abs(without - whole).max() > 1e-3
+        weights = array(kernel)
+        kernel.assign(0 * weights)
+        np.testing.assert_allclose(outputs(), without, atol=1e-6)
+        kernel.assign(weights)
+
+
+def test_a_seed_does_not_make_all_modules_alike():
+    layer = RIMs(
+        4, 3, 2, kernel_initializer=keras.initializers.GlorotUniform(1)
+    )
+    layer.build((None, None, 5))
+    for weight in layer.trainable_weights:
+        values = array(weight)
+        if len(values) == 3 and values.ndim == 3:
+            for i, j in ((0, 1), (0, 2), (1, 2)):
+                distance = np.abs(values[i] - values[j]).max()
+                assert distance > 0.1 * np.abs(values).max(), weight.name
+
+
 def test_the_cell_in_a_keras_rnn():
     layer, inputs = random_rims(), random_inputs(2, 6, 5)
     rnn = keras.layers.RNN(RIMsCell(**SIZES))

@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import keras
 import numpy as np
@@ -379,6 +380,57 @@ def test_what_dropout_takes_is_not_seen(step_shape):
     np.testing.assert_allclose(dropped, nothing, atol=1e-6)
 
 
+@pytest.mark.parametrize("num_active", [None, 1])
+def test_messages_that_dropout_takes_are_not_read(num_active):
+    cell = random_scoff(num_active=num_active).cell
+    inputs, states = random_inputs(2, 5), cell.get_initial_state(2)
+    shapes = cell.scores_shapes((5,))
+    gumbel = np.zeros((2, *shapes[1]), "float32")
+    keep = np.ones((2, *shapes[0]), "float32")
+    message_keep = np.zeros((2, *shapes[2]), "float32")
+    # Nobody hears of the last object file.
+    message_keep[..., :-1] = 1
+    (without_last,), _ = cell.step(inputs, states, [gumbel, keep, message_keep])
+    (nothing,), _ = cell.step(inputs, states, [gumbel, keep, 0 * message_keep])
+    (all_of_them,), _ = cell.step(inputs, states, [])
+    assert np.abs(array(without_last) - array(all_of_them)).max() > 1e-3
+    assert np.abs(array(without_last) - array(nothing)).max() > 1e-3
+    # Nor does the file that has not heard anything itself.
+    message_keep[...] = 1
+    message_keep[:, :, 0] = 0
+    (deaf,), _ = cell.step(inputs, states, [gumbel, keep, message_keep])
+    deaf, nothing, all_of_them = (
+        array(x).reshape(2, FILES, UNITS) for x in (deaf, nothing, all_of_them)
+    )
+    np.testing.assert_allclose(deaf[:, 0], nothing[:, 0], atol=1e-6)
+    np.testing.assert_allclose(deaf[:, 1:], all_of_them[:, 1:], atol=1e-6)
+    cell.message_value_kernel.assign(0 * cell.message_value_kernel)
+    (without,), _ = cell.step(inputs, states, [])
+    without = array(without).reshape(2, FILES, UNITS)
+    np.testing.assert_allclose(nothing, without, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "mixed_float16"])
+def test_the_schema_with_the_best_score_is_the_one_chosen(dtype):
+    """In half precision scores of two may be equal though one is larger."""
+    layer = SCOFF(16, 4, 4, return_sequences=True, unroll=True, dtype=dtype)
+    taken, choice_of = [], layer.cell._choice
+
+    def noted(*args):
+        choice, scores = choice_of(*args)
+        taken.append(array(ops.cast(choice, "float32")).argmax(-1))
+        return choice, scores
+
+    layer.cell._choice = noted
+    outputs, (_, schemata, _) = layer(
+        random_inputs(16, 10, 8), return_attention_scores=True
+    )
+    taken = np.stack(taken, axis=1)
+    np.testing.assert_array_equal(array(schemata).argmax(-1), taken)
+    assert keras.backend.standardize_dtype(schemata.dtype) == "float32"
+    assert keras.backend.standardize_dtype(outputs.dtype) == layer.compute_dtype
+
+
 def test_the_temperature_can_be_changed():
     def gradient_of_keys():
         keras.utils.set_random_seed(0)
@@ -431,6 +483,13 @@ def test_files_that_are_not_active_keep_their_state():
     )
 
 
+def test_a_stateful_layer_takes_batches_of_one_size():
+    layer = SCOFF(**SIZES, stateful=True)
+    layer(random_inputs(1, 3, 5))
+    with pytest.raises(ValueError, match=r"batches of 1 .*\(3, 3, 5\)"):
+        layer(random_inputs(3, 3, 5))
+
+
 @pytest.mark.parametrize("dynamics", ["gru", "lstm"])
 def test_states_go_from_call_to_call(dynamics):
     kwargs = {"dynamics": dynamics, "return_sequences": True}
@@ -460,8 +519,10 @@ def test_padded_positions_are_not_there():
     inputs = random_inputs(2, 6, 4, 5)
     scores = scores_without_the_second_position(layer, inputs)
     assert not array(scores)[..., 1].any()
-    with pytest.raises(ValueError, match=r"mask.shape=\(2, 6, 3\)"):
-        layer(inputs, mask=np.ones((2, 6, 3), bool))
+    for shape in ((2, 6, 3), (2, 3), (1, 6), (2, 1, 4), (2,)):
+        received = re.escape(f"mask.shape={shape}")
+        with pytest.raises(ValueError, match=received):
+            layer(inputs, mask=np.ones(shape, bool))
 
 
 def test_masks_directions_and_loops():

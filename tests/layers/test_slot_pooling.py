@@ -44,6 +44,7 @@ class SlotPoolingTest(LayerContract):
             reference=in_loops,
             supports_masking=True,
             output_mask=lambda mask: mask,
+            attention_scores_shape=(2, 5, HEADS, SLOTS),
             expected_output_shape=(2, 5, UNITS),
             expected_output_dtype="float32",
             expected_num_trainable_weights=3,
@@ -58,11 +59,18 @@ def test_slots_are_exchangeable():
     layer = SlotPooling(SLOTS, UNITS, HEADS)
     slots = np.random.default_rng(0).normal(size=(2, SLOTS, 5))
     slots = slots.astype("float32")
-    outputs, permuted = (
-        ops.convert_to_numpy(layer(x.reshape(2, -1)))
+    (outputs, scores), (permuted, permuted_scores) = (
+        map(
+            ops.convert_to_numpy,
+            layer(x.reshape(2, -1), return_attention_scores=True),
+        )
         for x in (slots, slots[:, [2, 0, 1]])
     )
     np.testing.assert_allclose(permuted, outputs, atol=1e-6)
+    np.testing.assert_allclose(
+        permuted_scores, scores[..., [2, 0, 1]], atol=1e-6
+    )
+    np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-6)
     assert np.abs(outputs).max() > 0.1
 
 

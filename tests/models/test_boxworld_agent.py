@@ -150,3 +150,20 @@ def test_an_agent_that_remembers(cell, tmp_path):
 def test_refuses_what_is_no_cell():
     with pytest.raises(ValueError, match="must be a Keras RNN cell"):
         models.boxworld_agent(cell=keras.layers.Dense(3))
+
+
+def test_object_files_of_an_agent_are_exchangeable():
+    """What it does depends on what they know, not on where they lie."""
+    cell = layers.SCOFFCell(4, 2, 3)
+    agent = models.boxworld_agent("convolutional", cell=cell)
+    files = np.random.default_rng(0).normal(size=(1, 2, 4)).astype("float32")
+    outputs = [
+        agent([random_images(1)[:, None], np.zeros((1, 1), bool), x])
+        for x in (files.reshape(1, -1), files[:, ::-1].reshape(1, -1))
+    ]
+    for one, other in zip(*(x[:2] for x in outputs), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    others = agent(
+        [random_images(1)[:, None], np.ones((1, 1), bool), files.reshape(1, -1)]
+    )
+    assert np.abs(ops.convert_to_numpy(others[0] - outputs[0][0])).max() > 1e-3

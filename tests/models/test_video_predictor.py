@@ -97,12 +97,26 @@ def test_saved_and_loaded(tmp_path):
     np.testing.assert_allclose(loaded(frames), model(frames), atol=1e-6)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_predictions_begin_around_the_mean_pixel(channels):
+    keras.utils.set_random_seed(0)
+    frames = random_frames(2, 3, 64, 64, channels)
+    predicted = models.video_predictor(
+        small_scoff(), num_channels=channels, mean_pixel=0.02
+    )(frames)
+    assert 0.01 < np.median(predicted) < 0.04
+    default = models.video_predictor(small_scoff(), num_channels=channels)
+    assert 0.3 < np.median(default(frames)) < 0.7
+
+
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match="return_state=False"):
         models.video_predictor(keras.layers.GRU(8, return_sequences=True))
     model = models.video_predictor(small_scoff())
     with pytest.raises(ValueError, match="num_stacked=0"):
         models.video_predictor(small_scoff(), num_stacked=0)
+    with pytest.raises(ValueError, match="mean_pixel=20"):
+        models.video_predictor(small_scoff(), mean_pixel=20)
     with pytest.raises(ValueError, match="num_frames=0"):
         models.roll_out_model(model, 0)
 
