@@ -120,7 +120,8 @@ def parse_arguments():
     add("--num-object-files", type=int, help=slots)
     add("--num-schemata", type=int, default=4)
     add("--learning-rate", type=float, default=1e-4, help="as in Table 4")
-    add("--num-batches", type=int, default=2_000)
+    batches = "a multiple of 100, or less"
+    add("--num-batches", type=int, default=2_000, help=batches)
     add("--batch-size", type=int, default=64, help="videos")
     frames = "of a training video; tests have 51"
     add("--num-frames", type=int, default=51, help=frames)
@@ -130,7 +131,8 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    options = ("num_object_files", "learning_rate", "batch_size", "num_frames")
+    frames = ("num_frames", "num_test")
+    options = ("num_object_files", "learning_rate", "batch_size", *frames)
     args.options = training.options_in_name(parser, args, options)
     return args
 

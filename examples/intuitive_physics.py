@@ -88,7 +88,8 @@ def parse_arguments():
     add("--core", choices=cores, default="scoff")
     add("--num-schemata", type=int, default=4)
     add("--learning-rate", type=float, default=3e-4, help="as in Table 6")
-    add("--num-batches", type=int, default=1_000)
+    batches = "a multiple of 100, or less"
+    add("--num-batches", type=int, default=1_000, help=batches)
     add("--batch-size", type=int, default=64, help="videos")
     add("--num-sets", type=int, default=100, help="test sets of each block")
     add("--folder", type=pathlib.Path, help="of the published development set")

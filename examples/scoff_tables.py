@@ -47,7 +47,10 @@ def main():
             (length,) = (result[x] for x in LENGTHS if x in result)
             # An agent's steps end with an update, with any seed at another.
             length = round(length, -4) if kind == "maze" else length
-            found[kind][setting, length].append(result)
+            runs = found[kind][setting, length]
+            if any(run["seed"] == result["seed"] for run in runs):
+                parser.error(f"there are two runs {result['run']}")
+            runs.append(result)
     for runs in (runs for kind in found.values() for runs in kind.values()):
         runs.sort(key=lambda run: int(run["seed"]))
     for kind, table in TABLES.items():

@@ -112,7 +112,8 @@ def parse_arguments():
     add("--num-frames", type=int, help="default: 20 if fixed, 51 if switching")
     add("--num-stacked", type=int, default=5, help="frames seen at each step")
     add("--learning-rate", type=float, default=1e-4, help="as in Table 7")
-    add("--num-batches", type=int, default=2_000)
+    batches = "a multiple of 100, or less"
+    add("--num-batches", type=int, default=2_000, help=batches)
     add("--batch-size", type=int, default=50, help="videos")
     add("--num-train", type=int, default=10_000, help="training videos")
     add("--num-test", type=int, default=500, help="test videos")

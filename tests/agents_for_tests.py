@@ -24,7 +24,10 @@ def small_environment(batch_size=4, seed=0, max_episode_steps=10):
 
 
 def small_model(recurrent=False):
-    """As `boxworld_agent`, with less in it: it compiles in no time."""
+    """As `boxworld_agent`, with less in it: it compiles in no time.
+
+    What remembers is a GRU, or `"scoff"`.
+    """
     time = (None,) if recurrent else ()
     images = keras.Input((*time, 3, 7, 3), dtype="uint8", name="image")
     x = ops.cast(ops.reshape(images, (-1, 63)), "float32") / 255
@@ -32,9 +35,13 @@ def small_model(recurrent=False):
     inputs, states = images, []
     if recurrent:
         is_first = keras.Input(time, dtype="bool", name="is_first")
-        states = [keras.Input((5,), name="state_0")]
+        cell = keras.layers.GRUCell(5)
+        if recurrent == "scoff":
+            cell = layers.SCOFFCell(4, num_object_files=2, num_schemata=3)
+        (size,) = keras.tree.flatten(cell.state_size)
+        states = [keras.Input((size,), name="state_0")]
         inputs = [images, is_first, *states]
-        core = layers.EpisodicRNN(keras.layers.GRUCell(5))
+        core = layers.EpisodicRNN(cell)
         x, *states = core(x, is_first, states)
     logits = keras.layers.Dense(4, name="policy")(x)
     value = ops.squeeze(keras.layers.Dense(1)(x), -1)

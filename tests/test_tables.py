@@ -118,6 +118,16 @@ def test_scoff(printed):
         assert row in text
 
 
+def test_one_run_is_not_two_seeds(printed, capsys):
+    run = {"run": "bouncing_balls-4balls-gru-seed0", "error_10": 0.02}
+    run |= {"error_30": 0.03, "batches": 100, "minutes": 2.0}
+    longer = {**run, "batches": 200}
+    assert "| 4balls-gru | 200 | 0 |" in printed("scoff_tables.py", run, longer)
+    with pytest.raises(SystemExit):
+        printed("scoff_tables.py", run, longer, {**run, "error_10": 0.03})
+    assert f"there are two runs {run['run']}" in capsys.readouterr().err
+
+
 def test_esbn(printed):
     def run(options, seed, share):
         name = "distribution_of_three-end_to_end-image-multiple_choice-esbn"

@@ -61,8 +61,9 @@ def load_data(task, num_train=1_000, num_test=1_000, seed=0):
     Raises:
         ValueError: As for `simulate`.
     """
-    train = generate(task, num_train, seed=[seed, 0])
-    test = generate(task, num_test, seed=[seed, 1])
+    # No pairs: those are the seeds of batches without end.
+    test = generate(task, num_test, seed=[seed, 0, 1])
+    train = generate(task, num_train, seed=[seed, 0, 2])
     return (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 

@@ -155,6 +155,8 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
                     f"One seed for each of the {self.num_envs} environments "
                     f"is needed. Received: {len(seed)} seeds."
                 )
+            # What later episodes are drawn from.
+            self.np_random = np.random.default_rng([int(s) for s in seed])
             seeds = np.array(
                 [
                     np.random.default_rng(s).integers(2**32, dtype="uint32")

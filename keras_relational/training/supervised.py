@@ -11,6 +11,7 @@ import time
 import keras
 import numpy as np
 
+from keras_relational.layers.shared import check_positive_integers
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 
@@ -161,13 +162,25 @@ def fit_and_log(
 
     Raises:
         ValueError: If `num_batches` is no multiple of `batches_per_epoch`, or
-            the checkpoint in `directory` is of another model, has another
+            that none of `batches_per_item`, one of them is not positive, or the
+            checkpoint in `directory` is of another model, has another
             `batches_per_epoch`, or curves of something else.
     """
+    check_positive_integers(
+        num_batches=num_batches,
+        batches_per_epoch=batches_per_epoch,
+        batches_per_item=batches_per_item,
+    )
     if num_batches % batches_per_epoch:
         raise ValueError(
             "`num_batches` must be a multiple of `batches_per_epoch`. Received:"
             f" num_batches={num_batches}, batches_per_epoch={batches_per_epoch}"
+        )
+    if batches_per_epoch % batches_per_item:
+        raise ValueError(
+            "`batches_per_epoch` must be a multiple of `batches_per_item`. "
+            f"Received: batches_per_epoch={batches_per_epoch}, "
+            f"batches_per_item={batches_per_item}"
         )
     curves = _Curves(measure, batches_per_epoch, directory)
     initial_epoch = curves.restore(model)

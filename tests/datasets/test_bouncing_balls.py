@@ -81,6 +81,8 @@ class TestSimulate:
             assert there.all()
         colours = np.unique(balls.colours.reshape(-1, balls.colours.shape[-1]))
         assert set(colours) == ({0, 255} if "color" in task else {255})
+        if "color" in task:
+            assert len(np.unique(balls.colours[there], axis=0)) == 4
         if task == "colored_4balls":
             for colours in balls.colours:
                 assert len(np.unique(colours, axis=0)) == 4
@@ -228,6 +230,9 @@ class TestRender:
         assert images.dtype == np.uint8
         if task == "curtain":
             assert not images[:, :, 20:44, 20:44].any()
+            for edge in (19, 44):
+                assert images[:, :, 20:44, edge].any()
+                assert images[:, :, edge, 20:44].any()
             images = bouncing_balls.render("4balls", first)
         for channel in range(channels):
             mine = first.colours[:, :, channel] > 0
@@ -284,6 +289,12 @@ class TestGenerate:
         assert x_test.shape == y_test.shape == (3, 50, 64, 64, 3)
         np.testing.assert_array_equal(x_train[:, 1:], y_train[:, :-1])
         assert (x_train[:3] != x_test).any()
+        # Nor does a model see them that is trained on batches of that seed.
+        for batch in range(3):
+            videos = bouncing_balls.generate(
+                "colored_678balls", 3, seed=[0, batch]
+            )
+            assert (videos[:, :-1] != x_test).any()
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

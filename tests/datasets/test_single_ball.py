@@ -53,6 +53,8 @@ def test_straight_ways(videos, name):
         assert np.ptp(acceleration, axis=1).max() < 1e-4
         lengths = np.linalg.norm(steps, axis=-1)
         assert (np.diff(lengths, axis=1) > 0.015).all()
+        # From rest: as the squares of time grow, by 1, 3, 5 and so on.
+        np.testing.assert_allclose(lengths[:, 1], 3 * lengths[:, 0], rtol=0.01)
     else:
         assert abs(acceleration).max() < 1e-4
     way = mine[:, -1] - mine[:, 0]
@@ -60,6 +62,9 @@ def test_straight_ways(videos, name):
     assert 25 <= lengths.min() < 27
     assert 48 < lengths.max() <= 50
     # Into all directions, also from the left and from the right of the image.
+    middles = (mine[:, -1] + mine[:, 0]) / 2
+    assert middles.min() < 20
+    assert middles.max() > 44
     angles = np.arctan2(*way.T)
     counts, _ = np.histogram(angles, 8, (-np.pi, np.pi))
     assert counts.min() > 4
@@ -178,6 +183,9 @@ def test_load_data():
     assert x_test.shape == (3, 51, 64, 64, 1)
     assert y_test.shape == (3,)
     assert (x_train[:3] != x_test).any()
+    # Nor does a model see them that is trained on batches of that seed.
+    for batch in range(3):
+        assert (single_ball.generate(3, seed=[0, batch])[0] != x_test).any()
     (_, y_train), _ = single_ball.load_data(6, 3, switching=True)
     assert y_train.shape == (6, 51)
 

@@ -98,6 +98,15 @@ def test_vector_environment_takes_one_seed_for_all(name):
     assert len(np.unique(images.reshape(4, -1), axis=0)) > 1
 
 
+def test_seeds_of_a_vector_environment_fix_later_episodes(name):
+    envs = gymnasium.make_vec(name, num_envs=2)
+    for seed in (3, [3, 4]):
+        first, second = envs.reset(seed=seed)[0], envs.reset()[0]
+        assert (first != second).any()
+        np.testing.assert_array_equal(envs.reset(seed=seed)[0], first)
+        np.testing.assert_array_equal(envs.reset()[0], second)
+
+
 def test_arguments_are_those_of_the_world():
     env = gymnasium.make(
         IDS[0],

@@ -325,7 +325,7 @@ def test_episodes_and_metrics_count():
     assert int(training.environment_steps.result()) == steps
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("recurrent", [False, True, "scoff"])
 def test_every_weight_moves_and_is_checkpointed(recurrent, tmp_path):
     environment = agents.small_environment(batch_size=8)
     agent = agents.small_agent(environment, recurrent)

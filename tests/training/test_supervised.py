@@ -172,6 +172,28 @@ def test_numbers_of_batches_must_divide_each_other(data):
         )
 
 
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((0, 1, 1), "num_batches=0"),
+        ((10, 0, 1), "batches_per_epoch=0"),
+        ((10, 10, 0), "batches_per_item=0"),
+        ((10, 4, 1), "num_batches=10, batches_per_epoch=4"),
+        ((10, 10, 3), "batches_per_epoch=10, batches_per_item=3"),
+    ],
+)
+def test_numbers_of_batches_are_checked(numbers, words):
+    num_batches, batches_per_epoch, batches_per_item = numbers
+    with pytest.raises(ValueError, match=words):
+        training.fit_and_log(
+            small_model(),
+            None,
+            num_batches,
+            batches_per_epoch,
+            batches_per_item=batches_per_item,
+        )
+
+
 def test_multi_task_model_trains():
     images, labels, task_ids = relations_game.generate(
         ["row_AAA", "row_ABC"], 40, seed=0
