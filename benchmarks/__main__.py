@@ -79,8 +79,11 @@ def main():
         "Maze": goto_object_maze.GotoObjectMaze(),
     }.items():
         print(f"{name}: {rate_of_play(world):,.0f} steps a second")
-    seconds = median_seconds(lambda: bouncing_balls.generate("678balls", 64))
-    print(f"678balls: {64 / seconds:,.0f} videos a second")
+    for task in bouncing_balls.TASKS:
+        seconds = median_seconds(
+            functools.partial(bouncing_balls.generate, task, 64)
+        )
+        print(f"{task}: {64 / seconds:,.0f} videos a second")
     problems, mebibytes = in_a_process(_vaec_epoch)
     print(
         f"VAEC, an epoch drawn at 128 pixels: {problems:,.0f} problems a second"
