@@ -21,9 +21,16 @@ from keras_relational.datasets import relations_game
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--num-batches", type=int, default=60_000)
+    batches = "a multiple of 500, and of 10,000 if it is more than that"
+    parser.add_argument("--num-batches", type=int, default=60_000, help=batches)
     parser.add_argument("--directory", type=pathlib.Path, default="runs/demo")
     args = parser.parse_args()
+    if args.num_batches < 1 or args.num_batches % (
+        10_000 if args.num_batches > 10_000 else 500
+    ):
+        parser.error(
+            f"--num-batches is {args.num_batches}, but must be {batches}"
+        )
     args.directory.mkdir(parents=True, exist_ok=True)
 
     print("1. Making 150,000 images of pentominoes: are the two the same?")

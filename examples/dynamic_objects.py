@@ -44,7 +44,10 @@ def main():
     z = training.frame_embeddings(autoencoder, sequences)
     tests = [
         dynamic_objects.generate(
-            args.num_test, dynamic_objects.TEST_WIDTHS, seed=[args.seed, i]
+            args.num_test,
+            dynamic_objects.TEST_WIDTHS,
+            # Not those of the autoencoder's batches.
+            seed=[args.seed, 0, i],
         )
         for i in (1, 2)
     ]

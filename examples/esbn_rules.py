@@ -65,7 +65,8 @@ def main():
     if args.pretrained:
         saved = directory / "autoencoder.keras"
         if saved.exists():
-            autoencoder = keras.saving.load_model(saved, compile=False)
+            # A model loaded whole would draw, and the weights after it differ.
+            autoencoder.load_weights(saved)
             reconstructed = training.reconstructed_share(autoencoder, fillers)
         else:
             reconstructed = training.train_autoencoder(autoencoder, fillers)

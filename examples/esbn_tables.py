@@ -70,7 +70,8 @@ def main():
             *table, network, withheld, options, seed = match.groups()
             options = re.sub(r"-(?=[a-z])", ", ", options).removeprefix(", ")
             row = network, int(withheld), options, result["batches"]
-            tables[tuple(table)][row].append((seed, result))
+            runs = tables[tuple(table)][row]
+            analysis.add_run(runs, seed, (result,), result["run"])
     for (task, *kind), rows in sorted(tables.items()):
         paper = PAPER.get(tuple(kind), {})
         if task != "distribution_of_three":

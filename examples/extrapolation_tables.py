@@ -86,8 +86,8 @@ def main():
             values = [np.mean(result["errors"])]
         else:
             continue
-        run = (seed, values, result["minutes"])
-        tables[kind][result["batches"], row].append(run)
+        runs = tables[kind][result["batches"], row]
+        analysis.add_run(runs, seed, (values, result["minutes"]), name)
     for (paper, title), rows in sorted(tables.items()):
         print_table(title, rows, PAPER[paper], COLUMNS[paper])
 

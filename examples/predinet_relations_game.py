@@ -84,7 +84,8 @@ def parse_arguments():
     add("--optimizer", choices=("sgd", "adam"), default="sgd")
     add("--num-heads", type=int, default=32, help="k in the paper")
     add("--num-relations", type=int, default=16, help="j in the paper")
-    add("--num-batches", type=int, default=100_000, help="of 10 images each")
+    batches = "of 10 images each; a multiple of 1,000"
+    add("--num-batches", type=int, default=100_000, help=batches)
     add("--num-train", type=int, default=250_000, help="training images")
     add("--num-test", type=int, default=10_000, help="images of each test set")
     add("--published", metavar="NPZ", help="a published file to test on too")

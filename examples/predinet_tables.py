@@ -65,13 +65,22 @@ def main():
         if match := re.fullmatch(SINGLE, result["run"]):
             task, central, *settings, seed = match.groups()
             task = relations_game.TASKS.index(task)
-            key = (tuple(filter(None, settings)), task, module(central))
-            single[key].append((seed, result, read_curves(path)))
+            curves = read_curves(path)
+            batches = int(curves["batches"][-1])
+            key = (
+                tuple(filter(None, settings)),
+                task,
+                module(central),
+                batches,
+            )
+            run = (result, curves)
+            analysis.add_run(single[key], seed, run, result["run"])
         elif match := re.fullmatch(TRANSFER, result["run"]):
             curriculum, target, central, options, seed = match.groups()
             target += options or ""
             key = (curriculum, target, result["batches"], module(central))
-            transfer[key].append((seed, result, path))
+            run = (result, path)
+            analysis.add_run(transfer[key], seed, run, result["run"])
     print_single(single)
     print_transfer(transfer)
     draw_transfer(transfer, args.directory)
@@ -80,11 +89,16 @@ def main():
 def print_single(single):
     """The paper's Table 1 summarises "the top 10 batches" of its curves."""
     lines = []
-    for (settings, task, central), runs in sorted(single.items()):
+    for (settings, task, central, batches), runs in sorted(single.items()):
         task_name = relations_game.TASKS[task]
         seeds, results, curves = zip(*sorted(runs, key=str), strict=True)
         minutes = ", ".join(str(result["minutes"]) for result in results)
-        names = [n for n in curves[0].dtype.names if n.endswith("_accuracy")]
+        names = [
+            name
+            for name in curves[0].dtype.names
+            if name.endswith("_accuracy")
+            and all(name in curve.dtype.names for curve in curves)
+        ]
         for column, name in enumerate(names):
             objects = name.removesuffix("_accuracy")
             best = [np.sort(c[name])[-10:].mean() for c in curves]
@@ -98,6 +112,7 @@ def print_single(single):
                 objects,
                 models.CENTRAL_MODULES[central],
                 ", ".join(settings),
+                f"{batches:,}",
                 ", ".join(seeds),
                 spread([result[objects] for result in results]),
                 spread(best) + mark,
@@ -105,7 +120,7 @@ def print_single(single):
                 "" if column else minutes,
             ]
             lines.append(cells)
-    names = ("task", "objects", "module", "optimizer, k, j", "seeds")
+    names = ("task", "objects", "module", "optimizer, k, j", "batches", "seeds")
     names += ("last batch", "ten best", "paper", "minutes a run")
     print(analysis.markdown_table(names, lines))
 

@@ -61,13 +61,16 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
-    tasks = {"nargs": "+", "choices": relations_game.TASKS, "metavar": "TASK"}
+    # That of colour and shape has four labels, and hexominoes alone.
+    names = [x for x in relations_game.TASKS if x != "colour_and_shape"]
+    tasks = {"nargs": "+", "choices": names, "metavar": "TASK"}
     columns = [f"column_{pattern}" for pattern in ("ABA", "AAB", "ABB")]
     add("--curriculum", **tasks, default=["between"])
     add("--target", **tasks, default=columns, help=f"of: {tasks['choices']}")
     add("--central", choices=models.CENTRAL_MODULES, default="predinet")
     add("--stages", type=int, nargs="+", choices=training.STAGES)
-    add("--num-batches", type=int, default=100_000, help="of 10, each stage")
+    batches = "of 10, each stage; a multiple of 5,000"
+    add("--num-batches", type=int, default=100_000, help=batches)
     add("--num-train", type=int, default=250_000, help="training images")
     add("--num-test", type=int, default=2_000, help="test images")
     add("--seed", type=int, default=0, help="fixes data, weights and order")

@@ -48,14 +48,15 @@ def main():
             # An agent's steps end with an update, with any seed at another.
             length = round(length, -4) if kind == "maze" else length
             runs = found[kind][setting, length]
-            if any(run["seed"] == result["seed"] for run in runs):
-                parser.error(f"there are two runs {result['run']}")
-            runs.append(result)
-    for runs in (runs for kind in found.values() for runs in kind.values()):
-        runs.sort(key=lambda run: int(run["seed"]))
+            seed = int(result["seed"])
+            analysis.add_run(runs, seed, (result,), result["run"])
     for kind, table in TABLES.items():
         if kind in found:
-            print(f"\n{table(found[kind])}")
+            settings = {
+                key: [result for _, result in sorted(runs, key=lambda x: x[0])]
+                for key, runs in found[kind].items()
+            }
+            print(f"\n{table(settings)}")
 
 
 def adding_table(settings):

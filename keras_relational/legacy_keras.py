@@ -1,5 +1,6 @@
 """Keras 2 under `tf.keras`, which tf-agents needs, beside Keras 3."""
 
+import importlib.util
 import os
 import sys
 
@@ -13,8 +14,15 @@ def use_legacy_keras():
     affected, hence only what needs tf-agents calls this.
 
     Raises:
-        ImportError: If it is too late, or the variable forbids it.
+        ImportError: If it is too late, the variable forbids it, or what the
+            extra `rl` brings is not installed.
     """
+    for name in ("tf_keras", "tf_agents"):
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(
+                f"Agents need {name}, which is not installed. Run: "
+                "pip install 'keras_relational[rl]'"
+            )
     chosen = os.environ.get("TF_USE_LEGACY_KERAS")
     if chosen in ("1", "True", "true"):
         return

@@ -44,6 +44,21 @@ def test_too_late():
     assert "Set the environment variable TF_USE_LEGACY_KERAS=1" in done.stderr
 
 
+def test_without_the_extra():
+    """Nor is the process another then."""
+    done = run(
+        "import importlib.util, os, sys\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = (\n"
+        "    lambda name: None if name == 'tf_agents' else find(name))\n"
+        f"try:{USE.replace(chr(10), chr(10) + '    ')}\n"
+        "except ImportError as error:\n"
+        "    print(error, os.environ.get('TF_USE_LEGACY_KERAS'))"
+    )
+    assert "Agents need tf_agents" in done.stdout, done.stderr
+    assert "keras_relational[rl]' None" in done.stdout
+
+
 def test_forbidden():
     done = run(USE, TF_USE_LEGACY_KERAS="0")
     assert done.returncode

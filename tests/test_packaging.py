@@ -81,7 +81,7 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     settings = "sgd, 2, 16, num_train40"
-    row = f"| between | hexominoes | predinet | {settings} | 0 |"
+    row = f"| between | hexominoes | predinet | {settings} | 5,000 | 0 |"
     assert row in done.stdout
     assert "-num_train40 | 5000 | mlp1 | 0 |  |  |" in done.stdout
     assert "Accuracy on held-out hexominoes" in done.stdout

@@ -40,10 +40,34 @@ def test_predinet_beyond_table_1(printed, tmp_path):
         "predinet_tables.py",
         *({"run": run, "minutes": 1.5, "hexominoes": 0.75} for run in runs),
     )
-    settings = "predinet | sgd, 32, 16 | 0 | 75.0 | 62.5 †"
+    settings = "predinet | sgd, 32, 16 | 2,000 | 0 | 75.0 | 62.5 †"
     same, match_rows = text.splitlines()[2:4]
     assert same == f"| same | hexominoes | {settings} | 100 | 1.5 |"
     assert match_rows == f"| match_rows | hexominoes | {settings} |  | 1.5 |"
+
+
+def test_predinet_of_another_length(printed, tmp_path):
+    """Is not averaged; nor is one run counted twice."""
+    names = [f"same-predinet-sgd-k32-j16-seed{seed}" for seed in (0, 1)]
+    for number, run in enumerate([*names, names[0]]):
+        folder = tmp_path / str(number) / run
+        folder.mkdir(parents=True)
+        more = ",published_accuracy" if number == 0 else ""
+        table = f"batches,hexominoes_accuracy{more}\n{1000 * (number + 1)},0.5"
+        table += ",0.25\n" if more else "\n"
+        (folder / "curves.csv").write_text(table)
+    runs = [
+        {"run": run, "minutes": 1.5, "hexominoes": 0.5, "published": 0.25}
+        for run in names
+    ]
+    text = printed("predinet_tables.py", *runs)
+    assert "| sgd, 32, 16 | 1,000 | 0 |" in text
+    assert "| sgd, 32, 16 | 2,000 | 1 |" in text
+    (tmp_path / "2" / names[0] / "curves.csv").write_text(
+        "batches,hexominoes_accuracy\n1000,0.5\n"
+    )
+    with pytest.raises(ValueError, match=f"two runs {names[0]}"):
+        printed("predinet_tables.py", *runs, runs[0])
 
 
 def test_scoff(printed):
@@ -118,14 +142,13 @@ def test_scoff(printed):
         assert row in text
 
 
-def test_one_run_is_not_two_seeds(printed, capsys):
+def test_one_run_is_not_two_seeds(printed):
     run = {"run": "bouncing_balls-4balls-gru-seed0", "error_10": 0.02}
     run |= {"error_30": 0.03, "batches": 100, "minutes": 2.0}
     longer = {**run, "batches": 200}
     assert "| 4balls-gru | 200 | 0 |" in printed("scoff_tables.py", run, longer)
-    with pytest.raises(SystemExit):
+    with pytest.raises(ValueError, match=f"two runs {run['run']}"):
         printed("scoff_tables.py", run, longer, {**run, "error_10": 0.03})
-    assert f"there are two runs {run['run']}" in capsys.readouterr().err
 
 
 def test_esbn(printed):

@@ -48,6 +48,7 @@ from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
+from keras_relational.analysis.tables import add_run
 from keras_relational.analysis.tables import finished_runs
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
@@ -58,6 +59,7 @@ __all__ = [
     "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
+    "add_run",
     "animate_attention",
     "attended_locations",
     "attention_maps",

@@ -22,6 +22,26 @@ def finished_runs(directory):
     ]
 
 
+def add_run(runs, seed, run, name):
+    """Adds a run to those of one row of a table, one a seed.
+
+    Args:
+        runs: List of tuples that begin with a seed.
+        seed: Seed of the run.
+        run: Tuple of what else there is to it.
+        name: Name of the run.
+
+    Raises:
+        ValueError: If there is one of that seed: a folder holds a run twice.
+    """
+    if seed in [other for other, *_ in runs]:
+        raise ValueError(
+            f"There are two runs {name} as long as each other. Give the "
+            "folder of one of them"
+        )
+    runs.append((seed, *run))
+
+
 def mean_text(values, digits=1, standard_error=False):
     """A mean and its spread over seeds, as text.
 

@@ -6,9 +6,10 @@ import zlib
 
 import numpy as np
 
-# A header that is no header is read as Python.
+# A header that is no header is read as Python; an archive that seems to be
+# encrypted, or of a later version, is a RuntimeError.
 UNREADABLE = (
-    *(OSError, ValueError, EOFError, SyntaxError),
+    *(OSError, ValueError, EOFError, SyntaxError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
 

@@ -257,7 +257,13 @@ def load_hdf5(path):
             for number in range(len(file)):
                 for name, shape in shapes.items():
                     data = file[f"{number}/{name}"]
-                    if data.size != np.prod(shape, dtype=int):
+                    flat = (np.prod(shape, dtype=int),)
+                    # As they are, flat, or with axes of one.
+                    sizes = [
+                        tuple(n for n in x if n > 1)
+                        for x in (data.shape, shape, flat)
+                    ]
+                    if sizes[0] not in sizes[1:]:
                         raise ValueError(
                             f"{name!r} of problem {number} should have shape "
                             f"{shape}. Received: {data.shape}"
@@ -269,6 +275,11 @@ def load_hdf5(path):
                         )
                     if name != "imgs" or not number:
                         array = np.asarray(data[()]).reshape(shape)
+                        if (array != np.rint(array)).any():
+                            raise ValueError(
+                                f"{name!r} of problem {number} should hold "
+                                "whole numbers"
+                            )
                         found[name].append(array.astype("int64"))
             if not len(file):
                 raise ValueError("it holds no problem")

@@ -33,7 +33,9 @@ place among the candidates is another quantity. So all relations hold for the
 same two panels, and with contrasting candidates, which are the four of them
 ("learning analogies by contrasting"), the target row alone says next to nothing
 about the answer: only for quantities, that it is not the other one, which makes
-27 of 100 guesses right in training, 28 in tests.
+27 of 100 guesses right in training, 28 in tests. With random candidates it
+says most: a guess among those that are one of the four is right in 79 of 100
+problems in training, 72 in tests.
 """
 
 import collections
@@ -542,13 +544,17 @@ def _read_npz(path):
     # Other arrays are pickled, and are not read.
     arrays = read_npz(path, ("image", "target"), "a visual analogy")
     image, target = arrays["image"], arrays["target"]
-    for name, array, size, limit in (
-        ("image", image, NUM_PANELS * IMAGE_SIZE**2, 256),
-        ("target", target, 1, 4),
+    shape = NUM_PANELS, IMAGE_SIZE, IMAGE_SIZE
+    for name, array, shapes, limit in (
+        ("image", image, (shape, (np.prod(shape),)), 256),
+        ("target", target, ((),), 4),
     ):
-        if array.size != size or array.dtype.kind not in "iuf":
+        # Axes of one do no harm.
+        sizes = tuple(n for n in array.shape if n > 1)
+        if sizes not in shapes or array.dtype.kind not in "iuf":
             raise ValueError(
-                f"{path}: {name!r} should hold {size} numbers. Received: shape "
+                f"{path}: {name!r} should hold {np.prod(shapes[0], dtype=int)} "
+                f"numbers, of shape {shapes[0]} or flat. Received: shape "
                 f"{array.shape}, dtype {array.dtype}"
             )
         if not (array.min() >= 0 and array.max() < limit):

@@ -143,7 +143,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         self._state = None
 
     def reset(self, *, seed=None, options=None):
-        """Seeds: one integer, or one for each of the episodes."""
+        """Seeds: one integer, or one, or `None`, for each of the episodes."""
         if seed is None or isinstance(seed, int | np.integer):
             super().reset(seed=None if seed is None else int(seed))
             seeds = self.np_random.integers(
@@ -155,8 +155,13 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
                     f"One seed for each of the {self.num_envs} environments "
                     f"is needed. Received: {len(seed)} seeds."
                 )
+            # As for Gymnasium's own, `None` is a seed that nobody knows.
+            seed = [
+                np.random.SeedSequence().entropy if s is None else int(s)
+                for s in seed
+            ]
             # What later episodes are drawn from.
-            self.np_random = np.random.default_rng([int(s) for s in seed])
+            self.np_random = np.random.default_rng(seed)
             seeds = np.array(
                 [
                     np.random.default_rng(s).integers(2**32, dtype="uint32")

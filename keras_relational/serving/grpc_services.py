@@ -6,6 +6,7 @@ import grpc
 import tensorflow as tf
 
 from keras_relational.serving.servable import array_from_tensor_proto
+from keras_relational.serving.servable import check_names
 from keras_relational.serving.servable import explanation_of
 from keras_relational.serving.servable import invalid_argument
 from keras_relational.serving.serving_api import serving_api
@@ -86,6 +87,8 @@ def _check_model(servable, request):
 
 def _predict(servable, request):
     signature_name = request.model_spec.signature_name
+    # Before anything is made of tensors nobody has asked for.
+    check_names(servable.input_infos(signature_name), request.inputs)
     outputs = servable.predict(
         signature_name,
         {

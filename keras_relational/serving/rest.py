@@ -1,5 +1,6 @@
 """TensorFlow Serving's REST interface: URLs and JSON, without the network."""
 
+import base64
 import itertools
 import json
 import re
@@ -118,7 +119,14 @@ def _predict(servable, body):
             for name, value in columns.items()
         },
     )
-    outputs = {name: value.tolist() for name, value in outputs.items()}
+    if by_row:
+        _check_batched(outputs)
+    outputs = {
+        name: _texts(value.tolist(), name.endswith("_bytes"))
+        if value.dtype == object
+        else value.tolist()
+        for name, value in outputs.items()
+    }
     # Where there is one output, its name is left out.
     named = len(outputs) > 1
     if not by_row:
@@ -130,6 +138,26 @@ def _predict(servable, body):
             for row in rows
         ]
     }
+
+
+def _check_batched(outputs):
+    """By rows there is an answer to each example."""
+    sizes = {value.shape[:1] for value in outputs.values()}
+    if len(sizes) != 1 or () in sizes:
+        shapes = {name: value.shape for name, value in outputs.items()}
+        raise invalid_argument(
+            "Outputs must have one batch size to be told row by row. They have "
+            f"shapes {shapes}: send 'inputs' in place of 'instances'"
+        )
+
+
+def _texts(value, as_base64):
+    """Bytes, or nested lists of them, as text or as bytes are sent."""
+    if isinstance(value, list):
+        return [_texts(item, as_base64) for item in value]
+    if as_base64:
+        return {"b64": base64.b64encode(value).decode()}
+    return value.decode("utf-8", "replace")
 
 
 def _parse(body):

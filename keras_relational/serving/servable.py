@@ -95,7 +95,12 @@ class Servable:
         outputs = self._model.signatures[signature_name or "serving_default"](
             **{key: tf.constant(value) for key, value in inputs.items()}
         )
-        return {name: outputs[name].numpy() for name in names}
+        return {
+            name: np.asarray(
+                outputs[name].numpy(), outputs[name].dtype.as_numpy_dtype
+            )
+            for name in names
+        }
 
     def status_response(self):
         """`GetModelStatusResponse`: the one version is available."""
@@ -152,9 +157,8 @@ def array_from_tensor_proto(name, tensor):
     try:
         # One value may stand for a whole tensor, so a short message may ask for
         # any amount of memory.
-        if min(sizes, default=0) < 0 or np.prod(sizes, dtype=float) > (
-            MAX_REQUEST_BYTES
-        ):
+        size = np.prod([*sizes, tf.as_dtype(tensor.dtype).size], dtype=float)
+        if min(sizes, default=0) < 0 or size > MAX_REQUEST_BYTES:
             raise ValueError(f"shape {sizes} is negative or too large")
         return tf.make_ndarray(tensor)
     except (TypeError, ValueError, OverflowError, KeyError) as error:
@@ -174,14 +178,19 @@ def _highest_version(model_dir):
     return max(versions)
 
 
-def _check_inputs(signature, inputs):
-    if set(inputs) != set(signature.inputs):
-        missing = sorted(set(signature.inputs) - set(inputs))
-        unknown = sorted(set(inputs) - set(signature.inputs))
+def check_names(infos, inputs):
+    """Raises an `InvalidArgumentError` where other inputs have come."""
+    if set(inputs) != set(infos):
+        missing = sorted(set(infos) - set(inputs))
+        unknown = sorted(set(inputs) - set(infos))
         raise invalid_argument(
-            f"The signature's inputs are {sorted(signature.inputs)}. Missing: "
+            f"The signature's inputs are {sorted(infos)}. Missing: "
             f"{missing}. Unknown: {unknown}"
         )
+
+
+def _check_inputs(signature, inputs):
+    check_names(signature.inputs, inputs)
     for name, info in signature.inputs.items():
         value, dtype = inputs[name], tf.as_dtype(info.dtype)
         if tf.as_dtype(value.dtype) != dtype:

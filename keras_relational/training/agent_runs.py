@@ -117,20 +117,21 @@ class _Logs:
         self.directory = directory and pathlib.Path(directory)
         self.curves = {}
         self.checkpointer = None
-        if not directory:
-            return
-        self.checkpointer = actor_learner.checkpointer(
-            self.directory / "checkpoints"
-        )
-        if self.checkpointer.checkpoint_exists and not resume:
+        # A checkpointer restores what it finds as soon as it is made.
+        checkpoints = directory and self.directory / "checkpoints"
+        found = directory and tf.train.latest_checkpoint(str(checkpoints))
+        if found and not resume:
             raise FileExistsError(
                 f"{directory} holds a run already. Continue it with "
                 "resume=True, delete it, or use another directory."
             )
-        if resume and not self.checkpointer.checkpoint_exists:
+        if resume and not found:
             raise FileNotFoundError(
                 f"{directory} holds no checkpoint to continue from."
             )
+        if not directory:
+            return
+        self.checkpointer = actor_learner.checkpointer(checkpoints)
         if resume:
             self.checkpointer.initialize_or_restore().assert_consumed()
             self._read_curves()

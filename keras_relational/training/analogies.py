@@ -68,10 +68,10 @@ def analogy_inputs(problems, image_size=vaec.IMAGE_SIZE):
 def solved_analogies(model, problems, batch_size=32):
     """Which problems a model of `models.analogy_scorer` solves.
 
-    A problem is solved if its answer has the highest score, and not solved if
-    all its candidates score alike. Each different image is encoded once. Where
-    a normalization uses the statistics of the batch at hand, it is that of
-    `batch_size` problems, in the order in which they come.
+    A problem is solved if its answer has a higher score than any other
+    candidate, and not if another has the same. Each different image is encoded
+    once. Where a normalization uses the statistics of the batch at hand, it is
+    that of `batch_size` problems, in the order in which they come.
 
     Args:
         model: A `keras.Model` as `models.analogy_scorer` builds.
@@ -86,7 +86,7 @@ def solved_analogies(model, problems, batch_size=32):
     scores = model.get_layer("scorer").predict(
         {"embeddings": z, **_terms(problems)}, batch_size=batch_size, verbose=0
     )
-    return (scores.argmax(axis=1) == 0) & (np.ptp(scores, axis=1) > 0)
+    return (scores[:, :1] > scores[:, 1:]).all(axis=1)
 
 
 def adapt_normalization(model, problems, batch_size=1_000):

@@ -215,8 +215,16 @@ def accuracy(model, x, y, batch_size=250):
 
     Returns:
         Number between 0 and 1.
+
+    Raises:
+        ValueError: If there is not one label for each example.
     """
     logits = model.predict(x, batch_size=batch_size, verbose=0)
+    if np.shape(y) != logits.shape[:1]:
+        raise ValueError(
+            f"There must be one label for each of {len(logits)} examples, "
+            f"({len(logits)},). Received: y.shape={np.shape(y)}"
+        )
     return float(np.mean(logits.argmax(-1) == y))
 
 

@@ -111,7 +111,7 @@ def relative_error(plausibilities):
         Number between 0 and 1; equal sums count half.
 
     Raises:
-        ValueError: If the array has another shape.
+        ValueError: If the array has another shape, or a plausibility is NaN.
 
     Example:
 
@@ -123,6 +123,11 @@ def relative_error(plausibilities):
         raise ValueError(
             "Matched sets have four videos each, (num_sets, 4). Received: "
             f"plausibilities.shape={plausibilities.shape}"
+        )
+    if np.isnan(plausibilities).any():
+        raise ValueError(
+            "A video's plausibility is NaN, of which nothing can be said: has "
+            "the predictor diverged?"
         )
     pairs = plausibilities.reshape(-1, 2, 2).sum(axis=2)
     difference = pairs[:, 0] - pairs[:, 1]

@@ -37,6 +37,12 @@ def test_white_squares_that_move_evenly(widths):
     # Uniform: a tenth of the sequences starts in each tenth of the range.
     counts, _ = np.histogram(centres[:, 0].ravel(), np.linspace(16, 48, 11))
     assert counts.min() > 35
+    # It ends anywhere, of any size, wherever and however large it began.
+    counts, _ = np.histogram(centres[:, -1].ravel(), np.linspace(16, 48, 11))
+    assert counts.min() > 35
+    for values in (centres[..., 0], centres[..., 1], sizes[..., 0]):
+        assert abs(np.corrcoef(values[:, 0], values[:, -1])[0, 1]) < 0.2
+        assert values[:, -1].std() > 0.8 * values[:, 0].std()
 
 
 def test_seed_fixes_the_sequences():
@@ -52,6 +58,8 @@ def test_load_data():
     assert x_train.shape == y_train.shape == (5, 19, 64, 64, 1)
     assert x_test.shape == y_test.shape == (3, 19, 64, 64, 1)
     np.testing.assert_array_equal(x_train[:, 1:], y_train[:, :-1])
+    test = dynamic_objects.generate(3, dynamic_objects.TEST_WIDTHS, seed=[0, 1])
+    np.testing.assert_array_equal(x_test, test[:, :-1])
     assert (x_train > 0).sum((2, 3, 4)).max() <= 14**2
     assert (x_test > 0).sum((2, 3, 4)).min() >= 13**2
 

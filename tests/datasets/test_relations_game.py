@@ -318,6 +318,17 @@ def test_load_data():
         for shape, _ in read_objects(image).values()
     )
     assert y_test.shape == (20,)
+    # What it is tested on is never seen in training.
+    assert x_train.dtype == x_test.dtype
+    for images, labels, size, objects, stream in (
+        (x_train, y_train, 30, "pentominoes", 0),
+        (x_test, y_test, 20, "stripes", 1),
+    ):
+        made, made_labels, _ = relations_game.generate(
+            "between", size, objects, [3, stream]
+        )
+        np.testing.assert_array_equal(images, made)
+        np.testing.assert_array_equal(labels, made_labels)
     (x_train, _), _ = relations_game.load_data(
         ["row_AAA", "row_ABC"], num_train=30, num_test=20
     )
@@ -393,6 +404,14 @@ def test_load_npz_refuses_a_damaged_file(tmp_path):
     path.write_bytes(content[:400] + b"\0" * 300 + content[700:])
     with pytest.raises(ValueError, match="cannot be read"):
         relations_game.load_npz(path)
+    # Said to be encrypted, or of a later version, in the central directory.
+    place = content.rindex(b"PK\x01\x02")
+    for offset, value in ((8, 1), (6, 99)):
+        wrong = bytearray(content)
+        wrong[place + offset] |= value
+        path.write_bytes(wrong)
+        with pytest.raises(ValueError, match="cannot be read"):
+            relations_game.load_npz(path)
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="cannot be read"):
         relations_game.load_npz(path)

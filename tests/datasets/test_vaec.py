@@ -279,6 +279,20 @@ class TestPublishedFiles:
             file["2/latent_class"] = np.zeros((6, 4))
         with pytest.raises(ValueError, match=r"problem 2.*\(7, 4\).*\(6, 4\)"):
             vaec.load_hdf5(path)
+        # As many numbers, but not in their order.
+        with h5py.File(path, "a") as file:
+            del file["2/latent_class"]
+            file["2/latent_class"] = np.zeros((4, 7))
+        with pytest.raises(ValueError, match=r"problem 2.*\(7, 4\).*\(4, 7\)"):
+            vaec.load_hdf5(path)
+
+    def test_parts_of_a_level_are_refused(self, path):
+        with h5py.File(path, "a") as file:
+            values = file["2/latent_class"][()]
+            del file["2/latent_class"]
+            file["2/latent_class"] = values + 0.5
+        with pytest.raises(ValueError, match=r"problem 2.*whole numbers"):
+            vaec.load_hdf5(path)
 
     def test_what_is_no_file_of_problems(self, path, tmp_path):
         content = path.read_bytes()

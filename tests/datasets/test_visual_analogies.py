@@ -347,6 +347,15 @@ def test_load_data():
     assert x.dtype == y.dtype == np.uint8
     assert x_test.shape == (4, 9, 80, 80, 1)
     assert y_test.shape == (4,)
+    for found, size, regime, stream in (
+        ((x, y), 6, "train", 0),
+        ((x_test, y_test), 4, "test", 1),
+    ):
+        made = visual_analogies.generate(
+            size, regime, image_size=80, seed=[0, stream]
+        )
+        np.testing.assert_array_equal(found[0], made.images)
+        np.testing.assert_array_equal(found[1], made.labels)
 
 
 @pytest.mark.parametrize(
@@ -407,6 +416,7 @@ class TestPublishedFiles:
             ({"target": 1}, "lacks the array 'image'"),
             ({"image": np.zeros(230400)}, "lacks the array 'target'"),
             ({"image": np.zeros((8, 160, 160)), "target": 1}, "230400 numbers"),
+            ({"image": np.zeros((160, 160, 9)), "target": 1}, "230400 numbers"),
             ({"image": np.full(230400, 256), "target": 1}, r"0\.\.255.*256"),
             ({"image": np.zeros(230400), "target": 4}, r"0\.\.3.*4"),
             ({"image": np.full(230400, 0.5), "target": 1}, "whole.*0.5"),

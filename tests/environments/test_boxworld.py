@@ -1,10 +1,12 @@
 import functools
 import itertools
+import runpy
 
 import boxworld_in_python
 import numpy as np
 import pytest
 from keras import ops
+from PIL import Image
 from shares import assert_shares
 
 from keras_relational.environments import boxworld
@@ -394,3 +396,25 @@ def test_the_largest_puzzle_that_fits_is_made():
     solve_and_play(world, 100)
     world = boxworld.BridgeBoxWorld(7, 9, (3, 3), bridge_probability=1)
     solve_and_play(world, 100)
+
+
+@pytest.mark.parametrize("kind", ["BoxWorld", "BridgeBoxWorld"])
+def test_a_puzzle_is_drawn_from_the_command_line(kind, tmp_path, monkeypatch):
+    path = tmp_path / "puzzle.png"
+    line = [
+        "boxworld",
+        "--render",
+        str(path),
+        "--seed",
+        "3",
+        "--tile-size",
+        "2",
+    ]
+    line += ["--bridge"] if kind == "BridgeBoxWorld" else []
+    monkeypatch.setattr("sys.argv", line)
+    runpy.run_module("keras_relational.environments.boxworld", None, "__main__")
+    world = getattr(boxworld, kind)()
+    image = world.render(world.reset(np.array([3], "uint32")))[0]
+    with Image.open(path) as drawn:
+        np.testing.assert_array_equal(np.asarray(drawn)[::2, 1::2], image)
+    assert [x.name for x in tmp_path.iterdir()] == ["puzzle.png"]

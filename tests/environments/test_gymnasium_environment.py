@@ -107,6 +107,12 @@ def test_seeds_of_a_vector_environment_fix_later_episodes(name):
         np.testing.assert_array_equal(envs.reset()[0], second)
 
 
+def test_a_seed_may_be_left_to_chance(name):
+    envs = gymnasium.make_vec(name, num_envs=2)
+    (_, one), (_, other) = (envs.reset(seed=[None, 4])[0] for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+
+
 def test_arguments_are_those_of_the_world():
     env = gymnasium.make(
         IDS[0],

@@ -69,6 +69,8 @@ def test_follows_the_rules():
     world = environment.world
     step, restart = compiled(world.step), compiled(world.restart)
     time_step = environment.reset()
+    images = time_step.observation.numpy().reshape(32, -1)
+    assert len(np.unique(images, axis=0)) > 15
     state = {k: v.numpy() for k, v in environment.state[0].items()}
     rng = np.random.default_rng(0)
     seen = set()

@@ -175,6 +175,47 @@ def test_a_signature_with_one_output_leaves_out_its_name(tmp_path):
         np.testing.assert_array_equal(outputs["outputs"], [[2, 5], [6, 8]])
 
 
+def test_outputs_of_other_models(tmp_path):
+    """Text, bytes, and what is not one answer for each example."""
+    module = tf.Module()
+    module.answer = tf.function(
+        lambda x: {
+            "text": tf.strings.as_string(x),
+            "raw_bytes": tf.fill(tf.shape(x), b"\xff\x00"),
+        },
+        input_signature=[tf.TensorSpec((None,), tf.int32, name="x")],
+    )
+    module.total = tf.function(
+        lambda x: {"total": tf.reduce_sum(x), "name": tf.constant("sum")},
+        input_signature=[tf.TensorSpec((None,), tf.int32, name="x")],
+    )
+    tf.saved_model.save(
+        module,
+        str(tmp_path / "1"),
+        {"serving_default": module.answer, "total": module.total},
+    )
+    url = "/v1/models/texts:predict"
+    with serving.serve(tmp_path, "texts") as server:
+        assert ask(server, "POST", url, {"instances": [3, 4]}) == (
+            200,
+            {
+                "predictions": [
+                    {"text": text, "raw_bytes": {"b64": "/wA="}}
+                    for text in ("3", "4")
+                ]
+            },
+        )
+        body = {"signature_name": "total", "inputs": [3, 4]}
+        assert ask(server, "POST", url, body) == (
+            200,
+            {"outputs": {"total": 7, "name": "sum"}},
+        )
+        body = {"signature_name": "total", "instances": [3, 4]}
+        status, reply = ask(server, "POST", url, body)
+        assert status == 400
+        assert "must have one batch size" in reply["error"]
+
+
 @pytest.mark.parametrize("versions", ["", "/versions/1"])
 def test_status(versions, server):
     available = {
@@ -619,6 +660,21 @@ def immense(request):
     tensor.tensor_shape.dim[0].size = 10**9
 
 
+def immense_of_another_type(request):
+    """As many values as bytes are taken, of eight bytes each."""
+    immense(request)
+    tensor = request.inputs["image"]
+    tensor.dtype = tf.float64.as_datatype_enum
+    tensor.double_val.append(1)
+    del tensor.tensor_shape.dim[1:]
+    tensor.tensor_shape.dim[0].size = 64 * 2**20
+
+
+def immense_and_unknown(request):
+    more_inputs(request)
+    request.inputs["picture"].tensor_shape.dim[0].size = 10**9
+
+
 def out_of_range(request):
     tensor = request.inputs["image"]
     tensor.tensor_content = b""
@@ -653,6 +709,8 @@ def output_twice(request):
         (wrong_size, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
         (negative_size, "INVALID_ARGUMENT", "negative or too large"),
         (immense, "INVALID_ARGUMENT", "negative or too large"),
+        (immense_of_another_type, "INVALID_ARGUMENT", "or too large"),
+        (immense_and_unknown, "INVALID_ARGUMENT", "Unknown: ['picture']"),
         (out_of_range, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
         (no_dtype, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
         (unknown_output, "INVALID_ARGUMENT", "`output_filter`"),

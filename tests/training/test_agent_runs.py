@@ -117,10 +117,18 @@ def test_an_update_between_two_episodes():
 
 
 def test_runs_are_not_mixed(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no checkpoint to continue"):
-        agent_runs.train_agent(start(), 1, 10.0, tmp_path, resume=True)
+    for directory in (tmp_path, None):
+        with pytest.raises(FileNotFoundError, match="no checkpoint to conti"):
+            agent_runs.train_agent(start(), 1, 10.0, directory, resume=True)
     agent_runs.train_agent(
         start(), 1, 10.0, tmp_path, updates_per_epoch=1, verbose=False
     )
+    learner = start()
+    before = [x.numpy() for x in learner.agent.collect_policy.variables()]
     with pytest.raises(FileExistsError, match="resume=True, delete it"):
-        agent_runs.train_agent(start(), 1, 10.0, tmp_path)
+        agent_runs.train_agent(learner, 1, 10.0, tmp_path)
+    # Nor is it another's now.
+    assert int(learner.environment_steps.result()) == 0
+    after = [x.numpy() for x in learner.agent.collect_policy.variables()]
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, other)

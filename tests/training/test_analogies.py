@@ -108,6 +108,12 @@ def test_a_problem_whose_candidates_score_alike_is_not_solved(model):
     scores = model.get_layer("scorer").predict(inputs, verbose=0)
     assert (np.ptp(scores, axis=1) == 0).all()
     assert not training.solved_analogies(model, blank).any()
+    # Nor where a foil is the same image as the answer.
+    levels, rows = problems.levels.copy(), np.arange(8)
+    foils, answers = problems.candidates[:, 1], problems.candidates[:, 0]
+    levels[rows, foils] = levels[rows, answers]
+    twice = problems._replace(levels=levels)
+    assert not training.solved_analogies(model, twice).any()
 
 
 def test_training_statistics_are_those_of_all_sequences():

@@ -73,7 +73,14 @@ def start(num_actors=2):
 
 
 def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
-    training = start()
+    training, seeds = start(), []
+    new_actor = training._new_actor
+
+    def noted(seed):
+        seeds.append(seed)
+        return new_actor(seed)
+
+    training._new_actor = noted
     steps = 0
     weights = [x.numpy() for x in training.agent.network.values]
     for _ in range(6):
@@ -93,6 +100,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     assert int(training.environment_steps.result()) == steps
     assert int(training.actors_started) == 3
     assert len(training._pending) == 2
+    assert len(set(seeds)) == 3
     for old, new in zip(weights, training.agent.network.values, strict=True):
         assert (old != new.numpy()).any()
 

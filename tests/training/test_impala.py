@@ -10,6 +10,7 @@ from tf_agents.metrics import tf_metrics
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.trajectories import trajectory as trajectories
 
+from keras_relational.random_bits import random_draws
 from keras_relational.training import impala
 
 
@@ -261,6 +262,61 @@ def test_actors_take_the_weights_at_intervals():
         for mine, theirs in zip(actors, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
         assert (update % 3 == 0) == np.array_equal(actors[0], learner[0])
+
+
+def test_actions_are_drawn_by_seed_step_and_row():
+    """From the policy, of every row and step on its own."""
+    drawn = {}
+    for seed in (0, 1):
+        agent = agents.small_agent(agents.small_environment(batch_size=64))
+        training = impala.ActorLearner(
+            agent,
+            agents.small_environment(batch_size=64),
+            unroll_length=20,
+            seed=seed,
+        )
+        trajectory, _ = training.act()
+        logits = trajectory.policy_info["logits"].numpy()
+        actions = trajectory.action.numpy()
+        for step in range(20):
+            expected = random_draws(
+                logits[step],
+                np.uint32(seed),
+                np.uint32(step),
+                np.arange(64)[:, None],
+            )
+            np.testing.assert_array_equal(actions[step], expected)
+        # As often as the policy has it.
+        shares = np.exp(logits[:20])
+        shares /= shares.sum(-1, keepdims=True)
+        counts = np.bincount(actions[:20].ravel(), minlength=4) / (20 * 64)
+        np.testing.assert_allclose(counts, shares.mean((0, 1)), atol=0.06)
+        drawn[seed] = actions
+    assert (drawn[0][:20] != drawn[1][:20]).mean() > 0.5
+
+
+def test_actors_that_lag_act_by_the_weights_they_have():
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    training = impala.ActorLearner(
+        agent, environment, unroll_length=3, broadcast_interval=3
+    )
+    training.train()
+    before = tf.nest.map_structure(tf.identity, training.state)
+    _, _, trajectory, _ = training._act(before)
+    logits = {
+        name: agent.network(
+            before[name]["weights"],
+            trajectory.observation,
+            trajectory.is_first(),
+            before["actor"]["policy_state"],
+        )[0].numpy()
+        for name in ("actor", "agent")
+    }
+    # Nobody acts at the last frame.
+    acted = trajectory.policy_info["logits"][:-1].numpy()
+    np.testing.assert_allclose(acted, logits["actor"][:-1], atol=1e-5)
+    assert np.abs(acted - logits["agent"][:-1]).max() > 1e-4
 
 
 @pytest.mark.parametrize("recurrent", [False, True])

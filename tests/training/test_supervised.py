@@ -194,6 +194,12 @@ def test_numbers_of_batches_are_checked(numbers, words):
         )
 
 
+def test_labels_in_a_column_are_refused(data):
+    x, y = data
+    with pytest.raises(ValueError, match=r"y.shape=\(\d+, 1\)"):
+        training.accuracy(small_model(), x, y[:, None])
+
+
 def test_multi_task_model_trains():
     images, labels, task_ids = relations_game.generate(
         ["row_AAA", "row_ABC"], 40, seed=0

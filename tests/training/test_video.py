@@ -58,3 +58,5 @@ def test_relative_error():
     assert training.relative_error([sure, sure, wrong, tie]) == 0.375
     with pytest.raises(ValueError, match=r"plausibilities.shape=\(2, 2\)"):
         training.relative_error([[1, 0], [0, 1]])
+    with pytest.raises(ValueError, match="is NaN"):
+        training.relative_error([sure, [2, 2, np.nan, 1]])
