@@ -45,29 +45,31 @@ def attention_maps(model, images, batch_size=250):
     (3, 32, 2, 5, 5)
     """
     layer = layer_with_heads(model)
-    if len(layer.input.shape) != 4:
+    # There may be a mask beside what it reads.
+    tensors = keras.tree.flatten(layer.input)
+    shape = tuple(tensors[0].shape)
+    if len(shape) != 4:
         raise ValueError(
             "Heat maps need a central module that reads an image (batch, "
             "height, width, m). Received one that reads a set of shape "
-            f"{tuple(layer.input.shape)}"
+            f"{shape}"
         )
-    _, height, width, _ = layer.input.shape
+    _, height, width, _ = shape
     # The layer is called on arrays: Keras 3.15 builds no functional model of a
     # layer that was called for one output first and for several later.
-    part = keras.Model(model.inputs[0], layer.input)
-    entities = part.predict(images, batch_size=batch_size, verbose=0)
+    part = keras.Model(model.inputs[0], tensors)
     maps = np.concatenate(
         [
-            _maps(layer, entities[i : i + batch_size])
-            for i in range(0, len(entities), batch_size)
+            _maps(layer, *keras.tree.flatten(part(images[i : i + batch_size])))
+            for i in range(0, len(images), batch_size)
         ]
     )
     return maps.reshape(*maps.shape[:3], height, width)
 
 
-def _maps(layer, entities):
+def _maps(layer, entities, mask=None):
     """The maps of one batch, `(batch, num_heads, num_maps, n)`."""
-    _, scores = layer(entities, return_attention_scores=True)
+    _, scores = layer(entities, mask=mask, return_attention_scores=True)
     if isinstance(layer, PrediNet):
         maps = [as_float32(of_one_query) for of_one_query in scores]
         return np.stack(maps, axis=2)

@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import in_float32
 
 
 class _ContextNormalization(keras.layers.Layer):
@@ -47,7 +48,7 @@ class _ContextNormalization(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_moments=False, training=False):
         # In float16 a square overflows, and epsilon is zero.
-        z = ops.cast(inputs, "float32")
+        z = in_float32(inputs)
         there = None
         if mask is not None:
             there = _checked_mask(self, inputs, mask)
@@ -55,9 +56,9 @@ class _ContextNormalization(keras.layers.Layer):
         mean, deviation = self._moments(z, there, training)
         outputs = (z - mean) / deviation
         if self.scale:
-            outputs = outputs * ops.cast(self.gamma, "float32")
+            outputs = outputs * ops.cast(self.gamma, z.dtype)
         if self.center:
-            outputs = outputs + ops.cast(self.beta, "float32")
+            outputs = outputs + ops.cast(self.beta, z.dtype)
         outputs = ops.cast(outputs, self.compute_dtype)
         if mask is not None:
             outputs = ops.where(there, outputs, inputs)
@@ -77,7 +78,7 @@ class _ContextNormalization(keras.layers.Layer):
             Tensor in the compute dtype.
         """
         mean, deviation = moments
-        outputs = ops.cast(outputs, "float32") * deviation + mean
+        outputs = in_float32(outputs) * deviation + mean
         return ops.cast(outputs, self.compute_dtype)
 
     def compute_output_spec(
@@ -85,7 +86,8 @@ class _ContextNormalization(keras.layers.Layer):
     ):
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
         shape = self._moments_shape(inputs.shape)
-        moments = tuple(keras.KerasTensor(shape, "float32") for _ in range(2))
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        moments = tuple(keras.KerasTensor(shape, dtype) for _ in range(2))
         return (outputs, moments) if return_moments else outputs
 
     def compute_output_shape(self, input_shape):
@@ -118,7 +120,7 @@ class TemporalContextNormalization(_ContextNormalization):
     to all of them, or scaling them, changes nothing. Reference:
     [Webb et al., 2020](https://arxiv.org/abs/2007.05059), section 3.1; where it
     prints γ_i and β_i, gain and shift are per feature, as in the authors' code.
-    Moments are computed in float32.
+    Moments are computed in float32 or more.
 
     Args:
         segment_lengths: Optional tuple of positive integers: the sequence is
@@ -138,8 +140,8 @@ class TemporalContextNormalization(_ContextNormalization):
 
     Returns:
         Tensor like `inputs`, in the compute dtype; with `return_moments` also
-        the float32 tensors `(μ, σ)`, of shape `(batch, 1, features)`, or, with
-        segments, `(batch, time, features)`.
+        the tensors `(μ, σ)`, float32 or more, of shape `(batch, 1, features)`,
+        or, with segments, `(batch, time, features)`.
 
     Raises:
         ValueError: If an argument is out of its range, the inputs have fewer
@@ -262,7 +264,7 @@ class BatchContextNormalization(_ContextNormalization):
 
     Returns:
         Tensor like `inputs`, in the compute dtype; with `return_moments` also
-        the float32 tensors `(μ, σ)`, of the shape of `inputs`.
+        the tensors `(μ, σ)`, float32 or more, of the shape of `inputs`.
 
     Raises:
         ValueError: If an argument is out of its range, the inputs have fewer
@@ -425,7 +427,7 @@ class SlidingWindowNormalization(_ContextNormalization):
 
     Returns:
         Tensor like `inputs`, in the compute dtype; with `return_moments` also
-        the float32 tensors `(μ, σ)`, of the shape of `inputs`.
+        the tensors `(μ, σ)`, float32 or more, of the shape of `inputs`.
 
     Raises:
         ValueError: If an argument is out of its range, the inputs have fewer

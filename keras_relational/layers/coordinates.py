@@ -23,7 +23,8 @@ class AppendCoordinates(keras.layers.Layer):
             width fixed.
 
     Returns:
-        Tensor `(batch, height, width, channels + 2)` in the compute dtype.
+        Tensor `(batch, height, width, channels + 2)` in the compute dtype. A
+        mask is passed on.
 
     Raises:
         ValueError: If `order` is neither `"xy"` nor `"yx"`, or `inputs` is not
@@ -45,6 +46,7 @@ class AppendCoordinates(keras.layers.Layer):
         self.high = high
         self.order = order
         self.input_spec = keras.layers.InputSpec(ndim=4)
+        self.supports_masking = True
 
     def build(self, input_shape):
         if None in input_shape[1:]:

@@ -75,7 +75,7 @@ class EpisodicRNN(keras.layers.Layer):
         return list(self.rnn(frames, initial_state=list(states)))
 
     def compute_output_spec(self, frames, is_first, states):
-        shape = (*is_first.shape, self.cell.output_size)
+        shape = (*is_first.shape, self.rnn.cell.output_size)
         outputs = keras.KerasTensor(shape, self.compute_dtype)
         return [
             outputs,
@@ -102,7 +102,8 @@ class _EpisodicCell(keras.layers.Layer):
         super().__init__(**kwargs)
         self.cell = cell
         self.state_size = keras.tree.flatten(cell.state_size)
-        self.output_size = cell.output_size
+        # As in `keras.layers.RNN`, a cell may leave out both of what follows.
+        self.output_size = getattr(cell, "output_size", self.state_size[0])
 
     def build(self, inputs_shape, states_shape=None):
         if not self.cell.built:  # A loaded one is.
@@ -115,11 +116,17 @@ class _EpisodicCell(keras.layers.Layer):
             ops.where(first, new, old)
             for new, old in zip(initial, states, strict=True)
         ]
-        states = keras.tree.pack_sequence_as(self.cell.state_size, states)
+        if keras.tree.is_nested(self.cell.state_size):
+            states = keras.tree.pack_sequence_as(self.cell.state_size, states)
         outputs, states = self.cell(inputs[..., :-1], states, training=training)
         return ops.cast(outputs, self.compute_dtype), self._flat(states)
 
     def get_initial_state(self, batch_size=None):
+        if not hasattr(self.cell, "get_initial_state"):
+            return [
+                ops.zeros((batch_size, size), self.compute_dtype)
+                for size in self.state_size
+            ]
         return self._flat(self.cell.get_initial_state(batch_size=batch_size))
 
     def _flat(self, states):

@@ -99,6 +99,7 @@ class ESBN(keras.layers.Layer):
 
     def build(self, input_shape):
         check_set(self, input_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         lstm_controller.add_lstm_weights(
             self, self.key_dim + bool(self.confidence), self.units
         )
@@ -125,7 +126,8 @@ class ESBN(keras.layers.Layer):
         """
         if not self.built:
             self.build(inputs.shape)
-        return self._bound(ops.convert_to_tensor(inputs), mask)[-1]
+        inputs = ops.cast(ops.convert_to_tensor(inputs), self.compute_dtype)
+        return self._bound(inputs, mask)[-1]
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         values, running, readable, key_scores, h, keys = self._bound(

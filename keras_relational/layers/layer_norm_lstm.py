@@ -96,6 +96,12 @@ class LayerNormLSTMCell(keras.layers.Layer):
         h = ops.sigmoid(o) * ops.tanh(self.memory_norm(c))
         return h, [h, c]
 
+    def get_initial_state(self, batch_size=None):
+        return [
+            ops.zeros((batch_size, size), self.compute_dtype)
+            for size in self.state_size
+        ]
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -66,6 +66,7 @@ class RelationNetwork(keras.layers.Layer):
 
     def build(self, input_shape):
         features = set_shape(self, input_shape)[-1]
+        self.input_spec = keras.layers.InputSpec(axes={-1: features})
         add_kernels(
             self,
             self.kernel_initializer,

@@ -16,11 +16,11 @@ def check_positive_integers(**arguments):
 def add_kernels(layer, initializer, **shapes):
     """Adds weights to a layer, as attributes of these names.
 
-    Each gets a copy of the initializer, which draws values of its own unless
-    it was given a seed.
+    Each gets a copy of the initializer, which draws values of its own: if it
+    was given a seed, each has the next one.
     """
-    for name, shape in shapes.items():
-        own = own_initializer(initializer)
+    for number, (name, shape) in enumerate(shapes.items()):
+        own = own_initializer(initializer, number)
         setattr(layer, name, layer.add_weight(shape, own, name=name))
 
 

@@ -1,3 +1,5 @@
+import inspect
+
 import keras
 from keras import ops
 
@@ -20,9 +22,12 @@ class TimeFolded(keras.layers.TimeDistributed):
     Call arguments:
         inputs: Tensor `(batch, time, ...)`, of any number of steps.
         training: Passed to the layer.
+        mask: Optional boolean tensor `(batch, time)`, which is passed on alone,
+            or `(batch, time, ...)`, of which a layer that takes masks gets its
+            part.
 
     Returns:
-        Tensor `(batch, time, ...)`. A mask `(batch, time)` is passed on.
+        Tensor `(batch, time, ...)`. A mask is passed on.
 
     Raises:
         ValueError: If the inputs have fewer than 3 axes.
@@ -37,16 +42,27 @@ class TimeFolded(keras.layers.TimeDistributed):
         super().__init__(layer, **kwargs)
         self.unroll = unroll
 
-    def call(self, inputs, training=None):
+    def call(self, inputs, training=None, mask=None):
         batch, time, *rest = ops.shape(inputs)
+        takes_mask = "mask" in inspect.signature(self.layer.call).parameters
+        if mask is not None and (len(mask.shape) < 3 or not takes_mask):
+            mask = None
+
+        def outputs_of(steps, there):
+            masks = {} if there is None else {"mask": there}
+            return self.layer(steps, training=training, **masks)
+
         if self.unroll and isinstance(time, int):
             outputs = [
-                self.layer(inputs[:, step], training=training)
+                outputs_of(
+                    inputs[:, step], None if mask is None else mask[:, step]
+                )
                 for step in range(time)
             ]
             return ops.stack(outputs, axis=1)
-        steps = ops.reshape(inputs, (batch * time, *rest))
-        outputs = self.layer(steps, training=training)
+        if mask is not None:
+            mask = ops.reshape(mask, (batch * time, *ops.shape(mask)[2:]))
+        outputs = outputs_of(ops.reshape(inputs, (batch * time, *rest)), mask)
         return ops.reshape(outputs, (batch, time, *ops.shape(outputs)[1:]))
 
     def get_config(self):

@@ -57,6 +57,9 @@ class VirtualEntities(keras.layers.Layer):
 
     def build(self, input_shape):
         check_set(self, input_shape)
+        self.input_spec = keras.layers.InputSpec(
+            ndim=3, axes={-1: input_shape[-1]}
+        )
         add_kernels(
             self,
             self.embeddings_initializer,
@@ -157,6 +160,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
     def build(self, input_shape):
         check_set(self, input_shape)
         features = input_shape[-1]
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         self._build_attention(features)
         self._build_feedforward(features, self.num_heads * self.key_dim)
 

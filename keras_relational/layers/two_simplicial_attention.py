@@ -65,7 +65,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
             that are there. The outputs of the others are zero.
         base_mask: Optional boolean tensor `(batch, v)`. Pairs with an entity
             that is not there get no attention; without any the outputs are
-            zero.
+            zero. By default that of the query, where there is no base.
+        mask: Another name of `query_mask`, by which Keras passes on that of
+            a query without a base.
         return_attention_scores: Whether to return all a_ijk too.
 
     Returns:
@@ -114,6 +116,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
         base_shape = query_shape if base_shape is None else base_shape
         for name, shape in (("query", query_shape), ("base", base_shape)):
             check_set(self, shape, name)
+        self.input_spec = keras.layers.InputSpec(
+            ndim=3, axes={-1: query_shape[-1]}
+        )
         width = self.num_heads * self.key_dim
         add_kernels(
             self,
@@ -132,7 +137,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
         query_mask=None,
         base_mask=None,
         return_attention_scores=False,
+        mask=None,
     ):
+        query_mask = mask if query_mask is None else query_mask
         if base is None:
             base = query
             base_mask = query_mask if base_mask is None else base_mask
@@ -197,6 +204,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         query_mask=None,
         base_mask=None,
         return_attention_scores=False,
+        mask=None,
     ):
         outputs = keras.KerasTensor(
             self.compute_output_shape(query.shape), self.compute_dtype

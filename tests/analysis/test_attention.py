@@ -6,6 +6,7 @@ import pytest
 
 from keras_relational import analysis
 from keras_relational.datasets import relations_game
+from keras_relational.layers import PrediNet
 
 
 def softmax(logits):
@@ -292,3 +293,24 @@ def saved(figure):
     content = io.BytesIO()
     figure.savefig(content)
     return content.getvalue()
+
+
+def test_maps_of_a_model_with_a_mask():
+    """They are those of the layer with that mask: zero where nothing is."""
+    images = keras.Input((36, 36, 3), dtype="uint8")
+    x = keras.layers.Rescaling(1 / 255)(images)
+    x = keras.layers.Conv2D(4, 12, strides=6, activation="relu")(x)
+    mask = keras.ops.any(x > 0.05, axis=-1)
+    central = PrediNet(2, 3, 4, name="central")
+    model = keras.Model(images, central(x, mask=mask))
+    some = np.random.default_rng(0).integers(256, size=(3, 36, 36, 3))
+    some[:, :12, :12] = 0
+    maps = analysis.attention_maps(model, some.astype("uint8"))
+    entities, there = keras.Model(images, [x, mask])(some.astype("uint8"))
+    there = keras.ops.convert_to_numpy(there)
+    assert there.any()
+    assert not there.all()
+    assert not maps.transpose(0, 3, 4, 1, 2)[~there].any()
+    _, expected = central(entities, mask=there, return_attention_scores=True)
+    expected = np.stack(expected, axis=2).reshape(maps.shape)
+    np.testing.assert_allclose(maps, expected, atol=1e-6)

@@ -384,3 +384,20 @@ def test_layers_are_what_their_names_in_table_1_say():
     z = embeddings(2, 7, 4, 8)
     np.testing.assert_allclose(values(made["layer"](z)).mean(-1), 0, atol=1e-6)
     np.testing.assert_array_equal(made["none"](z), z)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax",
+    reason="Keras' common type of float64 and float32 is float32 there.",
+)
+def test_nothing_is_lost_in_float64():
+    z = 7 + np.random.default_rng(0).normal(size=(3, 5, 4))
+    layer = TemporalContextNormalization(dtype="float64")
+    outputs, (mean, deviation) = layer(z, return_moments=True)
+    expected = (z - z.mean(1, keepdims=True)) / np.sqrt(
+        z.var(1, keepdims=True) + 1e-8
+    )
+    np.testing.assert_allclose(outputs, expected, atol=1e-12)
+    assert keras.backend.standardize_dtype(mean.dtype) == "float64"
+    back = layer.denormalize(outputs, (mean, deviation))
+    np.testing.assert_allclose(back, z, atol=1e-12)

@@ -1,6 +1,10 @@
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
+from layer_contract import CHECKS
+from layer_contract import LayerCase
 from layer_contract import LayerContract
 
 from keras_relational.layers import AppendCoordinates
@@ -25,14 +29,15 @@ def random_image(shape=(2, 3, 4, 5)):
 
 class AppendCoordinatesTest(LayerContract):
     def test_contract(self):
-        self.run_layer_contract(
-            AppendCoordinates,
+        """All of it but masks, of which it passes on what it gets."""
+        case = LayerCase(
+            layer_cls=AppendCoordinates,
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
             input_shape=(2, 3, 4, 5),
             second_input_shape=(2, 6, 7, 5),
             fixed_size=False,
             reference=coordinates_in_loops,
-            supports_masking=False,
+            supports_masking=True,
             expected_output_shape=(2, 3, 4, 7),
             expected_output_dtype="float32",
             expected_num_trainable_weights=0,
@@ -41,6 +46,20 @@ class AppendCoordinatesTest(LayerContract):
             expected_num_seed_generators=0,
             expected_num_losses=0,
         )
+        without_masks = dataclasses.replace(case, supports_masking=False)
+        for check in CHECKS:
+            is_layer_test = check == "keras_layer_test"
+            self.run_check(check, case if is_layer_test else without_masks)
+
+    def test_a_mask_is_passed_on(self):
+        image = random_image()
+        image[0, 1, 2] = 0
+        masked = keras.layers.Masking()(image)
+        outputs = AppendCoordinates()(masked)
+        there = self.convert_to_numpy(outputs._keras_mask)
+        assert there.shape == (2, 3, 4)
+        assert not there[0, 1, 2]
+        assert there.sum() == 2 * 3 * 4 - 1
 
     def test_inputs_stay_as_they_are(self):
         image = random_image()

@@ -97,3 +97,48 @@ def test_dropout_that_keras_draws_outside_is_refused(argument, stacked):
         cell = keras.layers.StackedRNNCells(cells)
     with pytest.raises(ValueError, match=f"a GRUCell with .*{argument}=0.5"):
         layers.EpisodicRNN(cell)
+
+
+@keras.saving.register_keras_serializable("test_episodic_rnn")
+class MinimalCell(keras.layers.Layer):
+    """As Keras documents it: a state size, and a call."""
+
+    state_size = 3
+
+    def call(self, inputs, states):
+        h = 0.5 * states[0] + ops.sum(inputs, axis=-1, keepdims=True)
+        return h, [h]
+
+
+@pytest.mark.parametrize(
+    "new_cell",
+    [MinimalCell, lambda: layers.LayerNormLSTMCell(3), lambda: ntm_cell()],
+    ids=["minimal", "layer norm", "ntm"],
+)
+def test_other_cells_begin_where_they_begin(new_cell):
+    cell = new_cell()
+    layer = layers.EpisodicRNN(cell)
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(2, 5, 4)).astype("float32")
+    is_first = np.zeros((2, 5), bool)
+    is_first[0, 2] = is_first[1, 3] = True
+    sizes = keras.tree.flatten(cell.state_size)
+    states = [rng.normal(size=(2, n)).astype("float32") for n in sizes]
+    outputs, *_ = layer(frames, is_first, states)
+    rnn = keras.layers.RNN(cell, return_sequences=True)
+    for row, first in ((0, 2), (1, 3)):
+        part = frames[row : row + 1]
+        begun = [x[row : row + 1] for x in states]
+        np.testing.assert_allclose(
+            outputs[row, :first],
+            rnn(part[:, :first], initial_state=begun)[0],
+            atol=1e-5,
+        )
+        np.testing.assert_allclose(
+            outputs[row, first:], rnn(part[:, first:])[0], atol=1e-5
+        )
+
+
+def ntm_cell():
+    """Its memory begins as it has been learned, not with zeros."""
+    return layers.NTMCell(3, memory_size=2, memory_dim=4)

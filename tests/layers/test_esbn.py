@@ -417,3 +417,20 @@ def test_nothing_is_lost_in_float64(confidence):
     )
     for found, right in zip(layer(z), expected, strict=True):
         np.testing.assert_allclose(found, right, atol=1e-12)
+
+
+def test_written_keys_of_any_dtype():
+    """As in a call, which casts what comes."""
+    layer = ESBN(3, 4, confidence=True)
+    z = random_values(2, 4, 5)
+    layer(z)
+    np.testing.assert_allclose(
+        layer.written_keys(z.astype("float64")), layer.written_keys(z)
+    )
+
+
+def test_images_are_refused_after_build_too():
+    layer = ESBN(3, 4)
+    layer.build((None, 4, 5))
+    with pytest.raises(ValueError, match="ndim=4"):
+        layer(keras.Input((2, 2, 5)))

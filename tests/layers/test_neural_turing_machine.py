@@ -138,6 +138,19 @@ class NTMTest(LayerContract):
             self.assertAllClose(outputs, exact(inputs), atol=5e-2)
             assert np.isfinite(ops.cast(rnn(0 * inputs), "float32")).all()
 
+    def test_large_memories_in_half_precision(self):
+        """Products of 256 large numbers, which float16 cannot hold."""
+        cell = NTMCell(8, 3, 256, dtype="float16")
+        cell.build((None, FEATURES))
+        for weight in cell.weights:
+            weight.assign(3 * ops.ones_like(weight))
+        inputs = random_inputs(2, FEATURES).astype("float16")
+        states = cell.get_initial_state(2)
+        states[3] = 20 * ops.ones_like(states[3])
+        h, new = cell(inputs, states)
+        for values in (h, *new):
+            assert np.isfinite(ops.convert_to_numpy(values)).all()
+
     def test_saved_and_loaded(self):
         inputs = random_inputs(2, 4, FEATURES)
         model = keras.Sequential(

@@ -110,3 +110,22 @@ def test_refuses_inputs_that_are_no_set(shape):
     layer = RelationNetwork(**ARGUMENTS, name="relations")
     with pytest.raises(ValueError, match=r"relations takes a set .* a fixed m"):
         layer(keras.Input(batch_shape=shape))
+
+
+def test_a_seed_does_not_make_senders_and_receivers_alike():
+    """Their gradients are the same, so they would stay so."""
+    layer = RelationNetwork(
+        4, 5, kernel_initializer=keras.initializers.GlorotUniform(seed=3)
+    )
+    layer.build((None, 3, 6))
+    sender, receiver = map(
+        keras.ops.convert_to_numpy, (layer.sender_kernel, layer.receiver_kernel)
+    )
+    assert np.abs(sender - receiver).max() > 0.1
+
+
+def test_another_last_axis_is_refused():
+    layer = RelationNetwork(4, 5)
+    layer.build((None, 3, 6))
+    with pytest.raises(ValueError, match="incompatible"):
+        layer(np.zeros((2, 3, 7), "float32"))

@@ -51,3 +51,24 @@ def test_unrolled_a_layer_sees_one_step_as_its_batch(unroll):
     inputs[:, 1] += 10
     means = ops.convert_to_numpy(layer(inputs, training=True)).mean(axis=0)
     assert (abs(means) < 0.01).all() == unroll
+
+
+@pytest.mark.parametrize("unroll", [False, True])
+def test_masks_go_where_they_belong(unroll):
+    """Those of what the layer sees to the layer, as in Keras."""
+    inputs = np.random.default_rng(0).normal(size=(2, 3, 4, 5))
+    inputs = inputs.astype("float32")
+    mask = np.random.default_rng(1).random((2, 3, 4)) < 0.7
+    mask[..., 0] = True
+    layer = keras.layers.LSTM(3)
+    folded = TimeFolded(layer, unroll)
+    outputs = ops.convert_to_numpy(folded(inputs, mask=mask))
+    expected = keras.layers.TimeDistributed(layer)(inputs, mask=mask)
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    assert np.abs(outputs - ops.convert_to_numpy(folded(inputs))).max() > 0.01
+    # That of steps says nothing to it; and not all layers take one.
+    np.testing.assert_allclose(
+        folded(inputs, mask=mask[..., 0]), folded(inputs), atol=1e-6
+    )
+    dense = TimeFolded(keras.layers.Flatten(), unroll)
+    np.testing.assert_array_equal(dense(inputs, mask=mask), dense(inputs))

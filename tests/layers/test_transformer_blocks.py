@@ -367,3 +367,19 @@ def test_refuses_virtual_entities_of_another_width():
             keras.Input(batch_shape=(2, 4, 5)),
             keras.Input(batch_shape=(2, 3, 6)),
         )
+
+
+@pytest.mark.parametrize(
+    "new_layer",
+    [
+        lambda: RelationalTransformerBlock(2, 3, 4),
+        lambda: VirtualEntities(2),
+    ],
+    ids=["relational", "virtual"],
+)
+def test_other_shapes_are_refused_after_build_too(new_layer):
+    layer = new_layer()
+    layer.build((None, 4, 5))
+    for shape in ((2, 2, 5), (4, 6)):
+        with pytest.raises(ValueError, match="incompatible"):
+            layer(keras.Input(shape))

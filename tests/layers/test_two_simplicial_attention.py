@@ -300,3 +300,39 @@ def test_refuses_arguments(arguments, message):
 def test_refuses_what_is_no_set(shape):
     with pytest.raises(ValueError, match=r"\(batch, n, m\).*Received: query"):
         TwoSimplicialAttention(1, 4).build(shape)
+
+
+def test_a_mask_that_comes_with_the_query_is_used():
+    """Keras calls it `mask` where there is one input."""
+    inputs = np.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
+    inputs[:, 2] = 0
+    layer = TwoSimplicialAttention(2, 3)
+    model = keras.Sequential(
+        [keras.Input((4, 3)), keras.layers.Masking(), layer]
+    )
+    mask = np.array(2 * [[True, True, False, True]])
+    expected = layer(inputs, query_mask=mask)
+    np.testing.assert_allclose(model(inputs), expected, atol=1e-6)
+    unmasked = ops.convert_to_numpy(layer(inputs))
+    assert np.abs(unmasked - ops.convert_to_numpy(expected)).max() > 1e-3
+
+
+def test_images_are_refused_after_build_too():
+    layer = TwoSimplicialAttention(2, 3)
+    layer.build((None, 4, 5))
+    with pytest.raises(ValueError, match="ndim=4"):
+        layer(keras.Input((2, 2, 5)))
+
+
+def test_large_inputs_in_half_precision():
+    """Logits of 48 products of large numbers, which float16 cannot hold."""
+    inputs = np.random.default_rng(0).normal(size=(2, 6, 8)) * 4
+    layer = TwoSimplicialAttention(1, 48, dtype="float16")
+    outputs = ops.convert_to_numpy(layer(inputs.astype("float16")))
+    exact = TwoSimplicialAttention(1, 48)
+    exact.build((None, 6, 8))
+    exact.set_weights([ops.convert_to_numpy(w) for w in layer.weights])
+    expected = ops.convert_to_numpy(exact(inputs.astype("float32")))
+    assert np.isfinite(outputs).all()
+    error = np.abs(outputs - expected).max() / np.abs(expected).max()
+    assert error < 0.05
