@@ -167,3 +167,40 @@ def test_object_files_of_an_agent_are_exchangeable():
         [random_images(1)[:, None], np.ones((1, 1), bool), files.reshape(1, -1)]
     )
     assert np.abs(ops.convert_to_numpy(others[0] - outputs[0][0])).max() > 1e-3
+
+
+def test_the_relational_agent_around_its_block():
+    """Two convolutions and coordinates before; a maximum and a head after."""
+    model = models.boxworld_agent("relational")
+    images = random_images(2)
+    names = ("entities", "block")
+    part = keras.Model(
+        model.input, [model.get_layer(name).output for name in names]
+    )
+    entities, after = (ops.convert_to_numpy(x) for x in part(images))
+
+    def weights(name):
+        return [ops.convert_to_numpy(x) for x in model.get_layer(name).weights]
+
+    x = images / 255
+    for name in ("convolution_12", "convolution_24"):
+        kernel, bias = weights(name)
+        rows, columns = x.shape[1] - 1, x.shape[2] - 1
+        windows = [
+            x[:, i : i + rows, j : j + columns] for i in (0, 1) for j in (0, 1)
+        ]
+        kernel = kernel.reshape(-1, kernel.shape[-1])
+        x = np.maximum(np.concatenate(windows, axis=-1) @ kernel + bias, 0)
+    (embedding,) = weights("embedding")
+    x = (x @ embedding).reshape(2, 40, 62)
+    np.testing.assert_allclose(entities[..., :-2], x, atol=1e-5)
+
+    x = after.max(axis=1)
+    for number in range(4):
+        kernel, bias = weights(f"hidden_{number}")
+        x = np.maximum(x @ kernel + bias, 0)
+    logits, values = (ops.convert_to_numpy(x) for x in model(images))
+    np.testing.assert_allclose(logits, x @ weights("policy")[0], atol=1e-4)
+    np.testing.assert_allclose(
+        values, (x @ weights("value_column")[0])[:, 0], atol=1e-4
+    )

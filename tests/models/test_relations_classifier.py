@@ -1,3 +1,5 @@
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -112,3 +114,28 @@ def test_saved_and_loaded(central, tmp_path):
         model.predict(IMAGES, verbose=0),
         atol=1e-6,
     )
+
+
+def test_what_the_central_module_sees():
+    """Windows of 12 by 12, every 6 pixels, and where they are."""
+    keras.utils.set_random_seed(0)
+    model = models.relations_classifier("mlp1")
+    part = keras.Model(model.input, model.get_layer("central").input)
+    seen = part.predict(IMAGES, verbose=0)
+    kernel, bias = map(
+        keras.ops.convert_to_numpy, model.get_layer("encoder").weights
+    )
+    for row, column in itertools.product(range(5), repeat=2):
+        rows, columns = (slice(6 * i, 6 * i + 12) for i in (row, column))
+        windows = IMAGES[:, rows, columns] / 256
+        features = np.tensordot(windows, kernel, axes=3) + bias
+        features = np.maximum(features, 0)
+        np.testing.assert_allclose(
+            seen[:, row, column, :-2], features, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            seen[:, row, column, -2:],
+            np.tile([0.2 * column, 0.2 * row], (3, 1)),
+            atol=1e-6,
+        )
+    assert (seen[..., :-2] == 0).any()
