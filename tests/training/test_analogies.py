@@ -94,7 +94,11 @@ def test_solved_is_what_predict_says(normalization):
         training.analogy_inputs(problems, SIZE), batch_size=8, verbose=0
     )
     solved = training.solved_analogies(model, problems, batch_size=8)
-    np.testing.assert_array_equal(solved, scores.argmax(1) == 0)
+    # So small, some candidates are one image: here they are encoded each, and
+    # may differ by rounding.
+    np.testing.assert_array_equal(
+        solved, scores[:, 0] - scores[:, 1:].max(1) > 1e-7
+    )
     assert 0 < solved.sum() < 21
 
 
