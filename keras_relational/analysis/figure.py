@@ -3,7 +3,7 @@
 import io
 import pathlib
 
-from keras_relational.training import write_aside
+from keras_relational.files import write_aside
 
 
 def new_figure(width, height):

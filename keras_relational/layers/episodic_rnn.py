@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from keras_relational.layers.shared import zero_states
+
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class EpisodicRNN(keras.layers.Layer):
@@ -123,10 +125,7 @@ class _EpisodicCell(keras.layers.Layer):
 
     def get_initial_state(self, batch_size=None):
         if not hasattr(self.cell, "get_initial_state"):
-            return [
-                ops.zeros((batch_size, size), self.compute_dtype)
-                for size in self.state_size
-            ]
+            return zero_states(self, batch_size, self.state_size)
         return self._flat(self.cell.get_initial_state(batch_size=batch_size))
 
     def _flat(self, states):

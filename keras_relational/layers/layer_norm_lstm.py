@@ -3,6 +3,7 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import zero_states
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -97,10 +98,7 @@ class LayerNormLSTMCell(keras.layers.Layer):
         return h, [h, c]
 
     def get_initial_state(self, batch_size=None):
-        return [
-            ops.zeros((batch_size, size), self.compute_dtype)
-            for size in self.state_size
-        ]
+        return zero_states(self, batch_size, self.state_size)
 
     def get_config(self):
         return {

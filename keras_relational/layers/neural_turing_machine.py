@@ -5,6 +5,7 @@ from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import dot_products
+from keras_relational.layers.shared import zero_states
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -109,10 +110,7 @@ class NTMCell(keras.layers.Layer):
         memory = ops.cast(self.initial_memory, self.compute_dtype)
         memory = ops.reshape(memory, (1, self.state_size[3]))
         return [
-            *(
-                ops.zeros((batch_size, size), self.compute_dtype)
-                for size in self.state_size[:3]
-            ),
+            *zero_states(self, batch_size, self.state_size[:3]),
             ops.broadcast_to(memory, (batch_size, self.state_size[3])),
         ]
 

@@ -6,6 +6,7 @@ from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
+from keras_relational.layers.shared import zero_states
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -222,10 +223,7 @@ class RIMsCell(slots.SlotCell):
         ]
 
     def get_initial_state(self, batch_size=None):
-        return [
-            ops.zeros((batch_size, size), self.compute_dtype)
-            for size in self.state_size
-        ]
+        return zero_states(self, batch_size, self.state_size)
 
     def arguments(self):
         """Those of the constructor, as they are stored in a configuration."""

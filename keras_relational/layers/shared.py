@@ -91,11 +91,7 @@ def as_set(layer, inputs, mask=None):
     if mask is None:
         return entities, None
     if not any(
-        len(shape) == len(mask.shape)
-        and all(
-            size is None or right is None or size == right
-            for size, right in zip(mask.shape, shape, strict=True)
-        )
+        may_be_equal(mask.shape, shape)
         for shape in (inputs.shape[:-1], entities.shape[:-1])
     ):
         raise ValueError(
@@ -105,6 +101,14 @@ def as_set(layer, inputs, mask=None):
         )
     mask = ops.reshape(mask, ops.shape(entities)[:-1])
     return ops.where(ops.expand_dims(mask, -1), entities, 0), mask
+
+
+def may_be_equal(shape, other):
+    """Whether two shapes are one, as far as their sizes are known."""
+    return len(shape) == len(other) and all(
+        None in pair or pair[0] == pair[1]
+        for pair in zip(shape, other, strict=True)
+    )
 
 
 def check_set(layer, shape, name="inputs"):
@@ -148,6 +152,11 @@ def check_built(cell):
             f"{cell.name} begins in a state that is learned, and has no "
             "weights yet. Call or build it first"
         )
+
+
+def zero_states(cell, batch_size, sizes):
+    """Where a cell begins that has nothing else to begin with."""
+    return [ops.zeros((batch_size, n), cell.compute_dtype) for n in sizes]
 
 
 def in_float32(tensor):

@@ -17,6 +17,7 @@ from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 from keras_relational.random_bits import random_uniform
@@ -466,10 +467,7 @@ def mask_of_positions(layer, sequences, mask):
         ValueError: If the mask is neither.
     """
     step_shape = sequences.shape[2:]
-    same = len(mask.shape) > 1 and all(
-        None in pair or pair[0] == pair[1]
-        for pair in zip(mask.shape[:2], sequences.shape[:2], strict=True)
-    )
+    same = may_be_equal(mask.shape[:2], sequences.shape[:2])
     if not same or tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
         raise ValueError(
             f"{layer.name} takes a mask of steps (batch, time) or of "

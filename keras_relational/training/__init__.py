@@ -1,3 +1,4 @@
+from keras_relational.files import write_aside
 from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
@@ -24,7 +25,6 @@ from keras_relational.training.supervised import options_in_name
 from keras_relational.training.supervised import save_model
 from keras_relational.training.supervised import save_result
 from keras_relational.training.supervised import train_classifier
-from keras_relational.training.supervised import write_aside
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
 from keras_relational.training.video import VideoBatches

@@ -11,6 +11,7 @@ import time
 import keras
 import numpy as np
 
+from keras_relational.files import write_aside
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
@@ -364,13 +365,6 @@ def save_curves(directory, curves):
     writer.writerow(curves)
     writer.writerows(zip(*curves.values(), strict=True))
     write_aside(directory / "curves.csv", table.getvalue().encode())
-
-
-def write_aside(path, content):
-    """Writes a whole file or none: beside its place, then into it."""
-    aside = path.with_name(path.name + ".partial")
-    aside.write_bytes(content)
-    os.replace(aside, path)
 
 
 def _state(model):

@@ -6,13 +6,14 @@ The column at the right is the inventory.
 """
 
 import argparse
-import os
+import io
 import pathlib
 
 import numpy as np
 from keras import ops
 
 from keras_relational.environments import boxworld
+from keras_relational.files import write_aside
 
 
 def main():
@@ -40,9 +41,9 @@ def main():
     state = world.reset(np.array([args.seed], "uint32"))
     (image,) = ops.convert_to_numpy(world.render(state))
     tile = np.ones((args.tile_size, args.tile_size, 1), "uint8")
-    aside = args.render.with_name(args.render.name + ".partial")
-    Image.fromarray(np.kron(image, tile)).save(aside, format="PNG")
-    os.replace(aside, args.render)
+    picture = io.BytesIO()
+    Image.fromarray(np.kron(image, tile)).save(picture, format="PNG")
+    write_aside(args.render, picture.getvalue())
 
 
 if __name__ == "__main__":
