@@ -90,9 +90,12 @@ def new_core(args):
         return keras.layers.LSTM(300, name="core")
     attention = {"num_heads": 4, "key_dim": 64, "value_dim": 60}
     shared = {"dynamics": "lstm", "dropout": 0.1, "name": "core", **attention}
+    active = args.num_active
+    if active is None:
+        active = {"rims": 3, "scoff": 1}[args.core]
     if args.core == "rims":
-        return layers.RIMs(60, 5, args.num_active or 3, **shared)
-    return layers.SCOFF(60, 5, 2, num_active=args.num_active or 1, **shared)
+        return layers.RIMs(60, 5, active, **shared)
+    return layers.SCOFF(60, 5, 2, num_active=active, **shared)
 
 
 def parse_arguments():

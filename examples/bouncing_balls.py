@@ -34,7 +34,9 @@ def main():
     generate = functools.partial(bouncing_balls.generate, args.task)
     # No seed of a batch: those are pairs, which zeros at the end do not change.
     test = generate(args.num_test, seed=[args.seed, 0, 1])
-    num_slots = args.num_object_files or (8 if "678" in args.task else 4)
+    num_slots = args.num_object_files
+    if num_slots is None:
+        num_slots = 8 if "678" in args.task else 4
     core = new_core(args.core, num_slots, args.num_schemata)
     some = generate(50, seed=[args.seed, 0, 2])
     model = models.video_predictor(
@@ -134,6 +136,7 @@ def parse_arguments():
     frames = ("num_frames", "num_test")
     options = ("num_object_files", "learning_rate", "batch_size", *frames)
     args.options = training.options_in_name(parser, args, options)
+    training.check_export(parser, args)
     return args
 
 

@@ -103,12 +103,14 @@ def main():
         candidates = training.as_put_out(fillers)
         loss = "mse" if args.fillers == "image" else training.cross_entropy
         targets = candidates[train.labels]
-    learning_rate = args.learning_rate or preset.learning_rate
+    learning_rate = args.learning_rate
+    if learning_rate is None:
+        learning_rate = preset.learning_rate
     trained.compile(training.adam(learning_rate), loss, jit_compile=True)
     trained.optimizer.build(trained.trainable_variables)
     # The last batch of an epoch may be a small one in the papers; not here.
     batches = math.ceil(min(len(targets), preset.num_train) / 32)
-    batches *= args.epochs or preset.epochs
+    batches *= preset.epochs if args.epochs is None else args.epochs
     batches = math.ceil(batches / 20)
     curves = training.fit_and_log(
         trained,
@@ -206,8 +208,9 @@ def parse_arguments():
         parser.error("--normalization is for --mode multiple_choice")
     if args.confidence and args.sequential != "esbn":
         parser.error("--confidence is for --sequential esbn")
-    if args.export and keras.backend.backend() != "tensorflow":
-        parser.error("--export needs KERAS_BACKEND=tensorflow")
+    if args.epochs is not None and args.epochs < 1:
+        parser.error(f"--epochs must be 1 or more: {args.epochs}")
+    training.check_export(parser, args)
     return args
 
 

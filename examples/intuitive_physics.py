@@ -25,6 +25,12 @@ from keras_relational.datasets import intuitive_physics
 def main():
     args = parse_arguments()
     keras.utils.set_random_seed(args.seed)
+    published = {}
+    if args.folder:
+        for block in intuitive_physics.BLOCKS:
+            published[block] = intuitive_physics.read_published(
+                args.folder, block
+            )
     returned = {"return_sequences": True, "return_state": True}
     if args.core == "scoff":
         core = layers.SCOFF(
@@ -68,7 +74,7 @@ def main():
     # No seed of a batch: those are pairs, which zeros at the end do not change.
     for number, block in enumerate(intuitive_physics.BLOCKS, start=1):
         if args.folder:
-            sets = intuitive_physics.read_published(args.folder, block)
+            sets = published[block]
         else:
             sets = intuitive_physics.generate(
                 block, args.num_sets, seed=[args.seed, 0, number]

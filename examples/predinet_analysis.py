@@ -106,7 +106,14 @@ def parse_arguments():
     add("--task", choices=relations_game.TASKS, default="colour_and_shape")
     add("--num-images", type=int, default=10_000, help="of each object set")
     add("--directory", type=pathlib.Path, default="runs/analysis")
-    return parser.parse_args()
+    args = parser.parse_args()
+    for path in (args.model, *args.baseline):
+        if not pathlib.Path(path).is_file():
+            parser.error(
+                f"there is no model {path}: train it with predinet_relations_"
+                "game.py --task colour_and_shape, or name another"
+            )
+    return args
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Killed, a run continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational import models
@@ -47,11 +48,20 @@ def main():
         num_batches=args.num_batches,
         verbose=args.verbose,
     )
+    # Beside those of stages that were trained before, for as long.
+    kept = {"minutes": {}, "stripes": {}}
+    path = directory / "result.json"
+    if path.exists():
+        before = json.loads(path.read_text())
+        if before["batches"] == args.num_batches:
+            kept = before
+    minutes = {str(s): round(c["minutes"][-1], 1) for s, c in curves.items()}
+    stripes = {str(s): c["stripes_accuracy"][-1] for s, c in curves.items()}
     result = {
         "run": name,
         "batches": args.num_batches,
-        "minutes": {s: round(c["minutes"][-1], 1) for s, c in curves.items()},
-        "stripes": {s: c["stripes_accuracy"][-1] for s, c in curves.items()},
+        "minutes": {**kept["minutes"], **minutes},
+        "stripes": {**kept["stripes"], **stripes},
     }
     training.save_result(directory, result)
 

@@ -34,11 +34,15 @@ def main():
     else:
         generate, kinds = single_ball.generate, 3
     # Over 51 frames an acceleration could hardly be seen from one to the next.
-    num_frames = args.num_frames or (51 if switching else 20)
+    num_frames, num_schemata = args.num_frames, args.num_schemata
+    if num_frames is None:
+        num_frames = 51 if switching else 20
+    if num_schemata is None:
+        num_schemata = kinds
     train, _, _ = generate(args.num_train, num_frames, seed=[args.seed, 0])
     test, labels, _ = generate(args.num_test, num_frames, seed=[args.seed, 1])
     core = layers.SCOFF(
-        *(args.units, args.num_object_files, args.num_schemata or kinds),
+        *(args.units, args.num_object_files, num_schemata),
         num_heads=4,
         temperature=args.temperature,
         dropout=0.1,
@@ -124,6 +128,11 @@ def parse_arguments():
     sizes = ("num_object_files", "num_schemata", "units", "temperature")
     frames = ("num_frames", "num_stacked")
     options = (*sizes, *frames, "learning_rate", "batch_size", "num_train")
+    if args.num_frames is not None and args.num_frames < BURN_IN + 2:
+        parser.error(
+            f"--num-frames must be {BURN_IN + 2} or more: schemata are counted "
+            f"from the step after {BURN_IN} others on"
+        )
     args.options = training.options_in_name(parser, args, options)
     return args
 

@@ -113,7 +113,9 @@ def parse_arguments():
     add("--seed", type=int, default=0, help="fixes data, weights and order")
     add("--directory", type=pathlib.Path, default="runs/vaec")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    return parser.parse_args()
+    args = parser.parse_args()
+    training.check_export(parser, args)
+    return args
 
 
 if __name__ == "__main__":

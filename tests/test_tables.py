@@ -240,3 +240,17 @@ def test_extrapolation_of_analogies(printed):
         "| none | 500 | 0 | 30.0 | 62 |",
     ):
         assert any(line.startswith(start) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "predinet_tables.py",
+        "extrapolation_tables.py",
+        "esbn_tables.py",
+        "scoff_tables.py",
+    ],
+)
+def test_of_no_runs_there_is_no_empty_table(printed, script):
+    with pytest.raises(FileNotFoundError, match="no finished runs in"):
+        printed(script)

@@ -15,11 +15,20 @@ def finished_runs(directory):
     Returns:
         List of pairs, by path: the `pathlib.Path` of the run's folder, and what
         it kept by `training.save_result`, a dictionary.
+
+    Raises:
+        FileNotFoundError: If there is no such folder, or none of those.
     """
-    return [
+    runs = [
         (path.parent, json.loads(path.read_text()))
         for path in sorted(pathlib.Path(directory).glob("**/result.json"))
     ]
+    if not runs:
+        raise FileNotFoundError(
+            f"There are no finished runs in {directory}. Runs that the "
+            "examples make leave a result.json there when they have finished"
+        )
+    return runs
 
 
 def add_run(runs, seed, run, name):

@@ -14,6 +14,7 @@ from keras import ops
 
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import in_float32
+from keras_relational.layers.shared import may_be_equal
 
 
 class _ContextNormalization(keras.layers.Layer):
@@ -45,6 +46,9 @@ class _ContextNormalization(keras.layers.Layer):
             self.beta = self.add_weight(
                 (features,), "zeros", autocast=False, name="beta"
             )
+        self.input_spec = keras.layers.InputSpec(
+            min_ndim=3, axes={-1: features}
+        )
 
     def call(self, inputs, mask=None, return_moments=False, training=False):
         # In float16 a square overflows, and epsilon is zero.
@@ -306,9 +310,7 @@ class BatchContextNormalization(_ContextNormalization):
         super().build(input_shape)
         if self.statistics == "batch":
             return
-        shape = list(input_shape[1:])
-        if self.over_time:
-            shape[-2] = 1
+        shape = self._adapted_shape(input_shape)
         if None in shape:
             raise ValueError(
                 f"{self.name} keeps moments of its own for each step, and "
@@ -319,7 +321,7 @@ class BatchContextNormalization(_ContextNormalization):
             self.add_weight(
                 shape,
                 initial,
-                dtype="float32",
+                dtype=keras.backend.result_type(self.variable_dtype, "float32"),
                 trainable=False,
                 autocast=False,
                 name=name,
@@ -334,7 +336,8 @@ class BatchContextNormalization(_ContextNormalization):
             batches: Iterable of arrays like `inputs`, without padding.
 
         Raises:
-            ValueError: If there are none, or `statistics` is `"batch"`.
+            ValueError: If there are none, `statistics` is `"batch"`, or the
+                shape is not that of the inputs.
         """
         if self.statistics == "batch":
             raise ValueError(
@@ -346,6 +349,7 @@ class BatchContextNormalization(_ContextNormalization):
             batch = np.asarray(ops.convert_to_numpy(batch), "float64")
             if not self.built:
                 self.build(batch.shape)
+            self._check_adapted(batch.shape)
             axes = (0, batch.ndim - 2) if self.over_time else (0,)
             size = np.prod([batch.shape[axis] for axis in axes])
             own = batch.mean(axes, keepdims=True)[0]
@@ -360,8 +364,9 @@ class BatchContextNormalization(_ContextNormalization):
 
     def _moments(self, z, there, training):
         if self.statistics == "training" and not training:
+            self._check_adapted(z.shape)
             return tuple(
-                ops.broadcast_to(moment, ops.shape(z))
+                ops.broadcast_to(ops.cast(moment, z.dtype), ops.shape(z))
                 for moment in (
                     self.mean,
                     ops.sqrt(self.variance + self.epsilon),
@@ -391,6 +396,23 @@ class BatchContextNormalization(_ContextNormalization):
             moment = ops.reshape(moment, (-1, *shape[2:]))[:size]
             moments.append(_from_line(moment, z) if self.over_time else moment)
         return tuple(moments)
+
+    def _adapted_shape(self, input_shape):
+        """Of the moments for inference: of steps, or of what is over time."""
+        shape = list(input_shape[1:])
+        if self.over_time:
+            shape[-2] = 1
+        return tuple(shape)
+
+    def _check_adapted(self, input_shape):
+        shape = self._adapted_shape(input_shape)
+        if not may_be_equal(shape, self.mean.shape):
+            raise ValueError(
+                f"{self.name} was built to keep moments of shape "
+                f"{tuple(self.mean.shape)}, that of one example, but for time "
+                "with `over_time`. Received: inputs.shape="
+                f"{tuple(input_shape)}"
+            )
 
     def get_config(self):
         return {
@@ -561,10 +583,7 @@ def _features(layer, input_shape):
 
 def _checked_mask(layer, inputs, mask):
     shape = tuple(inputs.shape[:-1])
-    if len(mask.shape) != len(shape) or any(
-        None not in pair and pair[0] != pair[1]
-        for pair in zip(mask.shape, shape, strict=True)
-    ):
+    if not may_be_equal(mask.shape, shape):
         raise ValueError(
             f"{layer.name} takes a mask with one value a step, of shape "
             f"{shape}. Received: mask.shape={tuple(mask.shape)}"

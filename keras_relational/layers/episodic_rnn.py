@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import zero_states
 
 
@@ -32,7 +33,8 @@ class EpisodicRNN(keras.layers.Layer):
         last frame.
 
     Raises:
-        ValueError: If `cell` is no RNN cell, or one with such a dropout.
+        ValueError: If `cell` is no RNN cell, or one with such a dropout, or
+            frames, `is_first` and states do not fit together.
 
     Example:
 
@@ -70,13 +72,39 @@ class EpisodicRNN(keras.layers.Layer):
         self.rnn.build((*is_first_shape, frames_shape[-1] + 1))
 
     def call(self, frames, is_first, states):
+        self._check(frames, is_first, states)
         batch, time = ops.shape(is_first)
         frames = ops.reshape(frames, (batch, time, frames.shape[-1]))
         flag = ops.expand_dims(ops.cast(is_first, frames.dtype), -1)
         frames = ops.concatenate([frames, flag], axis=-1)
         return list(self.rnn(frames, initial_state=list(states)))
 
+    def _check(self, frames, is_first, states):
+        batch, time = [*is_first.shape, None, None][:2]
+        size = None if None in (batch, time) else batch * time
+        received = keras.tree.map_structure(
+            lambda x: tuple(x.shape), [frames, is_first, states]
+        )
+        sizes = self.rnn.cell.state_size
+        expected = [(size, None), (batch, time)]
+        expected.append([(batch, size) for size in sizes])
+        fit = isinstance(states, list | tuple) and len(states) == len(sizes)
+        if not fit or not all(
+            may_be_equal(x.shape, shape)
+            for x, shape in zip(
+                (frames, is_first, *states),
+                (*expected[:2], *expected[2]),
+                strict=True,
+            )
+        ):
+            raise ValueError(
+                f"{self.name} takes frames, is_first and a list of states of "
+                f"shapes {expected}, batch * time and batch first. Received: "
+                f"shapes {received}"
+            )
+
     def compute_output_spec(self, frames, is_first, states):
+        self._check(frames, is_first, states)
         shape = (*is_first.shape, self.rnn.cell.output_size)
         outputs = keras.KerasTensor(shape, self.compute_dtype)
         return [

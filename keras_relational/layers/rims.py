@@ -1,3 +1,5 @@
+import functools
+
 import keras
 from keras import ops
 
@@ -126,6 +128,7 @@ class RIMsCell(slots.SlotCell):
     def build(self, input_shape):
         step_shape = tuple(input_shape[1:])
         slots.check_step_shape(self, step_shape)
+        self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
         add_kernels(
             self,
             self.kernel_initializer,
@@ -134,7 +137,8 @@ class RIMsCell(slots.SlotCell):
         )
         add_kernels(
             self,
-            slots.one_each(self.kernel_initializer, axis=0),
+            self.kernel_initializer,
+            functools.partial(slots.one_each, axis=0),
             **{
                 name: (self.num_modules, *shape)
                 for name, shape in self._shapes_of_a_module().items()
@@ -143,9 +147,9 @@ class RIMsCell(slots.SlotCell):
         values = self.num_message_heads * self.message_value_dim
         add_kernels(
             self,
-            slots.scaled(
-                slots.one_each(self.kernel_initializer, axis=0),
-                slots.MESSAGE_SCALE,
+            self.kernel_initializer,
+            lambda *own: slots.scaled(
+                slots.one_each(*own, axis=0), slots.MESSAGE_SCALE
             ),
             message_output_kernel=(self.num_modules, values, self.units),
         )

@@ -8,6 +8,7 @@ from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 
 
@@ -176,6 +177,7 @@ class SCOFFCell(slots.SlotCell):
     def build(self, input_shape):
         step_shape = tuple(input_shape[1:])
         slots.check_step_shape(self, step_shape)
+        self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
         features = step_shape[-1]
         self.position_encodings = None
         if len(step_shape) > 1 and self.position_dim:
@@ -201,14 +203,18 @@ class SCOFFCell(slots.SlotCell):
         )
         add_kernels(
             self,
-            slots.scaled(
-                self.kernel_initializer, slots.num_positions(step_shape) ** -0.5
+            self.kernel_initializer,
+            lambda *own: slots.scaled(
+                own_initializer(*own), slots.num_positions(step_shape) ** -0.5
             ),
             value_kernel=(features, heads * self.value_dim),
         )
         add_kernels(
             self,
-            slots.scaled(self.kernel_initializer, slots.MESSAGE_SCALE),
+            self.kernel_initializer,
+            lambda *own: slots.scaled(
+                own_initializer(*own), slots.MESSAGE_SCALE
+            ),
             message_output_kernel=(message_values, files),
         )
         self.add_dynamics(self.num_schemata, axis=1)

@@ -1,6 +1,7 @@
 """What the layers share: sets of entities, softmax under a mask, checks."""
 
 import keras
+import numpy as np
 from keras import ops
 
 
@@ -13,28 +14,35 @@ def check_positive_integers(**arguments):
             )
 
 
-def add_kernels(layer, initializer, **shapes):
-    """Adds weights to a layer, as attributes of these names.
-
-    Each gets a copy of the initializer, which draws values of its own: if it
-    was given a seed, each has the next one.
-    """
-    for number, (name, shape) in enumerate(shapes.items()):
-        own = own_initializer(initializer, number)
-        setattr(layer, name, layer.add_weight(shape, own, name=name))
-
-
-def own_initializer(initializer, number=0):
+def own_initializer(initializer, *numbers):
     """A copy for one more weight, but of plain functions.
 
-    If it was given a seed, the copy has the one that comes so many after it.
+    If it was given a seed, the copy has one that is drawn from that and the
+    numbers: other numbers, other values.
     """
     if not isinstance(initializer, keras.initializers.Initializer):
         return initializer
     config = initializer.get_config()
     if isinstance(config.get("seed"), int):
-        config["seed"] += number
+        sequence = np.random.SeedSequence([config["seed"] % 2**32, *numbers])
+        config["seed"] = int(sequence.generate_state(1)[0])
     return type(initializer).from_config(config)
+
+
+def add_kernels(layer, initializer, draws=own_initializer, **shapes):
+    """Adds weights to a layer, as attributes of these names.
+
+    Args:
+        layer: The layer, with all weights that it has so far.
+        initializer: What draws values of its own for each weight, also if it
+            was given a seed.
+        draws: Function of the initializer and a number, of which no two weights
+            have the same, to what draws the values.
+        **shapes: Shape of each weight.
+    """
+    for name, shape in shapes.items():
+        own = draws(initializer, len(layer.weights))
+        setattr(layer, name, layer.add_weight(shape, own, name=name))
 
 
 def set_shape(layer, input_shape, fixed_size=False):

@@ -4,6 +4,7 @@ from keras import ops
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import may_be_equal
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -18,7 +19,8 @@ class SlotPooling(keras.layers.Layer):
     with a w for each head and z their parts of f side by side. Reference:
     [Goyal et al., 2020](https://arxiv.org/abs/2006.16225), section 4: the state
     of each object file is mapped by a siamese network, and an attention over
-    them ensures that they are exchangeable. It says no more than that.
+    them ensures that they are exchangeable. They are also said to be
+    concatenated; here the attention adds them up, of which it says no more.
 
     Args:
         num_slots: Positive integer, number of slots side by side in the input.
@@ -42,7 +44,8 @@ class SlotPooling(keras.layers.Layer):
 
     Raises:
         ValueError: If a size is not a positive integer, `units` cannot be
-            divided among the heads, or the inputs among the slots.
+            divided among the heads, or the inputs among the slots; or the
+            mask has another shape.
 
     Example:
 
@@ -82,6 +85,7 @@ class SlotPooling(keras.layers.Layer):
                 f"{self.name} takes {self.num_slots} slots of one size, side "
                 f"by side. Received: inputs.shape={tuple(input_shape)}"
             )
+        self.input_spec = keras.layers.InputSpec(axes={-1: size})
         add_kernels(
             self,
             self.kernel_initializer,
@@ -94,6 +98,12 @@ class SlotPooling(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         if mask is not None:
+            if not may_be_equal(mask.shape, inputs.shape[:-1]):
+                raise ValueError(
+                    f"{self.name} takes a mask with one value a vector, of "
+                    f"shape {tuple(inputs.shape[:-1])}. Received: mask.shape="
+                    f"{tuple(mask.shape)}"
+                )
             inputs = ops.where(ops.expand_dims(mask, -1), inputs, 0)
         shape = tuple(ops.shape(inputs)[:-1])
         slots = ops.reshape(

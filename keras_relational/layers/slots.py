@@ -4,6 +4,7 @@ A slot is a part of the state with dynamics of its own. Slots attend to the
 input, then to each other; a cell has both steps, and says what it attended to.
 """
 
+import functools
 import math
 
 import keras
@@ -12,6 +13,7 @@ from keras import ops
 # No public function has its loop, through which gradients go on all backends.
 from keras.src import backend
 
+from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import in_float32
@@ -154,10 +156,8 @@ class SlotCell(keras.layers.Layer):
         ):
             shape = [rows, gates]
             shape.insert(axis, number)
-            weight = self.add_weight(
-                tuple(shape), one_each(initializer, axis), name=name
-            )
-            setattr(self, name, weight)
+            draws = functools.partial(one_each, axis=axis)
+            add_kernels(self, initializer, draws, **{name: tuple(shape)})
         # As in Keras, a GRU has two: beside the inputs', the state's.
         self.bias = self.add_weight(
             (2 if self.dynamics == "gru" else 1, number, gates),
@@ -268,6 +268,12 @@ class SlotRNN(keras.layers.RNN):
         for name in cell.arguments():
             setattr(self, name, getattr(cell, name))
 
+    def build(self, sequences_shape, initial_state_shape=None):
+        super().build(sequences_shape, initial_state_shape)
+        self.input_spec = keras.layers.InputSpec(
+            min_ndim=3, axes={-1: sequences_shape[-1]}
+        )
+
     def call(
         self,
         sequences,
@@ -287,7 +293,7 @@ class SlotRNN(keras.layers.RNN):
                 if self.stateful
                 else self.get_initial_state(batch_shape[0])
             )
-        check_states(self, initial_state)
+        check_states(self, initial_state, sequences.shape[0])
         states = [
             ops.cast(ops.convert_to_tensor(state), self.compute_dtype)
             for state in keras.tree.flatten(initial_state)
@@ -390,7 +396,7 @@ class SlotRNN(keras.layers.RNN):
             return tuple(keras.KerasTensor(shape, dtype) for shape in shapes)
 
         if initial_state is not None:
-            check_states(self, initial_state)
+            check_states(self, initial_state, sequences.shape[0])
         shapes = self.compute_output_shape(sequences.shape)
         if self.return_state:
             results = tensors(shapes)
@@ -432,11 +438,13 @@ def apart(tensor, shapes):
     return parts
 
 
-def check_states(layer, states):
+def check_states(layer, states, batch_size):
     """Raises a `ValueError` where states are not those of a layer's cell."""
-    expected = [(None, size) for size in layer.cell.state_size]
+    expected = [(batch_size, size) for size in layer.cell.state_size]
     received = [tuple(x.shape) for x in keras.tree.flatten(states)]
-    if [shape[1:] for shape in received] != [shape[1:] for shape in expected]:
+    if len(received) != len(expected) or not all(
+        map(may_be_equal, received, expected)
+    ):
         raise ValueError(
             f"{layer.name} takes initial states of shapes {expected}. "
             f"Received: initial_state of shapes {received}"
@@ -609,17 +617,19 @@ def put_back(x, active, old=0, axis=1):
     return ops.where(ops.reshape(there, shape), picked(x, active, axis), old)
 
 
-def one_each(initializer, axis):
+def one_each(initializer, weight_number, axis):
     """An initializer of kernels side by side along an axis, one by one.
 
-    They are drawn in float32, as no other type has orthogonal matrices. With a
-    seed they are not all the same: each has the next one.
+    They are drawn in float32, as no other type has orthogonal matrices. Not
+    with a seed either are they all the same: `own_initializer`.
     """
 
     def draw(shape, dtype):
         own_shape = (*shape[:axis], *shape[axis + 1 :])
         parts = [
-            own_initializer(initializer, number)(own_shape, "float32")
+            own_initializer(initializer, weight_number, number)(
+                own_shape, "float32"
+            )
             for number in range(shape[axis])
         ]
         return ops.cast(ops.stack(parts, axis), dtype)
@@ -631,7 +641,6 @@ def scaled(initializer, factor):
     """An initializer: what another draws, times a number."""
 
     def draw(shape, dtype):
-        drawn = own_initializer(initializer)(shape, "float32")
-        return ops.cast(factor * drawn, dtype)
+        return ops.cast(factor * initializer(shape, "float32"), dtype)
 
     return draw

@@ -3,6 +3,8 @@ import inspect
 import keras
 from keras import ops
 
+from keras_relational.layers.shared import may_be_equal
+
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class TimeFolded(keras.layers.TimeDistributed):
@@ -27,10 +29,13 @@ class TimeFolded(keras.layers.TimeDistributed):
             part.
 
     Returns:
-        Tensor `(batch, time, ...)`. A mask is passed on.
+        Tensor `(batch, time, ...)`. A mask is passed on, and where the outputs
+        do not have its axes, as of sets that are pooled, that of steps at which
+        anything is there.
 
     Raises:
-        ValueError: If the inputs have fewer than 3 axes.
+        ValueError: If the inputs have fewer than 3 axes, or the mask other
+            sequences or steps.
 
     Example:
 
@@ -43,6 +48,14 @@ class TimeFolded(keras.layers.TimeDistributed):
         self.unroll = unroll
 
     def call(self, inputs, training=None, mask=None):
+        if mask is not None and not may_be_equal(
+            mask.shape[:2], inputs.shape[:2]
+        ):
+            raise ValueError(
+                f"{self.name} takes a mask (batch, time) or (batch, time, ...),"
+                " with the inputs' batch and time. Received: mask.shape="
+                f"{tuple(mask.shape)}, inputs.shape={tuple(inputs.shape)}"
+            )
         batch, time, *rest = ops.shape(inputs)
         takes_mask = "mask" in inspect.signature(self.layer.call).parameters
         if mask is not None and (len(mask.shape) < 3 or not takes_mask):
@@ -64,6 +77,15 @@ class TimeFolded(keras.layers.TimeDistributed):
             mask = ops.reshape(mask, (batch * time, *ops.shape(mask)[2:]))
         outputs = outputs_of(ops.reshape(inputs, (batch * time, *rest)), mask)
         return ops.reshape(outputs, (batch, time, *ops.shape(outputs)[1:]))
+
+    def compute_mask(self, inputs, mask=None):
+        if mask is None:
+            return None
+        rank = len(mask.shape)
+        outputs_shape = self.compute_output_shape(tuple(inputs.shape))
+        if may_be_equal(mask.shape, outputs_shape[:-1][:rank]):
+            return mask
+        return ops.any(mask, axis=tuple(range(2, rank)))
 
     def get_config(self):
         return {**super().get_config(), "unroll": self.unroll}

@@ -7,6 +7,7 @@ from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 from keras_relational.layers.two_simplicial_attention import (
@@ -224,7 +225,9 @@ class RelationalTransformerBlock(keras.layers.Layer):
             layer = keras.layers.Dense(
                 units,
                 activation,
-                kernel_initializer=own_initializer(self.kernel_initializer),
+                kernel_initializer=own_initializer(
+                    self.kernel_initializer, len(self.weights)
+                ),
                 dtype=self.dtype_policy,
                 name=name,
             )
@@ -350,7 +353,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             num_simplicial_heads,
             simplicial_key_dim,
             score,
-            own_initializer(self.kernel_initializer),
+            own_initializer(self.kernel_initializer, 0),
             dtype=self.dtype_policy,
             name="simplicial_attention",
         )
@@ -358,13 +361,8 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
     def build(self, entities_shape, virtual_entities_shape):
         check_set(self, entities_shape, "entities")
         check_set(self, virtual_entities_shape, "virtual_entities")
+        self._check_virtual_entities(entities_shape, virtual_entities_shape)
         features = entities_shape[-1]
-        if virtual_entities_shape[-1] != features:
-            raise ValueError(
-                f"{self.name} takes standard and virtual entities with one "
-                f"last axis. Received: entities.shape={tuple(entities_shape)}, "
-                f"virtual_entities.shape={tuple(virtual_entities_shape)}"
-            )
         self._build_attention(features)
         self.simplicial_attention.build(entities_shape, virtual_entities_shape)
         simplicial_width = self.num_simplicial_heads * self.simplicial_key_dim
@@ -382,6 +380,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         entities_mask=None,
         return_attention_scores=False,
     ):
+        self._check_virtual_entities(entities.shape, virtual_entities.shape)
         entities, mask = as_set(self, entities, entities_mask)
         n = ops.shape(entities)[1]
         # Standard entities first, then the virtual ones.
@@ -441,6 +440,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         entities_mask=None,
         return_attention_scores=False,
     ):
+        self._check_virtual_entities(entities.shape, virtual_entities.shape)
         outputs = tuple(
             keras.KerasTensor(x.shape, self.compute_dtype)
             for x in (entities, virtual_entities)
@@ -468,6 +468,16 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             "simplicial_key_dim": self.simplicial_key_dim,
             "score": self.score,
         }
+
+    def _check_virtual_entities(self, entities_shape, virtual_entities_shape):
+        batch, *_, features = entities_shape
+        if not may_be_equal(virtual_entities_shape, (batch, None, features)):
+            raise ValueError(
+                f"{self.name} takes standard and virtual entities with one "
+                "batch and one last axis. Received: entities.shape="
+                f"{tuple(entities_shape)}, virtual_entities.shape="
+                f"{tuple(virtual_entities_shape)}"
+            )
 
 
 def attend(queries, keys, values, mask=None):

@@ -8,6 +8,7 @@ from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import split_heads
 
 SCORES = ("unsigned", "trilinear", "determinant")
@@ -77,7 +78,8 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     Raises:
         ValueError: If a size is not a positive integer, `score` is unknown, or
-            the inputs are not 3D with a last axis of fixed size.
+            the inputs are not 3D with a last axis of fixed size, or the base
+            has another one than at build, or another batch than the query.
 
     Example:
 
@@ -143,6 +145,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         if base is None:
             base = query
             base_mask = query_mask if base_mask is None else base_mask
+        self._check_base(query, base)
         query, query_mask = as_set(self, query, query_mask)
         base, base_mask = as_set(self, base, base_mask)
         queries = self._heads(query, self.query_kernel)
@@ -206,6 +209,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         return_attention_scores=False,
         mask=None,
     ):
+        self._check_base(query, query if base is None else base)
         outputs = keras.KerasTensor(
             self.compute_output_shape(query.shape), self.compute_dtype
         )
@@ -225,6 +229,16 @@ class TwoSimplicialAttention(keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
+
+    def _check_base(self, query, base):
+        expected = (query.shape[0], None, self.value_kernel.shape[0])
+        if not may_be_equal(base.shape, expected):
+            raise ValueError(
+                f"{self.name} takes a base of shape {expected}, with the "
+                "query's batch and the last axis that it was built for. "
+                f"Received: base.shape={tuple(base.shape)}, query.shape="
+                f"{tuple(query.shape)}"
+            )
 
     def _heads(self, inputs, kernel):
         """`(batch, size, m)` → `(batch, num_heads, size, key_dim)`."""

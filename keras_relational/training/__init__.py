@@ -20,6 +20,7 @@ from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
+from keras_relational.training.supervised import check_export
 from keras_relational.training.supervised import fit_and_log
 from keras_relational.training.supervised import options_in_name
 from keras_relational.training.supervised import save_model
@@ -50,6 +51,7 @@ __all__ = [
     "adapt_normalization",
     "analogy_inputs",
     "as_put_out",
+    "check_export",
     "cross_entropy",
     "embeddings",
     "fit_and_log",

@@ -353,6 +353,27 @@ def options_in_name(parser, args, names):
     return text
 
 
+def check_export(parser, args):
+    """Refuses `--export` before any work, where it could not be done after.
+
+    Args:
+        parser: `argparse.ArgumentParser`, which ends the program.
+        args: What it has parsed, with `export`, a path or `None`.
+    """
+    if args.export is None:
+        return
+    if keras.backend.backend() != "tensorflow":
+        parser.error("--export needs KERAS_BACKEND=tensorflow")
+    if importlib.util.find_spec("tensorflow_serving") is None:
+        parser.error("--export needs pip install 'keras_relational[serving]'")
+    version = pathlib.Path(args.export) / "1"
+    if version.exists():
+        parser.error(
+            f"{version} exists, and a version is never overwritten: --export "
+            "needs another folder"
+        )
+
+
 def save_curves(directory, curves):
     """Keeps learning curves in `curves.csv`, a column each.
 

@@ -281,6 +281,18 @@ class TestBatchContexts:
                 atol=1e-6,
             )
 
+    def test_training_statistics_keep_what_float64_can(self):
+        if keras.backend.backend() == "jax":
+            pytest.skip("JAX has no float64 unless it is told to")
+        layer = BatchContextNormalization(
+            statistics="training", dtype="float64"
+        )
+        data = 1e9 + embeddings(7, 3, 2).astype("float64")
+        layer.adapt([data])
+        np.testing.assert_allclose(
+            layer(data), (data - data.mean(0)) / data.std(0), atol=1e-5
+        )
+
     @pytest.mark.parametrize("over_time", [False, True])
     def test_training_statistics_are_those_of_all_data(self, over_time):
         layer = BatchContextNormalization(

@@ -124,7 +124,7 @@ def test_other_cells_begin_where_they_begin(new_cell):
     is_first[0, 2] = is_first[1, 3] = True
     sizes = keras.tree.flatten(cell.state_size)
     states = [rng.normal(size=(2, n)).astype("float32") for n in sizes]
-    outputs, *_ = layer(frames, is_first, states)
+    outputs, *_ = layer(frames.reshape(10, 4), is_first, states)
     rnn = keras.layers.RNN(cell, return_sequences=True)
     for row, first in ((0, 2), (1, 3)):
         part = frames[row : row + 1]

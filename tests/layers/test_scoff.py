@@ -610,9 +610,9 @@ def test_initial_states_of_other_sizes_are_refused(cls, number):
     h = np.ones((2, 8), "float32")
     assert layer(inputs, initial_state=[h, h]).shape == (2, 8)
     for states in ([h[:, :4], h[:, :4]], [h], [h, h, h]):
-        with pytest.raises(ValueError, match=r"shapes \[\(None, 8\), \(None,"):
+        with pytest.raises(ValueError, match=r"shapes \[\(2, 8\), \(2,"):
             layer(inputs, initial_state=states)
-        with pytest.raises(ValueError, match=r"shapes \[\(None, 8\), \(None,"):
+        with pytest.raises(ValueError, match=r"shapes \[\(2, 8\), \(2,"):
             layer(
                 keras.Input((3, 5)),
                 initial_state=[keras.Input(x.shape[1:]) for x in states],

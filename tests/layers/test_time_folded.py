@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_relational.layers import PrediNet
 from keras_relational.layers import TimeFolded
 
 
@@ -72,3 +73,34 @@ def test_masks_go_where_they_belong(unroll):
     )
     dense = TimeFolded(keras.layers.Flatten(), unroll)
     np.testing.assert_array_equal(dense(inputs, mask=mask), dense(inputs))
+
+
+def test_of_sets_that_are_pooled_a_mask_of_steps_is_left():
+    """What follows has one vector a step, and skips those without objects."""
+    sets = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
+    sets[1, 1:] = 0  # Steps without an object.
+    sets[0, 2, :3] = 0
+    pooled = TimeFolded(PrediNet(2, 3, 4))
+    inputs = keras.Input((3, 4, 5))
+    last = keras.layers.LSTM(3, name="last")
+    model = keras.Model(inputs, last(pooled(keras.layers.Masking()(inputs))))
+    outputs = ops.convert_to_numpy(model(sets))
+    shorter = ops.convert_to_numpy(model(sets[1:, :1].repeat(3, axis=1)))
+    np.testing.assert_allclose(
+        outputs[0], last(pooled(sets, mask=sets.any(-1)))[0], atol=1e-6
+    )
+    alone = last(pooled(sets[1:, :1], mask=np.ones((1, 1, 4), bool)))
+    np.testing.assert_allclose(outputs[1], alone[0], atol=1e-6)
+    assert np.abs(shorter - outputs[1]).max() > 1e-3
+
+
+def test_a_mask_that_fits_the_outputs_is_passed_on():
+    mask = np.ones((2, 3, 4), bool)
+    mask[0, 1, 2] = False
+    sets = keras.KerasTensor((2, 3, 4, 5))
+    layer = TimeFolded(keras.layers.Dense(7))
+    np.testing.assert_array_equal(layer.compute_mask(sets, mask), mask)
+    assert layer.compute_mask(sets) is None
+    np.testing.assert_array_equal(
+        layer.compute_mask(sets, mask[..., 0]), mask[..., 0]
+    )

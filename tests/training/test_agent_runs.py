@@ -116,6 +116,16 @@ def test_an_update_between_two_episodes():
     assert np.isfinite(curves["loss"]).all()
 
 
+@pytest.mark.parametrize("argument", ["num_steps", "updates_per_epoch"])
+def test_numbers_are_checked(argument, tmp_path):
+    arguments = {"num_steps": 1, "updates_per_epoch": 1, argument: 0}
+    with pytest.raises(ValueError, match=f"{argument}=0"):
+        agent_runs.train_agent(
+            None, success_reward=10.0, directory=tmp_path / "run", **arguments
+        )
+    assert not (tmp_path / "run").exists()
+
+
 def test_runs_are_not_mixed(tmp_path):
     for directory in (tmp_path, None):
         with pytest.raises(FileNotFoundError, match="no checkpoint to conti"):

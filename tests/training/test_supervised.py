@@ -243,6 +243,26 @@ def test_options_in_name():
         assert name == expected
 
 
+def test_check_export_refuses_before_any_work(tmp_path, monkeypatch, capsys):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--export")
+
+    def check(*line):
+        training.check_export(parser, parser.parse_args(line))
+
+    check()
+    check("--export", str(tmp_path))
+    (tmp_path / "1").mkdir()
+    with pytest.raises(SystemExit):
+        check("--export", str(tmp_path))
+    assert "is never overwritten" in capsys.readouterr().err
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    check()
+    with pytest.raises(SystemExit):
+        check("--export", str(tmp_path / "other"))
+    assert "KERAS_BACKEND=tensorflow" in capsys.readouterr().err
+
+
 def test_save_result_prints_and_writes(capsys, tmp_path):
     training.save_result(tmp_path, {"run": "a", "accuracy": 0.5})
     assert json.loads(capsys.readouterr().out)["accuracy"] == 0.5

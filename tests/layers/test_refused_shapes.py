@@ -1,0 +1,159 @@
+"""Inputs that do not fit together, or to what a layer was built for.
+
+Each was once taken without a word, or ended in an error of the backend.
+"""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import layers
+
+
+def zeros(*shape):
+    return np.zeros(shape, "float32")
+
+
+def built(layer, *arguments, **options):
+    layer(*arguments, **options)
+    return layer
+
+
+def adapted():
+    layer = layers.BatchContextNormalization(statistics="training")
+    layer.adapt([zeros(20, 5, 3)])
+    return layer
+
+
+def episodic(cell, *arguments):
+    return layers.EpisodicRNN(cell(4))(*arguments)
+
+
+def simplicial_block():
+    layer = layers.SimplicialTransformerBlock(1, 3, 1, 3, 4)
+    return built(layer, zeros(2, 3, 5), zeros(2, 2, 5))
+
+
+GRU, LSTM = keras.layers.GRUCell, keras.layers.LSTMCell
+FRAMES, FIRST = zeros(6, 5), np.zeros((2, 3), bool)
+REFUSED = {
+    "time_folded_mask": (
+        lambda: layers.TimeFolded(keras.layers.LSTM(3))(
+            zeros(2, 3, 4, 5), mask=np.ones((3, 2, 4), bool)
+        ),
+        r"mask\.shape=\(3, 2, 4\), inputs\.shape=\(2, 3, 4, 5\)",
+    ),
+    "time_folded_mask_of_one_axis": (
+        lambda: layers.TimeFolded(keras.layers.LSTM(3))(
+            zeros(2, 3, 4, 5), mask=np.ones(2, bool)
+        ),
+        r"mask\.shape=\(2,\)",
+    ),
+    "normalization_features": (
+        lambda: built(layers.TemporalContextNormalization(), zeros(2, 5, 3))(
+            zeros(2, 5, 1)
+        ),
+        r"axis -1 .* value 3, .* \(2, 5, 1\)",
+    ),
+    "normalization_adapted": (
+        lambda: adapted()(zeros(2, 6, 3)),
+        r"shape \(5, 3\).* inputs\.shape=\(2, 6, 3\)",
+    ),
+    "normalization_adapted_again": (
+        lambda: adapted().adapt([zeros(2, 6, 3)]),
+        r"shape \(5, 3\).* inputs\.shape=\(2, 6, 3\)",
+    ),
+    "episodic_state_size": (
+        lambda: episodic(GRU, FRAMES, FIRST, [zeros(2, 1)]),
+        r"\[\(2, 4\)\]\].* Received: .*\[\(2, 1\)\]",
+    ),
+    "episodic_state_batch": (
+        lambda: episodic(GRU, FRAMES, FIRST, [zeros(1, 4)]),
+        r"\[\(2, 4\)\]\].* Received: .*\[\(1, 4\)\]",
+    ),
+    "episodic_states_no_list": (
+        lambda: episodic(GRU, FRAMES, FIRST, zeros(2, 4)),
+        r"a list of states .* \(2, 3\), \(2, 4\)\]",
+    ),
+    "episodic_too_few_states": (
+        lambda: episodic(LSTM, FRAMES, FIRST, [zeros(2, 4)]),
+        r"\[\(2, 4\), \(2, 4\)\]\].* Received: .*\[\(2, 4\)\]",
+    ),
+    "episodic_frames": (
+        lambda: episodic(GRU, zeros(7, 5), FIRST, [zeros(2, 4)]),
+        r"\[\(6, None\), .* Received: shapes \[\(7, 5\)",
+    ),
+    "episodic_first": (
+        lambda: episodic(GRU, FRAMES, np.zeros(6, bool), [zeros(6, 4)]),
+        r"Received: shapes \[\(6, 5\), \(6,\)",
+    ),
+    "scoff_state_batch": (
+        lambda: layers.SCOFF(4, 3, 2)(
+            zeros(3, 5, 6), initial_state=zeros(1, 12)
+        ),
+        r"\[\(3, 12\)\]\. Received: .* \[\(1, 12\)\]",
+    ),
+    "scoff_features": (
+        lambda: built(layers.SCOFF(4, 3, 2), zeros(3, 5, 6))(zeros(3, 5, 7)),
+        r"axis -1 .* value 6, .* \(3, 5, 7\)",
+    ),
+    "rims_features": (
+        lambda: built(layers.RIMs(4, 3, 2), zeros(3, 5, 6))(zeros(3, 5, 7)),
+        r"axis -1 .* value 6, .* \(3, 5, 7\)",
+    ),
+    "scoff_cell_features": (
+        lambda: built(
+            keras.layers.RNN(layers.SCOFFCell(4, 3, 2)), zeros(3, 5, 6)
+        )(zeros(3, 5, 7)),
+        r"axis -1 .* value 6, .* \(3, 7\)",
+    ),
+    "rims_cell_features": (
+        lambda: built(
+            keras.layers.RNN(layers.RIMsCell(4, 3, 2)), zeros(3, 5, 6)
+        )(zeros(3, 5, 7)),
+        r"axis -1 .* value 6, .* \(3, 7\)",
+    ),
+    "slot_pooling_mask": (
+        lambda: layers.SlotPooling(3, 4)(
+            zeros(3, 5, 12), mask=np.ones((3, 4), bool)
+        ),
+        r"shape \(3, 5\)\. Received: mask\.shape=\(3, 4\)",
+    ),
+    "slot_pooling_features": (
+        lambda: built(layers.SlotPooling(3, 4), zeros(3, 12))(zeros(3, 15)),
+        r"axis -1 .* value 12, .* \(3, 15\)",
+    ),
+    "simplicial_base": (
+        lambda: built(
+            layers.TwoSimplicialAttention(1, 3),
+            zeros(2, 3, 5),
+            base=zeros(2, 2, 5),
+        )(zeros(2, 3, 5), base=zeros(2, 2, 6)),
+        r"\(2, None, 5\), .* base\.shape=\(2, 2, 6\)",
+    ),
+    "simplicial_base_symbolic": (
+        lambda: built(
+            layers.TwoSimplicialAttention(1, 3),
+            zeros(2, 3, 5),
+            base=zeros(2, 2, 5),
+        )(keras.Input((3, 5)), base=keras.Input((2, 6))),
+        r"\(None, None, 5\), .* base\.shape=\(None, 2, 6\)",
+    ),
+    "simplicial_batch": (
+        lambda: layers.TwoSimplicialAttention(1, 3)(
+            zeros(2, 3, 5), base=zeros(1, 2, 5)
+        ),
+        r"\(2, None, 5\), .* base\.shape=\(1, 2, 5\)",
+    ),
+    "virtual_entities": (
+        lambda: simplicial_block()(zeros(2, 3, 5), zeros(2, 2, 6)),
+        r"entities\.shape=\(2, 3, 5\), virtual_entities\.shape=\(2, 2, 6\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_contract_refuses_with_both_shapes(name):
+    call, message = REFUSED[name]
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        call()
