@@ -194,7 +194,24 @@ def test_videos_side_by_side(tmp_path, channels):
         assert gif.info["duration"] == 50
         if channels == 1:
             gif.seek(3)
-            first = np.asarray(gif.convert("L"))[2:18:2, 2:18:2]
-            assert np.abs(first.astype(int) - true[3, ..., 0]).max() <= 1
+            pixels = np.asarray(gif.convert("L")).astype(int)
+            for left in (2, 22):  # The true one and the predicted one.
+                shown = pixels[2:18:2, left : left + 16 : 2]
+                assert np.abs(shown - true[3, ..., 0]).max() <= 1
     with pytest.raises(ValueError, match="one shape"):
         analysis.save_videos([true, true[:4]], path)
+
+
+def test_figures_of_any_sequence_and_of_all_heads():
+    rng = np.random.default_rng(0)
+    frames = random_frames(4, 64, 64, 1)
+    schemata = rng.random((2, 4, 2, 3))
+    schemata[1, [0, 2], 0] = 0  # Not updated in these steps.
+    found = analysis.ObjectFiles(rng.random((2, 4, 3, 2, 64)), schemata, None)
+    figure = analysis.plot_spatial_attention(frames, found, 1, every=2)
+    shown = figure.axes[5].get_images()[0].get_array()
+    np.testing.assert_allclose(
+        shown, found.inputs[1, 2].mean(0)[1].reshape(8, 8)
+    )
+    (taken,) = analysis.plot_schemata(found, 1).axes[0].lines
+    np.testing.assert_array_equal(taken.get_xdata(), [1, 3])

@@ -93,3 +93,8 @@ def test_load_data():
 def test_bad_input_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         adding.generate(**arguments)
+
+
+def test_no_number_is_in_both_parts():
+    (x_train, _), (x_test, _) = adding.load_data(3, 3)
+    assert not np.isin(x_test[..., 0], x_train[..., 0]).any()

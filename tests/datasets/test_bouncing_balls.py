@@ -206,7 +206,9 @@ class TestBounce:
             ({"positions": [(10, 10), (50, 50)]}, r"Received: \(2, 2\)"),
             ({"masses": [[1, 0]]}, "positive. Received: 0"),
             ({"positions": [[(10, 10), (62, 50)]]}, r"0 to 64.*5\.0 to 67\.0"),
+            ({"positions": [[(10, 10), (3, 50)]]}, r"0 to 64.*from -2\.0 to"),
             ({"positions": [[(10, 10), (np.nan, 50)]]}, "balls from nan"),
+            ({"velocities": [(1, 0)]}, r"Received: .*\(1, 2\), \(1, 2\)"),
             ({"positions": [[(20, 20), (25, 25)]]}, "not overlap.* 1 sequ"),
         ],
     )
@@ -309,3 +311,9 @@ class TestGenerate:
             bouncing_balls.generate(*arguments)
         with pytest.raises(ValueError, match=words):
             bouncing_balls.simulate(*arguments)
+
+
+def test_next_frames_of_both_parts():
+    for x, y in bouncing_balls.load_data("4balls", 2, 2):
+        np.testing.assert_array_equal(x[:, 1:], y[:, :-1])
+        assert (x[:, -1] != y[:, -1]).any()

@@ -342,3 +342,41 @@ class TestReadPublished:
         monkeypatch.setitem(sys.modules, "PIL", None)
         with pytest.raises(ImportError, match=r"keras_relational\[plots\]"):
             intuitive_physics.read_published(folder, "O1")
+
+
+def test_all_objects_move():
+    """Not only the one that something happens to."""
+    clips = intuitive_physics.generate_possible(40, 24, seed=0)
+    several = 0
+    for clip in clips:
+        starts, ends = (
+            {
+                tuple(colour): np.flatnonzero(
+                    (frame == colour).all(-1).any(0)
+                ).mean()
+                for colour in intuitive_physics.COLOURS
+                if (frame == colour).all(-1).any()
+            }
+            for frame in clip[[0, -1]]
+        )
+        several += len(starts) > 1
+        for colour, start in starts.items():
+            assert abs(ends[colour] - start) > 30
+    assert several > 10
+
+
+def test_near_objects_hide_far_ones():
+    red, green = intuitive_physics.COLOURS[:2]
+    scenes = {
+        "sizes": np.array([[(5, 5), (5, 5), (0, 0)]]),
+        "shapes": np.ones((1, 3, 2), int),  # cubes
+        "colours": np.array([[red, green, red]]),
+        "velocities": np.zeros((1, 3)),
+        "starts": np.full((1, 3, 2), 10.0),
+        "floors": np.array([[43, 51, 59]]),
+        "occluders": np.array([[25, 45]]),
+        "shades": np.array([[200, 120, 60]]),
+    }
+    frame = intuitive_physics._render(scenes, np.array([0]), 1)[0, 0]
+    np.testing.assert_array_equal(frame[40, 10], red)
+    np.testing.assert_array_equal(frame[42, 10], green)

@@ -205,3 +205,23 @@ def test_bad_input_is_refused(arguments, words):
     if "dynamics" not in arguments:
         with pytest.raises(ValueError, match=words):
             single_ball.generate_switching(**arguments)
+
+
+def test_both_parts_switch():
+    for _, labels in single_ball.load_data(2, 3, switching=True):
+        assert labels.shape[1:] == (51,)
+
+
+def test_switching_starts_to_either_side():
+    _, labels, centres = single_ball.generate_switching(200, seed=0)
+    first = np.take_along_axis(
+        steps_of(centres)[:, 0], labels[:, :1].astype(int), 1
+    )
+    assert 0.4 < (first > 0).mean() < 0.6
+
+
+def test_each_walk_is_its_own():
+    _, _, centres = single_ball.generate(100, dynamics="random_walk", seed=0)
+    steps = steps_of(centres)
+    steps /= np.linalg.norm(steps, axis=-1, keepdims=True)
+    assert np.linalg.norm(steps.mean(0), axis=-1).mean() < 0.3

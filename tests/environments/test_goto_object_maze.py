@@ -478,3 +478,17 @@ def test_restart_makes_the_next_episode_where_asked():
 def test_refuses_what_does_not_fit(arguments, message):
     with pytest.raises(ValueError, match=message):
         GotoObjectMaze(**arguments)
+
+
+@pytest.mark.parametrize("room_size", [4, 6, 10])
+def test_found_at_the_last_step_is_solved(room_size):
+    world = GotoObjectMaze(room_size)
+    state = {k: np.asarray(v) for k, v in world.reset(np.arange(1)).items()}
+    ahead = np.array([1, world.side, -1, -world.side])[state["direction"]]
+    board = state["board"].copy()
+    board[0, state["agent"] + ahead] = state["sought"]
+    steps = np.int32([world.max_episode_steps - 1])
+    state = {**state, "board": board, "steps": steps}
+    _, reward, found, _ = world.step(state, np.int32([FORWARD]))
+    assert np.asarray(found)[0]
+    assert np.asarray(reward)[0] >= world.success_reward > 0

@@ -165,3 +165,7 @@ def test_attention_scores():
 def test_arguments_are_checked(arguments, words):
     with pytest.raises(ValueError, match=words):
         RelationalMemoryCell(*arguments)
+
+
+def test_keys_are_as_large_as_values_by_default():
+    assert RelationalMemoryCell(8, 3, 2).key_dim == 4

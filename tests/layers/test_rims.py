@@ -308,3 +308,12 @@ def test_the_cell_in_a_keras_rnn():
 def test_arguments_are_checked(arguments, words):
     with pytest.raises(ValueError, match=words):
         RIMs(**{**SIZES, **arguments})
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.7])
+def test_dropout_takes_as_much_as_it_says(rate):
+    cell = RIMsCell(**SIZES, dropout=rate, seed=1)
+    for keep in map(array, cell.noise((500,), (3, 4), True)):
+        values = [0, 1 / (1 - rate)]
+        np.testing.assert_allclose(np.unique(keep), values, rtol=1e-6)
+        assert (keep == 0).mean() == pytest.approx(rate, abs=0.02)

@@ -1,6 +1,7 @@
 import argparse
 import csv
 import json
+import os
 import pathlib
 
 import keras
@@ -270,11 +271,16 @@ def test_save_result_prints_and_writes(capsys, tmp_path):
     assert result == {"run": "a", "accuracy": 0.5}
 
 
-def test_write_aside_leaves_the_old_file_if_it_fails(tmp_path):
-    path = tmp_path / "file"
+def test_write_aside_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
     training.write_aside(path, b"old")
-    with pytest.raises(TypeError):
-        training.write_aside(path, "not bytes")
+
+    def stopped(*_):
+        raise OSError("stopped")
+
+    monkeypatch.setattr(os, "replace", stopped)
+    with pytest.raises(OSError, match="stopped"):
+        training.write_aside(path, b"new")
     assert path.read_bytes() == b"old"
 
 
