@@ -9,11 +9,12 @@ Environments* (SCOFF), appendix B. A model learns to add two or four numbers of
 import numpy as np
 
 from keras_relational.datasets.checks import check_positive
+from keras_relational.datasets.shares import equal_shares
 
 TRAIN_LENGTH = 50
 TEST_LENGTH = 200
 TRAIN_VALUES = (2, 4)
-# The columns of the paper's table 3.
+# The rows of the paper's table 3.
 TEST_VALUES = (2, 3, 4, 5, 8, 9, 10)
 
 
@@ -91,8 +92,7 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
     rng = np.random.default_rng(seed)
     inputs = np.zeros((num_sequences, length, 2), "float32")
     inputs[..., 0] = rng.random((num_sequences, length), "float32")
-    order = np.arange(num_sequences) + rng.integers(len(values))
-    number = values[rng.permutation(order % len(values))]
+    number = values[equal_shares(rng, num_sequences, len(values))]
     row, part = np.nonzero(np.arange(values.max()) < number[:, None])
     first, end = (
         edge * length // number[row] for edge in (part, part + 1)

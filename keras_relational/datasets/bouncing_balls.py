@@ -10,9 +10,10 @@ move evenly in a box of 64 by 64 pixels and collide elastically.
 - `"curtain"`: three equal balls behind an occluder in the centre.
 - `"colored_4balls"`, `"colored_678balls"`: the first two in four colours.
 
-The papers give no sizes and no speeds; here, radii are 5, 6, 7 and 8 pixels, 5,
-and 7, all balls have one density, so that a ball's mass is its radius / 5,
-squared, and each starts in any direction with a speed of 1 to 3 pixels a frame.
+The papers give no sizes and no speeds; here, radii are 5, 6, 7 and 8 pixels for
+four balls, 5 for six to eight, and 7 behind a curtain. All balls have one
+density, so that a ball's mass is its radius / 5, squared, and each starts in
+any direction with a speed of 1 to 3 pixels a frame.
 
 Videos are large, 209 kB each, 627 kB in colour. So they are kept as what
 `simulate` returns, 10 kB each, and `render` draws those of a batch when they

@@ -28,6 +28,7 @@ from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.png import read_png
 from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import draw
+from keras_relational.datasets.shares import equal_shares
 
 BLOCKS = ("O1", "O2", "O3")
 IMAGE_SHAPE = (64, 64, 3)
@@ -152,8 +153,7 @@ def generate_possible(num_sequences, num_frames=NUM_FRAMES, seed=None):
     """
     _check_numbers("num_sequences", num_sequences, num_frames)
     rng = np.random.default_rng(seed)
-    first = rng.integers(len(BLOCKS))
-    blocks = rng.permutation((np.arange(num_sequences) + first) % len(BLOCKS))
+    blocks = equal_shares(rng, num_sequences, len(BLOCKS))
     scenes, _ = _scenes(rng, blocks, num_frames)
     return _render(scenes, rng.integers(2, size=num_sequences), num_frames)
 

@@ -11,6 +11,10 @@ different kinds of false images follow the authors' published images, and where
 those are not at hand, the same rule: images that almost satisfy the relation,
 because two objects share only their shape or only their colour, are as frequent
 as those whose objects share neither. Each task's rule stands beside its code.
+
+The paper says that held-out objects have other colours, too, and counts 46
+hexominoes. Here all sets have the same 25 colours, those of the published
+hexominoes, of which there are 48.
 """
 
 import functools
@@ -75,10 +79,10 @@ _SHAPE_ONLY, _COLOUR_ONLY, _NEITHER = range(3)
 
 
 def generate(task, num_examples, object_set="pentominoes", seed=None):
-    """Draws labelled images of one task, or of several in equal shares.
+    """Draws labelled images of one task, or of several, each as likely.
 
-    Half of the images of a task are labelled 1 (True); `"colour_and_shape"`
-    has four labels, a quarter each: 0 same shape and colour, 1 same shape only,
+    So are the labels 0 and 1 (True) of a task, and the four of
+    `"colour_and_shape"`: 0 same shape and colour, 1 same shape only,
     2 same colour only, 3 neither.
 
     Args:
@@ -291,7 +295,9 @@ class _Draw:
     def unlike(self, thing, kind):
         """Objects that differ from `thing` as `kind` says, image by image."""
         other = self._redraw(self.thing(), lambda new: (new == thing).any(0))
-        return np.where(np.stack([kind == 0, kind == 1]), thing, other)
+        return np.where(
+            np.stack([kind == _SHAPE_ONLY, kind == _COLOUR_ONLY]), thing, other
+        )
 
     def different(self, *things):
         """Objects equal to none of `things`; shape or colour may coincide."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.shapes import draw
+from keras_relational.datasets.shares import equal_shares
 
 IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 51
@@ -101,8 +102,7 @@ def generate(
         )
     rng = np.random.default_rng(seed)
     numbers = np.array([DYNAMICS.index(name) for name in names], "uint8")
-    order = np.arange(num_sequences) + rng.integers(len(names))
-    labels = numbers[rng.permutation(order % len(names))]
+    labels = numbers[equal_shares(rng, num_sequences, len(names))]
     way = rng.uniform(*DISTANCES, num_sequences)[:, None] * _directions(
         rng, num_sequences
     )
@@ -150,8 +150,7 @@ def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
     """
     check_positive(num_sequences=num_sequences, num_frames=num_frames)
     rng = np.random.default_rng(seed)
-    order = np.arange(num_sequences) + rng.integers(2)
-    first = rng.permutation(order % 2)[:, None]
+    first = equal_shares(rng, num_sequences, 2)[:, None]
     late = np.arange(num_frames) >= (num_frames + 1) // 2
     labels = (first ^ late).astype("uint8")
     # How far the ball has come along each axis, were there no edges.

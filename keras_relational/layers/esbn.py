@@ -38,7 +38,8 @@ class ESBN(keras.layers.Layer):
     https://arxiv.org/abs/2012.14601), section 3, who also normalize the values
     before, by `TemporalContextNormalization`. Without it the first three steps
     are the same for all inputs, as the first key is read with the weight 1
-    whatever the values are: whether two fillers are alike cannot be told.
+    whatever the values are: of two fillers alone, it cannot be told whether
+    they are alike.
 
     How values match is known before the controller starts: all of it is one
     product. Values are retrieved after it has ended, for all steps at once.

@@ -37,9 +37,12 @@ class NTMCell(keras.layers.Layer):
         inputs: Float tensor `(batch, features)`.
         states: h, c, r `(batch, memory_dim)` and M `(batch, memory_size *
             memory_dim)`.
+        return_attention_scores: Whether to return them, too.
 
     Returns:
-        The output h `(batch, units)`, and the new states.
+        The output h `(batch, units)`, and the new states; and with
+        `return_attention_scores` the softmax that is read with and w, `(batch,
+        2, memory_size)`.
 
     Raises:
         ValueError: If a size is not a positive integer, or not fixed.
@@ -89,7 +92,9 @@ class NTMCell(keras.layers.Layer):
             name="initial_memory",
         )
 
-    def call(self, inputs, states, training=False):
+    def call(
+        self, inputs, states, training=False, return_attention_scores=False
+    ):
         h, c, read, memory = states
         memory = ops.reshape(memory, (-1, self.memory_size, self.memory_dim))
         x = ops.concatenate([inputs, read], axis=-1)
@@ -103,7 +108,8 @@ class NTMCell(keras.layers.Layer):
         written = weights[:, 1, :, None]
         memory = memory * (1 - written * heads[:, 2:3]) + written * heads[:, 3:]
         memory = ops.reshape(memory, (-1, self.state_size[3]))
-        return h, [h, c, read, memory]
+        states = [h, c, read, memory]
+        return (h, states, weights) if return_attention_scores else (h, states)
 
     def get_initial_state(self, batch_size=None):
         check_built(self)

@@ -20,8 +20,8 @@ class RelationalMemoryCell(keras.layers.Layer):
     At first M is the identity, as far as it goes. Mind that a stateful
     `keras.layers.RNN` is reset to zeros, to rows that stay alike: assign to its
     `states` what `get_initial_state` returns. Reference: [Santoro et al.,
-    2018](https://arxiv.org/abs/1806.01822), section 3, with the gates but for
-    outputs that, as they say there, they have used.
+    2018](https://arxiv.org/abs/1806.01822), section 3, with gates for what is
+    new and for what is forgotten, and none for outputs.
 
     Args:
         units: Positive integer, size of a row.

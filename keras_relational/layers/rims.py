@@ -27,11 +27,11 @@ class RIMsCell(slots.SlotCell):
 
     so that of the modules only those in S change, and only their dynamics get a
     gradient. Reference: equations (1) to (6) of [Goyal et al., 2019](
-    https://arxiv.org/abs/1909.10893). With several heads the shares of what
-    they see, s_k,0 among them, are averaged, z_k is theirs side by side, and
-    Ŵ_v the product of one matrix a head and one that leads back to `units`.
-    The latter is drawn a hundred times smaller than other kernels: a GRU's h
-    would grow with every step.
+    https://arxiv.org/abs/1909.10893). With several heads S goes by the mean of
+    their s_k,0, z_k is what they see side by side, and Ŵ_v the product of one
+    matrix a head and one that leads back to `units`. The latter is drawn a
+    hundred times smaller than other kernels: a GRU's h would grow with every
+    step.
 
     Args:
         units: Positive integer, size of a module.

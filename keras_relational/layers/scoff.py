@@ -36,8 +36,8 @@ class SCOFFCell(slots.SlotCell):
 
     With several heads, z_k is theirs side by side, and Ŵ_v the product of one
     matrix a head and one that leads back to `units`. The paper gives sizes of
-    heads and does not say so; nor of which size the encodings of positions and
-    the keys of schemata are (here `key_dim`).
+    heads and does not say so; nor the sizes of the encodings of positions
+    (here `position_dim`) and of the keys of schemata (here `key_dim`).
 
     Object files that start alike would stay alike. Each starts from a mean and
     a scale that are learned and shared, and noise of its own that is the same
@@ -55,9 +55,10 @@ class SCOFFCell(slots.SlotCell):
     With `num_active`, only that many object files are updated in a step, those
     with the most input attention, and the others keep their state: what the
     appendix calls SCOFF; without, it is its SCOFF-ab. Schemata are tried for
-    those alone. Where the pseudocode of appendix G differs from Algorithm 1,
-    with queries of messages from the new h, the latter is followed. An LSTM's
-    messages are added to its h alone.
+    those alone. An LSTM's messages are added to its h alone. The pseudocode of
+    appendix G differs from Algorithm 1, which is followed here: there queries
+    of messages come from the new h, and their queries, keys and values are of
+    the schema that was chosen.
 
     Args:
         units: Positive integer, size of an object file.

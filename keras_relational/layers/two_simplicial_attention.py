@@ -45,9 +45,11 @@ class TwoSimplicialAttention(keras.layers.Layer):
     `"determinant"`, the sum of the determinants of a, b, c cut into pieces of
     three, / √d.
 
-    The cost is `n v² key_dim` products. Where a base is as large as the query,
-    the outer products of values are averaged before B is applied, otherwise B
-    is applied to every pair of values first. The weights are computed for some
+    With d for `key_dim`, a head takes some `n v² d` products for averages. For
+    B it takes `n d² (v + d)` where a base is as large as the query, and the
+    outer products of values are averaged before B is applied, otherwise `v d²
+    (v + d)`, as B is applied to every pair of values first. Where both sizes
+    are known and no scores are returned, the weights are computed for some
     queries at a time, and again for the gradient, so that never more than a MiB
     or `v²` numbers of them a head and example are held.
 

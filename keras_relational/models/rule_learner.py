@@ -22,8 +22,9 @@ def filler_autoencoder(
     """Builds an autoencoder of fillers.
 
     For images of 32 × 32 pixels: three convolutions and two dense layers to an
-    embedding of 128 numbers, and as many back. For one-hot vectors: one dense
-    layer each, to 10 numbers and back. Sections 4.1.3, 4.1.4 and A.1 of
+    embedding of 128 numbers, and as many back, the last with one kernel, where
+    the paper prints 32. For one-hot vectors: one dense layer each, to 10
+    numbers and back. Sections 4.1.3, 4.1.4 and A.1 of
     [Sinha et al., 2020](https://arxiv.org/abs/2012.01944): weights are Kaiming
     normal before ReLU and Xavier normal before sigmoid and softmax; biases, of
     which it says nothing, uniform within ±1/√fan-in, as PyTorch has them. Call

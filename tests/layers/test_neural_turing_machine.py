@@ -230,3 +230,35 @@ def test_sizes_are_checked(name):
 def test_features_must_be_fixed():
     with pytest.raises(ValueError, match=r"fixed features.*None"):
         NTMCell(2).build((None, None))
+
+
+def test_scores_are_what_is_read_and_written_with():
+    cell = NTMCell(UNITS, ROWS, SIZE)
+    cell.build((None, FEATURES))
+    rng = np.random.default_rng(0)
+    for weight in cell.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    states = [
+        rng.normal(size=(2, size)).astype("float32") for size in cell.state_size
+    ]
+    inputs = random_inputs(2, FEATURES)
+    h, new_states, scores = map(
+        lambda x: keras.tree.map_structure(ops.convert_to_numpy, x),
+        cell(inputs, states, return_attention_scores=True),
+    )
+    np.testing.assert_array_equal(h, cell(inputs, states)[0])
+    assert scores.shape == (2, 2, ROWS)
+    np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-6)
+    memory, new_memory = (
+        x[3].reshape(2, ROWS, SIZE) for x in (states, new_states)
+    )
+    read, written = scores[:, 0], scores[:, 1]
+    np.testing.assert_allclose(
+        np.einsum("bi,bid->bd", read, memory), new_states[2], atol=1e-5
+    )
+    heads = h @ ops.convert_to_numpy(cell.head_kernel)
+    heads = np.maximum(heads + ops.convert_to_numpy(cell.head_bias), 0)
+    erase, add = np.split(heads, 4, axis=-1)[2:]
+    expected = memory * (1 - written[..., None] * erase[:, None])
+    expected += written[..., None] * add[:, None]
+    np.testing.assert_allclose(new_memory, expected, atol=1e-5)
