@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
+from keras_relational.layers.shared import attend
 from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import split_heads
 from keras_relational.layers.shared import zero_states
 
@@ -212,10 +212,7 @@ class RIMsCell(slots.SlotCell):
         )
         if mask is not None:  # The null input is always there.
             mask = ops.pad(mask, [(0, 0), (1, 0)], constant_values=True)
-            mask = mask[:, None, None]
-        scores = masked_softmax(slots.matches(queries, keys), mask)
-        shares = ops.cast(scores, values.dtype)
-        return slots.attended(shares, values, keep), scores
+        return attend(queries, keys, values, mask, keep)
 
     def scores_shapes(self, step_shape):
         """Of input, activity and messages, without the batch."""

@@ -4,10 +4,12 @@ from keras import ops
 
 from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
+from keras_relational.layers.shared import attended
 from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import matches
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 
@@ -305,9 +307,7 @@ class SCOFFCell(slots.SlotCell):
                 (a, self.value_kernel),
             )
         )
-        scores = ops.swapaxes(
-            masked_softmax(slots.matches(keys, queries)), 2, 3
-        )
+        scores = ops.swapaxes(masked_softmax(matches(keys, queries)), 2, 3)
         if mask is not None:
             scores = ops.where(mask[:, None, None], scores, 0)
         return values, scores
@@ -316,7 +316,7 @@ class SCOFFCell(slots.SlotCell):
         """z times the kernel: `(batch, files, schemata, gates)`."""
         files, n = shares.shape[2:]
         if n >= files:
-            return self._products(slots.attended(shares, values), self.kernel)
+            return self._products(attended(shares, values), self.kernel)
         # Of fewer positions than files, it is less to multiply first.
         heads, _, size = values.shape[1:]
         rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))

@@ -1,5 +1,7 @@
 """What the layers share: sets of entities, softmax under a mask, checks."""
 
+import math
+
 import keras
 import numpy as np
 from keras import ops
@@ -177,6 +179,40 @@ def dot_products(queries, keys):
     """`(..., n, d)` and `(..., k, d)` → `(..., n, k)`, in float32 or more."""
     queries, keys = in_float32(queries), in_float32(keys)
     return ops.matmul(queries, ops.swapaxes(keys, -2, -1))
+
+
+def matches(queries, keys):
+    """Dot products of two sets of vectors of size d, divided by √d."""
+    return dot_products(queries, keys) / math.sqrt(queries.shape[-1])
+
+
+def attend(queries, keys, values, mask=None, keep=None):
+    """Scaled dot-product attention, all heads side by side, and its scores.
+
+    Args:
+        queries: `(batch, heads, n, d)`.
+        keys: `(batch, heads, k, d)`.
+        values: `(batch, heads, k, size)`.
+        mask: Optional boolean `(batch, k)`, `True` for keys that are there.
+        keep: Optional factors of the scores, for dropout.
+
+    Returns:
+        Tensors `(batch, n, heads * size)`, and `(batch, heads, n, k)` in
+        float32 or more: in half precision the largest score may have equals.
+    """
+    if mask is not None:
+        mask = mask[:, None, None]
+    scores = masked_softmax(matches(queries, keys), mask)
+    return attended(scores, values, keep), scores
+
+
+def attended(scores, values, keep=None):
+    """Scores `(batch, heads, n, k)` and values `(batch, heads, k, size)` →
+    `(batch, n, heads * size)`."""
+    shares = ops.cast(scores, values.dtype)
+    if keep is not None:
+        shares = shares * keep
+    return join_heads(ops.matmul(shares, values))
 
 
 def with_row(rows, index, row):

@@ -14,11 +14,9 @@ from keras import ops
 from keras.src import backend
 
 from keras_relational.layers.shared import add_kernels
+from keras_relational.layers.shared import attend
 from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import in_float32
-from keras_relational.layers.shared import join_heads
-from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
@@ -539,26 +537,12 @@ def check_step_shape(cell, step_shape):
         )
 
 
-def attended(scores, values, keep=None):
-    """Scores `(batch, heads, n, k)` and values `(batch, heads, k, d)` →
-    `(batch, n, heads * d)`."""
-    if keep is not None:
-        scores = scores * keep
-    return join_heads(ops.matmul(scores, values))
-
-
 def messages(queries, keys, values, num_heads, keep=None):
     """What each slot reads from all, by attention, and its scores."""
     queries, keys, values = (
         split_heads(x, num_heads) for x in (queries, keys, values)
     )
-    scores = ops.cast(masked_softmax(matches(queries, keys)), values.dtype)
-    return attended(scores, values, keep), scores
-
-
-def matches(queries, keys):
-    """`(batch, heads, queries, keys)`."""
-    return dot_products(queries, keys) / math.sqrt(queries.shape[-1])
+    return attend(queries, keys, values, keep=keep)
 
 
 def kept(shape, rate, seed_generator, dtype):

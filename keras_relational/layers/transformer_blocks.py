@@ -3,10 +3,9 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
+from keras_relational.layers.shared import attend
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
-from keras_relational.layers.shared import join_heads
-from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
@@ -172,7 +171,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
             x = self.input_normalizations[iteration](entities)
             attended, score = attend(*self._heads(x), mask)
             entities = self._feedforward(entities, attended, iteration)
-            scores.append(score)
+            scores.append(ops.cast(score, self.compute_dtype))
         if mask is not None:
             entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
         if return_attention_scores:
@@ -407,7 +406,11 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             if return_attention_scores:
                 simplicial, simplicial_scores = simplicial
                 scores.append(
-                    (standard_scores, virtual_scores, simplicial_scores)
+                    (
+                        ops.cast(standard_scores, self.compute_dtype),
+                        ops.cast(virtual_scores, self.compute_dtype),
+                        simplicial_scores,
+                    )
                 )
             own_values = self.simplicial_attention.values(x[:, n:])
             simplicial = self.simplicial_normalizations[iteration](
@@ -478,22 +481,3 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
                 f"{tuple(entities_shape)}, virtual_entities.shape="
                 f"{tuple(virtual_entities_shape)}"
             )
-
-
-def attend(queries, keys, values, mask=None):
-    """Scaled dot-product attention, all heads side by side, and its scores.
-
-    Args:
-        queries: `(batch, heads, n, d)`.
-        keys: `(batch, heads, v, d)`.
-        values: `(batch, heads, v, d)`.
-        mask: Optional boolean `(batch, v)`.
-
-    Returns:
-        Tensors `(batch, n, heads * d)` and `(batch, heads, n, v)`.
-    """
-    if mask is not None:
-        mask = mask[:, None, None, :]
-    logits = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
-    scores = masked_softmax(logits / queries.shape[-1] ** 0.5, mask)
-    return join_heads(ops.matmul(scores, values)), scores
