@@ -19,8 +19,8 @@ class SlotPooling(keras.layers.Layer):
     with a w for each head and z their parts of f side by side. Reference:
     [Goyal et al., 2020](https://arxiv.org/abs/2006.16225), section 4: the state
     of each object file is mapped by a siamese network, and an attention over
-    them ensures that they are exchangeable. They are also said to be
-    concatenated; here the attention adds them up, of which it says no more.
+    them ensures that they are exchangeable. It also says that they are
+    concatenated, but not how the attention works, which adds them up here.
 
     Args:
         num_slots: Positive integer, number of slots side by side in the input.

@@ -604,8 +604,8 @@ def put_back(x, active, old=0, axis=1):
 def one_each(initializer, weight_number, axis):
     """An initializer of kernels side by side along an axis, one by one.
 
-    They are drawn in float32, as no other type has orthogonal matrices. Not
-    with a seed either are they all the same: `own_initializer`.
+    They are drawn in float32, as no other type has orthogonal matrices. With
+    a seed they are not all the same either: `own_initializer`.
     """
 
     def draw(shape, dtype):

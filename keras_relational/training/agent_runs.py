@@ -7,7 +7,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from keras_relational.layers.shared import check_positive_integers
+from keras_relational.datasets.checks import check_positive
 from keras_relational.training.supervised import save_curves
 
 
@@ -61,9 +61,7 @@ def train_agent(
             asked for.
         FileNotFoundError: If there is none, and it is.
     """
-    check_positive_integers(
-        num_steps=num_steps, updates_per_epoch=updates_per_epoch
-    )
+    check_positive(num_steps=num_steps, updates_per_epoch=updates_per_epoch)
     logs = _Logs(actor_learner, directory, resume)
     steps = actor_learner.environment_steps.result
     while int(steps()) < num_steps:
