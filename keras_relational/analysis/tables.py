@@ -1,9 +1,10 @@
 """Tables of finished runs, in Markdown, from what each left behind."""
 
-import json
 import pathlib
 
 import numpy as np
+
+from keras_relational.files import read_json
 
 
 def finished_runs(directory):
@@ -18,11 +19,17 @@ def finished_runs(directory):
 
     Raises:
         FileNotFoundError: If there is no such folder, or none of those.
+        ValueError: If a `result.json` is damaged, or tells no name of a run.
     """
-    runs = [
-        (path.parent, json.loads(path.read_text()))
-        for path in sorted(pathlib.Path(directory).glob("**/result.json"))
-    ]
+    runs = []
+    for path in sorted(pathlib.Path(directory).glob("**/result.json")):
+        result = read_json(path)
+        if not isinstance(result, dict) or "run" not in result:
+            raise ValueError(
+                f"{path} should hold the figures of a run, a dictionary with "
+                f"its name as 'run'. Received: {str(result)[:80]}"
+            )
+        runs.append((path.parent, result))
     if not runs:
         raise FileNotFoundError(
             f"There are no finished runs in {directory}. Runs that the "

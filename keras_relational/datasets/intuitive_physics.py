@@ -19,7 +19,6 @@ The published clips are of a three-dimensional scene. `generate` draws simple
 flat ones; `read_published` and `read_published_train` read the published files.
 """
 
-import json
 import pathlib
 
 import numpy as np
@@ -29,6 +28,7 @@ from keras_relational.datasets.png import read_png
 from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import draw
 from keras_relational.datasets.shares import equal_shares
+from keras_relational.files import read_json
 
 BLOCKS = ("O1", "O2", "O3")
 IMAGE_SHAPE = (64, 64, 3)
@@ -330,7 +330,7 @@ def _folders(folder, kind):
 def _is_possible(clip):
     """What the status of a clip tells."""
     try:
-        status = json.loads((clip / "status.json").read_text("utf-8"))
+        status = read_json(clip / "status.json")
         possible = status["header"]["is_possible"]
         if not isinstance(possible, bool):
             raise ValueError(f"is_possible is {possible!r}")

@@ -16,6 +16,7 @@ numbers, and `render` draws the images of a batch when they are needed.
 
 import collections
 import itertools
+import math
 
 import numpy as np
 
@@ -36,6 +37,23 @@ _CENTRES = 43 + np.arange(NUM_LEVELS)
 _WIDTHS = 3 + 2 * np.arange(NUM_LEVELS)
 _GREENS = np.linspace(102, 255, NUM_LEVELS).astype("int64")
 _GREY = 128
+
+# Of the arrays of a published problem, and what their numbers are below.
+_SHAPES = {
+    "imgs": (7, IMAGE_SIZE, IMAGE_SIZE, 3),
+    "latent_class": (7, 4),
+    "ABCD": (4,),
+    "not_D": (6,),
+    "analogy_dim": (),
+    "dist": (),
+}
+_LIMITS = {
+    "imgs": 256,
+    "latent_class": NUM_LEVELS,
+    "ABCD": 7,
+    "not_D": 7,
+    "analogy_dim": len(DIMENSIONS),
+}
 
 
 def load_data(regime="translation", seed=0):
@@ -233,73 +251,40 @@ def load_hdf5(path):
 
     Raises:
         ValueError: If the file cannot be read as HDF5, a problem lacks an
-            array or has one of another shape or range, a problem is none along
-            its dimension alone, or the first problem's images are those of no
-            region.
+            array or has one of another shape or range, or stored otherwise than
+            the published ones are: as a link, in another file, or in chunks; if
+            a problem is none along its dimension alone, or the first problem's
+            images are those of no region.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
     import h5py
 
-    shapes = {
-        "imgs": (7, IMAGE_SIZE, IMAGE_SIZE, 3),
-        "latent_class": (7, 4),
-        "ABCD": (4,),
-        "not_D": (6,),
-        "analogy_dim": (),
-        "dist": (),
-    }
-    limits = {"latent_class": NUM_LEVELS, "ABCD": 7, "not_D": 7}
-    limits["analogy_dim"] = len(DIMENSIONS)
-    found = {name: [] for name in shapes}
+    found = {name: [] for name in _LIMITS}
     try:
         with h5py.File(path, "r") as file:
             for number in range(len(file)):
-                for name, shape in shapes.items():
-                    data = file[f"{number}/{name}"]
-                    flat = (np.prod(shape, dtype=int),)
-                    # As they are, flat, or with axes of one.
-                    sizes = [
-                        tuple(n for n in x if n > 1)
-                        for x in (data.shape, shape, flat)
-                    ]
-                    if sizes[0] not in sizes[1:]:
-                        raise ValueError(
-                            f"{name!r} of problem {number} should have shape "
-                            f"{shape}. Received: {data.shape}"
-                        )
-                    if data.dtype.kind not in "iuf":
-                        raise ValueError(
-                            f"{name!r} of problem {number} should hold numbers."
-                            f" Received: dtype {data.dtype}"
-                        )
-                    if name != "imgs" or not number:
-                        array = np.asarray(data[()]).reshape(shape)
-                        if (array != np.rint(array)).any():
-                            raise ValueError(
-                                f"{name!r} of problem {number} should hold "
-                                "whole numbers"
-                            )
-                        found[name].append(array.astype("int64"))
+                group = _linked(file, str(number), h5py.Group)
+                for name, shape in _SHAPES.items():
+                    data = _linked(group, name, h5py.Dataset)
+                    what = f"{name!r} of problem {number}"
+                    _check_dataset(what, data, shape)
+                    if name in found and (name != "imgs" or not number):
+                        array = _whole_numbers(what, data, _LIMITS[name])
+                        found[name].append(array.reshape(shape))
             if not len(file):
                 raise ValueError("it holds no problem")
     except FileNotFoundError:
         raise
-    except (OSError, KeyError, ValueError, AttributeError) as error:
+    # What h5py raises of a damaged file is of any class.
+    except Exception as error:
         raise ValueError(
-            f"{path} cannot be read as a VAEC file: {error}. Expected an "
-            "intact HDF5 file with the groups '0', '1', … and in each the "
-            f"arrays {', '.join(shapes)}."
+            f"{path} cannot be read as a VAEC file: {error or repr(error)}. "
+            "Expected an intact HDF5 file with the groups '0', '1', … and in "
+            f"each the arrays {', '.join(_SHAPES)}."
         ) from error
     (images,) = found.pop("imgs")
     arrays = {name: np.array(values) for name, values in found.items()}
-    for name, limit in limits.items():
-        array = arrays[name]
-        if array.min() < 0 or array.max() >= limit:
-            raise ValueError(
-                f"{path}: {name!r} should lie in 0..{limit - 1}. Received: "
-                f"{array.min()}..{array.max()}"
-            )
     a_b_c, d = arrays["ABCD"][:, :3], arrays["ABCD"][:, 3:]
     candidates = np.concatenate([d, arrays["not_D"]], axis=1)
     if (np.sort(candidates) != np.arange(7)).any():
@@ -331,6 +316,61 @@ def load_hdf5(path):
         dimension.astype("uint8"),
         (b - a).astype("int8"),
     )
+
+
+def _linked(group, name, kind):
+    """What a group itself holds, not by a link to a name or another file."""
+    import h5py
+
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(
+            f"{group.name} should hold {name!r} itself, which is missing or "
+            "only a link"
+        )
+    item = group[name]
+    if not isinstance(item, kind):
+        raise ValueError(
+            f"{name!r} in {group.name} should be a {kind.__name__.lower()}"
+        )
+    return item
+
+
+def _check_dataset(what, data, shape):
+    """Refuses other arrays before anything of them is read."""
+    import h5py
+
+    flat = (math.prod(shape),)
+    # As they are, flat, or with axes of one.
+    sizes = [tuple(n for n in x if n != 1) for x in (data.shape, shape, flat)]
+    if sizes[0] not in sizes[1:]:
+        raise ValueError(
+            f"{what} should have shape {shape}. Received: {data.shape}"
+        )
+    if data.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{what} should hold numbers. Received: dtype {data.dtype}"
+        )
+    # Chunks may claim any size, and be inflated to any.
+    properties = data.id.get_create_plist()
+    as_published = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
+    if properties.get_layout() not in as_published or data.external:
+        raise ValueError(
+            f"{what} should be stored in the file itself, in one piece, "
+            "as published: not in chunks, compressed or in other files. h5py "
+            "writes it so with group[name] = array"
+        )
+
+
+def _whole_numbers(what, data, limit):
+    array = np.asarray(data[()])
+    if not (array.min() >= 0 and array.max() < limit):
+        raise ValueError(
+            f"{what} should lie in 0..{limit - 1}. Received: "
+            f"{array.min()}..{array.max()}"
+        )
+    if (array % 1 != 0).any():
+        raise ValueError(f"{what} should hold whole numbers")
+    return array.astype("int64")
 
 
 def _levels_seen(path, levels, images):

@@ -1,6 +1,6 @@
 """Runs of an agent that are logged, and can be continued."""
 
-import csv
+import itertools
 import pathlib
 import time
 
@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_relational.datasets.checks import check_positive
+from keras_relational.files import read_curves
 from keras_relational.training.supervised import save_curves
 
 
@@ -164,13 +165,15 @@ class _Logs:
 
     def _read_curves(self):
         updates = int(self.actor_learner.agent.train_step_counter)
-        with open(self.directory / "curves.csv", newline="") as file:
-            for row in csv.DictReader(file):
-                if int(row["updates"]) <= updates:
-                    for name, text in row.items():
-                        number = float(text)
-                        value = int(number) if text.isdigit() else number
-                        self.curves.setdefault(name, []).append(value)
+        path = self.directory / "curves.csv"
+        curves = read_curves(path)
+        if "updates" not in curves or "minutes" not in curves:
+            raise ValueError(f"{path} should tell the updates of the run.")
+        kept = [number <= updates for number in curves["updates"]]
+        self.curves = {
+            name: list(itertools.compress(curve, kept))
+            for name, curve in curves.items()
+        }
 
 
 def _mean(values):

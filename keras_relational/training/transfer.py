@@ -4,11 +4,11 @@ Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
 section 4 and Fig. 3.
 """
 
-import csv
 import pathlib
 
 import keras
 
+from keras_relational.files import read_curves
 from keras_relational.training.supervised import train_classifier
 
 STAGES = {
@@ -120,11 +120,13 @@ def _check_pretrained(directory, num_batches):
     built_on_it = [directory / f"stage_{stage}" for stage in (3, 4)]
     if not any((x / "checkpoint.npz").exists() for x in built_on_it):
         return
-    with open(directory / "stage_2" / "curves.csv", newline="") as file:
-        *_, last = csv.DictReader(file)
-    if int(last["batches"]) != num_batches:
+    path = directory / "stage_2" / "curves.csv"
+    batches = read_curves(path).get("batches")
+    if not batches:
+        raise ValueError(f"{path} should tell the batches of stage 2.")
+    if batches[-1] != num_batches:
         raise ValueError(
-            f"Stages 3 or 4 in {directory} were begun after {last['batches']} "
+            f"Stages 3 or 4 in {directory} were begun after {batches[-1]} "
             f"batches of stage 2. Received: num_batches={num_batches}. Use "
             "the same, or another directory."
         )
