@@ -73,12 +73,14 @@ class PythonBoxWorld:
         if not self.is_lock(cell):
             return 0.0, False
         cells = self.box_of(cell)
-        locks = [self.tiles[place] for place in cells[1::2]]
-        if any(lock not in self.inventory for lock in locks):
-            return 0.0, False
         key = self.tiles[cells[0]]
-        upper = self.tiles[min(cells[1::2])]
-        self.inventory[self.inventory.index(upper)] = key
+        inventory = list(self.inventory)
+        for place in cells[1::2]:
+            lock = self.tiles[place]
+            if lock not in inventory:
+                return 0.0, False
+            inventory[inventory.index(lock)] = key
+        self.inventory = inventory
         for place in cells:
             del self.tiles[place]
         self.player = cell

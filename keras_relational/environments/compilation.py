@@ -1,5 +1,7 @@
 """Compiling pure functions of tensors on whichever backend Keras runs."""
 
+import functools
+
 import keras
 
 
@@ -22,6 +24,10 @@ def compiled(function):
     if backend == "tensorflow":
         import tensorflow as tf
 
+        # TensorFlow warns of code that is traced again and again, and takes
+        # functions made by the same lines for one. Different `partial`s it
+        # tells apart.
+        function = functools.partial(function)
         return tf.function(function, jit_compile=True, autograph=False)
     if backend == "jax":
         import jax

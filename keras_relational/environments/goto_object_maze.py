@@ -179,8 +179,13 @@ class GotoObjectMaze(World):
             The new state, rewards float32 `(batch,)`, and two boolean tensors
             `(batch,)`: whether the object is found, and whether the episode
             was cut off after `max_episode_steps`.
+
+        Raises:
+            ValueError: If an action is not a place in `ACTIONS`, or there is
+                not one for each row. A compiled function cannot see that: in
+                it, actions are cut to the first or last one.
         """
-        actions = ops.cast(actions, "int32")
+        actions = self._checked(state, actions)
         board, agent = state["board"], state["agent"]
         direction = (state["direction"] + choose(actions, (3, 1, 0, 0))) % 4
         ahead = agent + self._ahead(direction)

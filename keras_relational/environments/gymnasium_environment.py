@@ -2,9 +2,15 @@
 
 Importing this module registers `keras_relational/BoxWorld-v0`,
 `keras_relational/BridgeBoxWorld-v0` and `keras_relational/GotoObjectMaze-v0`,
-whose arguments are those of the worlds in `boxworld` and `goto_object_maze`:
+whose arguments are those of the worlds in `boxworld` and `goto_object_maze`.
+Gymnasium itself imports it where the module's name stands before the id:
 
 >>> import gymnasium
+>>> module = "keras_relational.environments.gymnasium_environment"
+>>> env = gymnasium.make(f"{module}:keras_relational/BoxWorld-v0")
+
+From then on the id is enough:
+
 >>> env = gymnasium.make("keras_relational/BridgeBoxWorld-v0", rows=7)
 >>> image, info = env.reset(seed=0)
 >>> image.shape, info["puzzle_type"].shape
@@ -20,6 +26,7 @@ the maze, whose reward depends on it, make it here: `WorldEnv("GotoObjectMaze",
 max_episode_steps=30)`. `gymnasium.make_vec` passes it on.
 """
 
+import functools
 import typing
 
 import gymnasium
@@ -30,6 +37,7 @@ from keras import ops
 from keras_relational.environments import boxworld
 from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled
+from keras_relational.environments.world import checked_actions
 
 WORLDS = {
     "BoxWorld": boxworld.BoxWorld,
@@ -52,7 +60,8 @@ class WorldEnv(gymnasium.Env):
         **arguments: Those of the world.
 
     Raises:
-        ValueError: If `world` or `render_mode` is unknown.
+        ValueError: If `world` or `render_mode` is unknown; from `step`, if the
+            action is not in `action_space`.
     """
 
     metadata: typing.ClassVar = {
@@ -70,7 +79,7 @@ class WorldEnv(gymnasium.Env):
         self.render_mode = render_mode
         self.tile_size = tile_size
         self.observation_space, self.action_space = _spaces(self.world)
-        self._rules = _Rules(self.world)
+        self._rules = _rules(self.world, 1)
         self._state = None
 
     def reset(self, *, seed=None, options=None):
@@ -83,8 +92,8 @@ class WorldEnv(gymnasium.Env):
     def step(self, action):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
-        actions = np.array([action], "int32")
-        self._state, images, *rest = self._rules.step(self._state, actions)
+        action = checked_actions(action, (), self.world.actions)
+        self._state, images, *rest = self._rules.step(self._state, action[None])
         reward, terminated, truncated = (
             ops.convert_to_numpy(x)[0].item() for x in rest
         )
@@ -109,7 +118,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
     """Many episodes at a time, in one compiled call.
 
     An episode that is over is followed, at the next step, by the first image of
-    a new one (`AutoresetMode.NEXT_STEP`); the action for it is ignored.
+    a new one (`AutoresetMode.NEXT_STEP`); the action for it has no effect.
 
     Args:
         num_envs: Positive integer.
@@ -118,7 +127,8 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         **arguments: Those of the world.
 
     Raises:
-        ValueError: If `world` is unknown, or there is a `render_mode`.
+        ValueError: If `world` is unknown, or there is a `render_mode`; from
+            `step`, if the actions are not in `action_space`.
     """
 
     metadata: typing.ClassVar = {
@@ -139,7 +149,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         self.observation_space, self.action_space = (
             batch_space(space, num_envs) for space in spaces
         )
-        self._rules = _Rules(self.world)
+        self._rules = _rules(self.world, num_envs)
         self._state = None
 
     def reset(self, *, seed=None, options=None):
@@ -175,8 +185,9 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
     def step(self, actions):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
+        actions = checked_actions(actions, (self.num_envs,), self.world.actions)
         self._state, *outputs = self._rules.vector_step(
-            self._state, np.asarray(actions, "int32"), self._over
+            self._state, actions, self._over
         )
         images, reward, terminated, truncated = (
             ops.convert_to_numpy(x) for x in outputs
@@ -211,6 +222,12 @@ class _Rules:
         self.reset = compiled(reset)
         self.step = compiled(step)
         self.vector_step = compiled(vector_step)
+
+
+@functools.lru_cache(maxsize=32)
+def _rules(world, num_envs):
+    """One for all environments of a kind: each number compiles anew."""
+    return _Rules(world)
 
 
 def _world(name, arguments):

@@ -5,6 +5,8 @@ from keras_relational.legacy_keras import use_legacy_keras
 
 use_legacy_keras()
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 from tf_agents.environments import tf_environment
@@ -12,6 +14,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from keras_relational.environments.compilation import compiled
+from keras_relational.environments.world import checked_actions
 from keras_relational.random_bits import random_bits
 
 
@@ -19,15 +22,19 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
     """Many episodes at a time, as tensors.
 
     As tf-agents has it, an episode that is over is followed by the first step
-    of a new one, for which the action is ignored. A step is LAST with discount
-    0 where the rules end the episode, and with discount 1, so that its value is
-    bootstrapped, where it is cut off after `max_episode_steps`.
+    of a new one, on which the action has no effect. A step is LAST with
+    discount 0 where the rules end the episode, and with discount 1, so that its
+    value is bootstrapped, where it is cut off after `max_episode_steps`.
 
     Args:
         world: A `boxworld.BoxWorld`, `boxworld.BridgeBoxWorld` or
             `goto_object_maze.GotoObjectMaze`.
         batch_size: Positive integer, number of episodes.
         seed: Non-negative integer that fixes all of them.
+
+    Raises:
+        ValueError: From `step`, if the actions are not in the world's. Inside a
+            compiled function they are cut to the first or last action.
 
     Example:
 
@@ -54,7 +61,7 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         state = world.reset(seeds)
         time_step = ts.restart(world.render(state), batch_size)
         self.state = tf.nest.map_structure(tf.Variable, (state, time_step))
-        self._advance = compiled(self.advance)
+        self._stepped = _stepped(world, batch_size)
 
     def puzzle_type(self, state=None):
         """That of each episode, one a row; by default of those now."""
@@ -72,42 +79,46 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         Returns:
             The next state of the world and time step.
         """
-        world_state, time_step = state
-        over = time_step.is_last()
-        world_state, reward, terminated, truncated = self.world.step_or_restart(
-            world_state, action, over
-        )
-        ends = tf.where(
-            terminated | truncated, ts.StepType.LAST, ts.StepType.MID
-        )
-        return world_state, ts.TimeStep(
-            step_type=tf.where(over, ts.StepType.FIRST, ends),
-            reward=reward,
-            discount=tf.where(terminated, 0.0, 1.0),
-            observation=self.world.render(world_state),
-        )
+        return _advanced(self.world, state, action)
 
     def _current_time_step(self):
         return tf.nest.map_structure(tf.identity, self.state[1])
 
-    @tf.function(autograph=False)
     def _reset(self):
-        world_state, time_step = tf.nest.map_structure(tf.identity, self.state)
         over = tf.fill([self.batch_size], ts.StepType.LAST)
-        return self._assign(
-            (world_state, time_step._replace(step_type=over)),
-            tf.zeros([self.batch_size], tf.int32),
-        )
+        self.state[1].step_type.assign(over)
+        return self._stepped(self.state, tf.zeros([self.batch_size], tf.int32))
 
-    @tf.function(autograph=False)
     def _step(self, action):
-        return self._assign(
-            tf.nest.map_structure(tf.identity, self.state), action
-        )
+        action = checked_actions(action, (self.batch_size,), self.world.actions)
+        return self._stepped(self.state, tf.convert_to_tensor(action))
 
-    def _assign(self, state, action):
-        state = self._advance(state, action)
+
+def _advanced(world, state, action):
+    world_state, time_step = state
+    over = time_step.is_last()
+    world_state, reward, terminated, truncated = world.step_or_restart(
+        world_state, action, over
+    )
+    ends = tf.where(terminated | truncated, ts.StepType.LAST, ts.StepType.MID)
+    return world_state, ts.TimeStep(
+        step_type=tf.where(over, ts.StepType.FIRST, ends),
+        reward=reward,
+        discount=tf.where(terminated, 0.0, 1.0),
+        observation=world.render(world_state),
+    )
+
+
+@functools.lru_cache(maxsize=32)
+def _stepped(world, batch_size):
+    """One step for all environments of a kind: each size compiles anew."""
+    advanced = compiled(functools.partial(_advanced, world))
+
+    def stepped(variables, action):
+        state = advanced(tf.nest.map_structure(tf.identity, variables), action)
         tf.nest.map_structure(
-            lambda variable, value: variable.assign(value), self.state, state
+            lambda variable, value: variable.assign(value), variables, state
         )
         return tf.nest.map_structure(tf.identity, state[1])
+
+    return tf.function(functools.partial(stepped), autograph=False)

@@ -5,6 +5,7 @@ A tile is its colour, packed into one integer: red + 256 green + 65536 blue.
 
 import colorsys
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -18,6 +19,9 @@ class World:
     least reward of a step that solves an episode. It adds its rules,
     `step`, what the agent sees, `render`, and `_new`, the first state of the
     episode that a seed and a number stand for.
+
+    Two worlds of one class and with equal attributes have the same rules. They
+    are equal, and share what is compiled of them.
 
     Args:
         max_episode_steps: Number of steps after which an episode is cut off;
@@ -36,6 +40,21 @@ class World:
                 f"Received: max_episode_steps={max_episode_steps}"
             )
         self.max_episode_steps = max_episode_steps
+
+    def __eq__(self, other):
+        if not isinstance(other, World):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self):
+        return hash(self._identity())
+
+    def _identity(self):
+        attributes = [
+            (name, x.tobytes() if isinstance(x, np.ndarray) else x)
+            for name, x in sorted(vars(self).items())
+        ]
+        return type(self), tuple(attributes)
 
     def reset(self, seeds):
         """The first episode of each seed.
@@ -81,11 +100,14 @@ class World:
 
         Args:
             state: As returned by `reset`.
-            actions: As for `step`, ignored where the episode is over.
+            actions: As for `step`, without effect where the episode is over.
             over: Boolean tensor `(batch,)`.
 
         Returns:
             As `step`: reward 0, and no end, where an episode begins.
+
+        Raises:
+            ValueError: As `step`.
         """
         moved, reward, terminated, truncated = self.step(state, actions)
         return (
@@ -95,11 +117,81 @@ class World:
             truncated & ~over,
         )
 
+    def _checked(self, state, actions):
+        """The actions of `step` as int32, one a row.
+
+        Raises:
+            ValueError: As `checked_actions`. Inside a compiled function their
+                values are not known: there they are cut to the first or last
+                action.
+        """
+        actions = checked_actions(actions, state["steps"].shape, self.actions)
+        return ops.clip(actions, 0, len(self.actions) - 1)
+
+
+def checked_actions(actions, shape, names):
+    """Actions as int32, if that is what they are.
+
+    Args:
+        actions: Integers, nested lists of them, an array or a tensor. The
+            values of a tensor inside a compiled function are not known, and
+            not checked.
+        shape: The shape that they should have; `None` matches any size.
+        names: The names of the actions, whose places in it are allowed.
+
+    Returns:
+        int32 array or tensor.
+
+    Raises:
+        ValueError: If they are of another shape, not integers, or not places in
+            `names`.
+    """
+    if ops.is_tensor(actions):
+        kind = keras.backend.standardize_dtype(actions.dtype)
+        are_integers = kind.startswith(("int", "uint"))
+    else:
+        try:
+            actions = np.asarray(actions)
+        except ValueError:  # Lists of different lengths.
+            actions = np.asarray(actions, dtype=object)
+        kind = actions.dtype
+        are_integers = kind.kind in "iu"
+    given = tuple(actions.shape)
+    if len(given) != len(shape) or any(
+        None not in sizes and sizes[0] != sizes[1]
+        for sizes in zip(given, shape, strict=True)
+    ):
+        raise ValueError(
+            f"Actions of shape {tuple(shape)} are needed, an integer for each "
+            f"episode. Received: actions of shape {given}"
+        )
+    if not are_integers:
+        raise ValueError(
+            f"Actions are integers. Received: actions={actions!r}, of dtype "
+            f"{kind}"
+        )
+    try:
+        values = np.asarray(actions)
+    except (NotImplementedError, TypeError):  # Inside a compiled function.
+        return ops.cast(actions, "int32")
+    wrong = values[(values < 0) | (values >= len(names))]
+    if wrong.size:
+        allowed = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
+        raise ValueError(
+            f"There is no action {wrong[0]}. Expected: {allowed}. Received: "
+            f"actions={values}"
+        )
+    return values.astype("int32")
+
 
 def packed(hue, saturation, value):
-    """A colour, from numbers between 0 and 1, as one integer."""
+    """A colour, from numbers between 0 and 1, as one integer.
+
+    Of red, green and blue each is rounded to a byte, as in the palette of
+    Clift et al., 2019.
+    """
     parts = colorsys.hsv_to_rgb(hue, saturation, value)
-    return sum(int(255 * part) << 8 * i for i, part in enumerate(parts))
+    return sum(round(255 * part) << 8 * i for i, part in enumerate(parts))
 
 
 def unpacked(colours):

@@ -19,8 +19,8 @@ class AppendCoordinates(keras.layers.Layer):
         order: `"xy"`, column first, or `"yx"`, row first.
 
     Call arguments:
-        inputs: Float tensor `(batch, height, width, channels)`; height and
-            width fixed.
+        inputs: Float tensor `(batch, height, width, channels)`; the number of
+            channels is fixed, height and width may be unknown in a graph.
 
     Returns:
         Tensor `(batch, height, width, channels + 2)` in the compute dtype. A
@@ -28,7 +28,7 @@ class AppendCoordinates(keras.layers.Layer):
 
     Raises:
         ValueError: If `order` is neither `"xy"` nor `"yx"`, or `inputs` is not
-            4D with a fixed height, width and number of channels.
+            4D with a fixed number of channels.
 
     Example:
 
@@ -49,20 +49,30 @@ class AppendCoordinates(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        if None in input_shape[1:]:
+        if input_shape[-1] is None:
             raise ValueError(
-                "Height, width and channels of `inputs` must be fixed. "
+                "The number of channels of `inputs` must be fixed. "
                 f"Received: inputs.shape={tuple(input_shape)}"
             )
 
     def call(self, inputs):
-        _, height, width, _ = inputs.shape
-        x = ops.linspace(self.low, self.high, width, dtype=self.compute_dtype)
-        y = ops.linspace(self.low, self.high, height, dtype=self.compute_dtype)
-        xy = ops.meshgrid(x, y)
+        batch, height, width, _ = ops.shape(inputs)
+        xy = ops.meshgrid(self._positions(width), self._positions(height))
         grid = ops.stack(xy if self.order == "xy" else xy[::-1], axis=-1)
-        shape = (ops.shape(inputs)[0], height, width, 2)
-        return ops.concatenate([inputs, ops.broadcast_to(grid, shape)], axis=-1)
+        grid = ops.broadcast_to(grid, (batch, height, width, 2))
+        return ops.concatenate([inputs, grid], axis=-1)
+
+    def _positions(self, size):
+        """Equal steps from `low` to `high`."""
+        if isinstance(size, int):
+            return ops.linspace(
+                self.low, self.high, size, dtype=self.compute_dtype
+            )
+        # The size is a tensor, which `linspace` does not take.
+        last = ops.cast(ops.maximum(size - 1, 1), "float32")
+        step = (self.high - self.low) / last
+        positions = self.low + step * ops.cast(ops.arange(size), "float32")
+        return ops.cast(positions, self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], input_shape[-1] + 2)

@@ -8,6 +8,7 @@ from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.shared import with_gradient
 from keras_relational.layers.shared import with_row
 
 
@@ -254,7 +255,7 @@ class ESBN(keras.layers.Layer):
         }
 
 
-@ops.custom_gradient
+@with_gradient
 def _controlled(
     read,
     sure,
@@ -322,8 +323,8 @@ def _controlled(
     _, *logs = ops.fori_loop(0, steps, forward, (start, *logs))
     xs, gates, cs, hs, means, key_gates, keys = logs
 
-    def gradient(*upstream):
-        upstream = ops.transpose(upstream[-1], (1, 2, 0))
+    def gradient(upstream):
+        upstream = ops.transpose(upstream, (1, 2, 0))
         earlier_c = ops.concatenate([zeros(1, units, batch), cs[:-1]], axis=0)
 
         def backward(number, carry):

@@ -1,5 +1,6 @@
 """What the layers share: sets of entities, softmax under a mask, checks."""
 
+import functools
 import math
 
 import keras
@@ -213,6 +214,31 @@ def attended(scores, values, keep=None):
     if keep is not None:
         shares = shares * keep
     return join_heads(ops.matmul(shares, values))
+
+
+def with_gradient(function):
+    """`keras.ops.custom_gradient`, with one kind of gradient on all backends.
+
+    Args:
+        function: From tensors, all by position, to a tensor and its gradient:
+            a function from the gradient of that tensor, `upstream`, to a tuple
+            with one for each argument.
+
+    Returns:
+        Function from the same tensors to the tensor.
+    """
+
+    def outputs_and_gradient(*arguments):
+        outputs, gradient = function(*arguments)
+
+        def of_arguments(*arguments, upstream=None):
+            # Keras calls it with `upstream` alone, but on torch with the
+            # arguments of `function` and `upstream` by its name.
+            return gradient(arguments[0] if upstream is None else upstream)
+
+        return outputs, of_arguments
+
+    return functools.wraps(function)(ops.custom_gradient(outputs_and_gradient))
 
 
 def with_row(rows, index, row):

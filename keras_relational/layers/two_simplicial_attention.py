@@ -10,6 +10,7 @@ from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import split_heads
+from keras_relational.layers.shared import with_gradient
 
 SCORES = ("unsigned", "trilinear", "determinant")
 
@@ -275,7 +276,7 @@ def unsigned_scalar_triple_product(a, b, c):
     Returns:
         Tensor `(..., n, v, w)`.
     """
-    v = b.shape[-2]
+    v = ops.shape(b)[-2]
     dots = ops.matmul(a, ops.swapaxes(ops.concatenate([b, c], axis=-2), -1, -2))
     return triple_product(
         dots[..., :v],
@@ -285,7 +286,7 @@ def unsigned_scalar_triple_product(a, b, c):
     )
 
 
-@ops.custom_gradient
+@with_gradient
 def triple_product(ab, ac, bc, aa, bb, cc):
     """The root of the right hand side of equation (8), from all dot products.
 

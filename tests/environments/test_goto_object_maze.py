@@ -29,8 +29,8 @@ COLOURS = {
     "D": (192, 192, 192),
     "o": (255, 255, 255),
     "k": (255, 0, 0),  # a red key
-    "b": (127, 127, 255),  # a blue ball
-    "x": (0, 127, 0),  # a green box
+    "b": (128, 128, 255),  # a blue ball
+    "x": (0, 128, 0),  # a green box
 }
 # Rooms of 4 by 4 cells; the agent is in the middle of row 5.
 PICTURE = """

@@ -167,3 +167,26 @@ def test_a_solution_played_through_gymnasium():
             rewards.append(reward)
         assert terminated
         assert sum(rewards) == 11
+
+
+@pytest.mark.parametrize("action", [7, -1, 1.0, [1], np.nan, None, "left"])
+def test_refuses_what_is_no_action(action):
+    env = gymnasium.make(IDS[0]).unwrapped
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"[Aa]ction.*Received"):
+        env.step(action)
+
+
+@pytest.mark.parametrize("actions", [[0, 1, 2, 4], [0, 1, 2], 3, np.zeros(4)])
+def test_refuses_what_are_no_actions(actions):
+    envs = gymnasium.make_vec(IDS[0], num_envs=4)
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match=r"[Aa]ction.*Received"):
+        envs.step(actions)
+
+
+def test_environments_of_one_kind_share_what_is_compiled():
+    first, second = (gymnasium.make(IDS[0]).unwrapped for _ in range(2))
+    other = gymnasium.make(IDS[0], rows=10).unwrapped
+    assert first._rules is second._rules
+    assert first._rules is not other._rules

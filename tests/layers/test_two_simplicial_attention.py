@@ -336,3 +336,18 @@ def test_large_inputs_in_half_precision():
     assert np.isfinite(outputs).all()
     error = np.abs(outputs - expected).max() / np.abs(expected).max()
     assert error < 0.05
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_one_model_for_any_number_of_entities(jit_compile):
+    """Asked and trained at two sizes in turn, the query its own base."""
+    layer = TwoSimplicialAttention(num_heads=2, key_dim=4)
+    model = keras.Sequential([keras.Input((None, 8)), layer])
+    model.compile("sgd", "mse", jit_compile=jit_compile)
+    rng = np.random.default_rng(0)
+    for size in (6, 12, 3):
+        x = rng.normal(size=(4, size, 8)).astype("float32")
+        expected = ops.convert_to_numpy(layer(x))
+        outputs = model.predict(x, verbose=0)
+        np.testing.assert_allclose(outputs, expected, atol=1e-5)
+        model.fit(x, np.zeros_like(expected), verbose=0)

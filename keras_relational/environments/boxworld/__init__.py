@@ -8,7 +8,8 @@ All of them compile.
 A board is a grid of tiles. The player walks on blank ones, picks up a loose key
 by walking onto it, and opens a box, a key with a lock to its right, by walking
 onto the lock while holding a key of the lock's colour: that key is used up, the
-box's key taken in its place. The gem lies in the last box.
+box's key taken in its place. The gem lies in the last box. Where that has two
+locks, with a gem beside each, both keys are used up and both gems taken.
 
 Rewards: +1 for a loose key and for a box on the way to the gem, +10 for the
 gem, −1 for a distractor box or a bridge. The last two end the episode.
@@ -90,8 +91,13 @@ class _Boards(World):
             The new state, rewards float32 `(batch,)`, and two boolean tensors
             `(batch,)`: whether the episode is over by its own rules, and
             whether it was cut off after `max_episode_steps`.
+
+        Raises:
+            ValueError: If an action is not a place in `ACTIONS`, or there is
+                not one for each row. A compiled function cannot see that: in
+                it, actions are cut to the first or last one.
         """
-        actions = ops.cast(actions, "int32")
+        actions = self._checked(state, actions)
         board, inventory = state["board"], state["inventory"]
         row = state["player"] // self.columns
         column = state["player"] % self.columns
@@ -109,24 +115,22 @@ class _Boards(World):
         there = ops.take_along_axis(
             board, ops.concatenate([target[:, None], cells], axis=1), axis=1
         )
-        tile, key, lock, _, second_lock = ops.unstack(there, 5, axis=1)
+        tile, key, lock, second_key, second_lock = ops.unstack(there, 5, axis=1)
         on_key = target == cells[:, 0]
         on_lock = (target == cells[:, 1]) | (target == cells[:, 3])
-
-        def held(colour):
-            return ops.any(inventory == colour[:, None], axis=1)
-
         free = tile == BLANK
         loose = ~free & on_key & (lock == BLANK)
-        opens = ~free & on_lock & held(lock)
-        opens = opens & ((second_lock == BLANK) | held(second_lock))
-        takes = loose | opens
         # A loose key goes to the first empty place, another to that of the key
-        # it was opened with.
-        wanted = ops.where(loose, EMPTY, lock)
-        fits = inventory == wanted[:, None]
-        first = ops.stack([fits[:, 0], fits[:, 1] & ~fits[:, 0]], axis=1)
-        inventory = ops.where(takes[:, None] & first, key[:, None], inventory)
+        # that its lock was opened with.
+        has_one, after_one = _exchanged(
+            inventory, ops.where(loose, EMPTY, lock), key
+        )
+        has_both, after_both = _exchanged(after_one, second_lock, second_key)
+        one_lock = second_lock == BLANK
+        opens = ~free & on_lock & has_one & (one_lock | has_both)
+        takes = loose | opens
+        after = ops.where(one_lock[:, None], after_one, after_both)
+        inventory = ops.where(takes[:, None], after, inventory)
         cleared = takes[:, None] & (self._slot_of_cell == slot[:, None])
         lost = ops.take_along_axis(
             state["losing"], ops.maximum(slot, 0)[:, None], axis=1
@@ -427,6 +431,13 @@ class BridgeBoxWorld(_Boards):
             ops.where(bridge, 2 * length - end, zeros),
         )
         return items, random_ranks(numbers), puzzle_type
+
+
+def _exchanged(inventory, old, new):
+    """Whether a key is held, and the inventory with another in its place."""
+    fits = inventory == old[:, None]
+    first = ops.stack([fits[:, 0], fits[:, 1] & ~fits[:, 0]], axis=1)
+    return ops.any(fits, axis=1), ops.where(first, new[:, None], inventory)
 
 
 def _path(colours, length):
