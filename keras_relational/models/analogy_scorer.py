@@ -89,6 +89,7 @@ def analogy_scorer(
             "candidates": inputs["candidates"],
         }
     )
+    scores = keras.layers.Identity(name="logits")(scores)
     return keras.Model(inputs, scores, name=f"{normalization}_analogy_scorer")
 
 
@@ -193,10 +194,12 @@ def visual_analogy_scorer(normalization="source_target", image_size=80):
         kernel_initializer="glorot_normal",
         recurrent_initializer="glorot_normal",
     )
+    scores = _scores(
+        sequences, normalized, cell, score_initializer="glorot_normal"
+    )
+    scores = keras.layers.Identity(name="logits")(scores)
     return keras.Model(
-        images,
-        _scores(sequences, normalized, cell, score_initializer="glorot_normal"),
-        name=f"{normalization}_visual_analogy_scorer",
+        images, scores, name=f"{normalization}_visual_analogy_scorer"
     )
 
 

@@ -79,9 +79,10 @@ def image_autoencoder(embedding_size=10):
         name="decoder",
     )
     images = keras.Input(IMAGE_SHAPE, dtype="uint8", name="images")
-    return keras.Model(
-        images, decoder(encoder(images)), name="image_autoencoder"
+    predicted = keras.layers.Identity(name="predicted")(
+        decoder(encoder(images))
     )
+    return keras.Model(images, predicted, name="image_autoencoder")
 
 
 def object_predictor(autoencoder, normalization="temporal_context"):
@@ -150,6 +151,7 @@ def object_predictor(autoencoder, normalization="temporal_context"):
     images = keras.Input((time, *IMAGE_SHAPE), dtype="uint8", name="images")
     z = layers.TimeFolded(encoder, name="encoder")(images)
     predicted = layers.TimeFolded(decoder, name="decoder")(predictor(z))
+    predicted = keras.layers.Identity(name="predicted")(predicted)
     return keras.Model(
         images, predicted, name=f"{normalization}_object_predictor"
     )

@@ -72,9 +72,10 @@ def filler_autoencoder(
         [keras.Input(inputs.shape[1:]), *encoder], name="encoder"
     )
     decoder = keras.Sequential([keras.Input((size,)), *decoder], name="decoder")
-    return keras.Model(
-        inputs, decoder(encoder(inputs)), name=f"{fillers}_autoencoder"
+    predicted = keras.layers.Identity(name="predicted")(
+        decoder(encoder(inputs))
     )
+    return keras.Model(inputs, predicted, name=f"{fillers}_autoencoder")
 
 
 def _image_layers(batch_normalization):
@@ -228,6 +229,8 @@ def rule_learner(
     outputs = reasoner(encoded)
     if mode == "generative":
         outputs = decoder(outputs)
+    kind = "predicted" if mode == "generative" else "logits"
+    outputs = keras.layers.Identity(name=kind)(outputs)
     return keras.Model(fillers, outputs, name=f"{sequential}_{mode}")
 
 

@@ -88,6 +88,7 @@ def video_predictor(core, num_channels=1, num_stacked=1, mean_pixel=0.5):
         x = layers.SlotPooling(core.num_object_files, 512, name="pooling")(x)
     decoder = _decoder(x.shape[-1], num_channels, mean_pixel)
     x = layers.TimeFolded(decoder, name="decoder")(x)
+    x = keras.layers.Identity(name="predicted")(x)
     return keras.Model(frames, x, name="video_predictor")
 
 
@@ -217,6 +218,7 @@ def roll_out_model(predictor, num_frames):
     frames = keras.Input(shape, dtype="uint8", name="frames")
     x = keras.layers.Rescaling(1 / 255, name="rescaling")(frames)
     x = RollOut(predictor, num_frames, name="roll_out")(x)
+    x = keras.layers.Identity(name="predicted")(x)
     return keras.Model(frames, x, name="roll_out_model")
 
 

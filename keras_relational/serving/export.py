@@ -1,62 +1,83 @@
 """SavedModels that TensorFlow Serving takes."""
 
-import inspect
 import os
 import tempfile
 
 import keras
-import tensorflow as tf
 
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.serving.endpoints import endpoints
 from keras_relational.serving.serving_api import serving_api
 from keras_relational.serving.warmup import write_warmup_requests
 
 
-def export_model(model, path, version=1):
+def export_model(model, path, version=1, outputs=None):
     """Writes a trained model as a SavedModel that can be served.
 
     The folder `path/version/` has one or two signatures. Both take the model's
-    own inputs, under their own names and data types, in batches of any size:
+    own inputs in batches of any size:
 
-    - `serving_default` → `probabilities` `(batch, num_classes)`, the softmax of
-      the model's logits, and `label` `(batch,)`, int64, the largest of them.
-    - `propositions`, where the layer named `"central"` has a method of that
-      name, as `PrediNet` has: the same two, the layer's propositions
-      (`positions_1`, `positions_2`, `distances`) and, if it attends, its masks
-      (`attention_scores_1`, `attention_scores_2`).
+    - `serving_default`, the model's answer. It depends on what the model puts
+      out:
 
-    The classes of `models.analogy_scorer`, and of the others that choose, are
-    the candidates. Where a normalization uses the batch at hand (`"batch"`,
-    `"sub_batch"`, `"misaligned"`, `"sliding_window"`, `"temporal_and_batch"`),
-    an answer depends on what else is in the request, or in the batch that a
-    server makes of several; alone, `"batch"` cannot tell candidates apart.
+      | it puts out | answered |
+      | --- | --- |
+      | `"logits"` | `probabilities`, their softmax, and `label`, the largest |
+      | `"probabilities"` | `probabilities`, as they are, and `label` |
+      | `"raw"` | the outputs as they are, under their own names |
 
-    An agent, as `models.boxworld_agent` builds, has the first of them: the
-    probabilities are those of its actions, `label` is the likeliest. Its other
-    outputs follow under their own names: `value`, and, where it has a memory,
-    the states after the last frame under the names that they have as inputs,
-    `state_0` and so on, to be sent with the next request.
+      `label` is an int64 number from 0.
 
-    A model that predicts images, such as `models.object_predictor`, or
-    whatever a layer named `"decoder"` puts out, as a generative
-    `models.rule_learner` has, has one signature too, whose output is
-    `predicted`: what is decoded, or not `(batch, num_classes)`, is no logits.
+    - `propositions`, where a layer of the model has a method of that name, as
+      `PrediNet` has: all of the above, the layer's propositions
+      (`positions_1`, `positions_2`, `distances`) and its attention masks
+      (`attention_scores_1`, `attention_scores_2`). With several such layers
+      the names begin with `layer_0_`, `layer_1_`, and so on, in the order of
+      the computation.
 
-    Floating-point outputs are float32 under any dtype policy. An input of
-    another shape is refused by the graph itself. Nothing is compiled with XLA:
-    a server without XLA, as TensorFlow Serving is on a CPU, would fail on every
-    request. Warm-up requests lie in `assets.extra`.
+    Names. Inputs and outputs keep the names that the model's author gave them:
+    that of a `keras.Input`, that of the layer that makes an output, or a key.
+    Names that Keras made up, such as `keras_tensor_5`, are replaced: an only
+    input is called `inputs`, an only output `outputs`, several are `input_0`,
+    `input_1`, and so on.
+
+    Models with several outputs, such as the agents that `boxworld_agent`
+    builds, have the first one answered as above; the others follow under their
+    names. Where inputs are called `state_0`, `state_1` and so on, the model's
+    last outputs are the states that follow, and have the same names: send
+    them with the next request.
+
+    Where a normalization uses the batch at hand (`"batch"`, `"sub_batch"`,
+    `"misaligned"`, `"sliding_window"`, `"temporal_and_batch"`), an answer
+    depends on what else is in the request, or in the batch that a server makes
+    of several; alone, `"batch"` cannot tell candidates apart.
+
+    Requests. The graph itself refuses, as an invalid argument: inputs of other
+    shapes; inputs of different batch sizes; NaN and infinite numbers; and a
+    number that names nothing, such as the id of a fourth task of three, where
+    a `CategoryEncoding`, an `Embedding` or the images of an analogy are looked
+    up by it. It refuses to answer where logits or probabilities come out as
+    NaN. An empty batch gives an empty answer.
+
+    Floating-point outputs are float32 under any dtype policy. Nothing is
+    compiled with XLA: a server without XLA, as TensorFlow Serving is on a CPU,
+    would fail on every request. Warm-up requests lie in `assets.extra`.
 
     All is written to a temporary folder in `path` and then renamed, so a server
     that watches `path` never sees half a version. A version that exists is
     never overwritten.
 
     Args:
-        model: Built `keras.Model` with one output, logits
-            `(batch, num_classes)` or images, or an agent.
+        model: Built functional or sequential `keras.Model`.
         path: Folder of the model, made if it is missing; a server's
             `--model-dir`.
         version: Positive integer; servers pick the highest.
+        outputs: What the model's first output is, `"logits"`,
+            `"probabilities"` or `"raw"`. It may be left out where that is
+            certain: the output is made by a softmax; or by a layer named
+            `"logits"`, `"policy"`, `"probabilities"` or `"predicted"` (raw),
+            as in the models of `keras_relational.models`; or the model was
+            compiled with a categorical cross-entropy of logits.
 
     Returns:
         Path of the version's folder.
@@ -65,14 +86,19 @@ def export_model(model, path, version=1):
         FileExistsError: If that version exists.
         ImportError: If the extra `serving` is not installed.
         RuntimeError: If Keras runs on another backend than TensorFlow.
-        ValueError: If `version` is not a positive integer, or the model is not
-            built or has other outputs than these.
+        ValueError: If `version` is not a positive integer; if the model is not
+            built; if it is not certain what its outputs are; or if they are no
+            choice among two classes or more, `(batch, ..., num_classes)`, but
+            are said to be logits or probabilities.
 
     Example:
 
     ```python
     model = keras_relational.models.relations_classifier()
     serving.export_model(model, "relations", version=1)  # → relations/1
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    serving.export_model(model, "prices", outputs="raw")  # A regression.
     ```
     """
     if keras.backend.backend() != "tensorflow":
@@ -84,7 +110,7 @@ def export_model(model, path, version=1):
         )
     check_positive_integers(version=version)
     serving_api("prediction_log_pb2")  # Rather now than after the work.
-    _extra_outputs(model)
+    functions, input_signature = endpoints(model, outputs)
     target = os.path.join(path, str(version))
     if os.path.lexists(target):
         raise FileExistsError(_exists(target))
@@ -92,7 +118,7 @@ def export_model(model, path, version=1):
     # Servers only look at folders whose names are numbers.
     with tempfile.TemporaryDirectory(dir=path, prefix=".export-") as aside:
         folder = os.path.join(aside, str(version))
-        _write_saved_model(model, folder)
+        _write_saved_model(model, functions, input_signature, folder)
         write_warmup_requests(folder)
         try:
             os.rename(folder, target)
@@ -111,119 +137,9 @@ def _exists(target):
     )
 
 
-def _extra_outputs(model):
-    """The names of the outputs beside the logits, in their order."""
-    outputs = getattr(model, "outputs", None) or ()
-    shapes = [tuple(x.shape) for x in outputs]
-    names = []
-    if _predicts(model):
-        return names
-    if len(shapes) > 1 and shapes[1] == shapes[0][:-1]:
-        names = ["value", *(x.name for x in model.inputs[2:])]
-    # Agents with a memory have an axis of time.
-    rank = 3 if len(names) > 1 else 2
-    if len(shapes) != 1 + len(names) or len(shapes[0]) != rank:
-        raise ValueError(
-            "`model` must be a built Keras model with one output, logits of "
-            "shape (batch, num_classes), such as `relations_classifier` "
-            "returns, or images, such as `object_predictor` returns, or an "
-            "agent, such as `boxworld_agent` returns. Received: "
-            f"{model!r} with output shapes {shapes}"
-        )
-    return names
-
-
-def _predicts(model):
-    """Whether its one output is something else than logits."""
-    outputs = getattr(model, "outputs", None) or ()
-    if len(outputs) != 1:
-        return False
-    decodes = any(layer.name == "decoder" for layer in model.layers)
-    return decodes or len(outputs[0].shape) > 2
-
-
-def _write_saved_model(model, folder):
-    input_signature = [
-        tf.TensorSpec((None, *x.shape[1:]), x.dtype, name=x.name)
-        for x in model.inputs
-    ]
+def _write_saved_model(model, functions, input_signature, folder):
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.add_endpoint("serving_default", _answering(model), input_signature)
-    central = _central_layer(model)
-    if hasattr(central, "propositions"):
-        archive.add_endpoint(
-            "propositions", _reasoning(model, central), input_signature
-        )
+    for name, function in functions.items():
+        archive.add_endpoint(name, function, input_signature)
     archive.write_out(folder, verbose=False)
-
-
-def _central_layer(model):
-    layers = [layer for layer in model.layers if layer.name == "central"]
-    return layers[0] if layers else None
-
-
-def _answering(model):
-    names = _extra_outputs(model)
-    # Takes a list of inputs, whatever structure the model's own have.
-    of_lists = keras.Model(model.inputs, model.outputs)
-
-    def serving_default(*inputs):
-        outputs = of_lists(_checked(model, inputs), training=False)
-        if _predicts(model):
-            (predicted,) = keras.tree.flatten(outputs)
-            return _float32({"predicted": predicted})
-        logits, *others = keras.tree.flatten(outputs)
-        others = dict(zip(names, others, strict=True))
-        return {**_float32(others), **_answer(logits)}
-
-    return serving_default
-
-
-def _reasoning(model, central):
-    to_entities_and_logits = keras.Model(
-        model.inputs, [central.input, model.outputs[0]]
-    )
-    attends = (
-        "return_attention_scores" in inspect.signature(central.call).parameters
-    )
-
-    def propositions(*inputs):
-        entities, logits = to_entities_and_logits(
-            _checked(model, inputs), training=False
-        )
-        outputs = dict(central.propositions(entities))
-        if attends:
-            _, scores = central(entities, return_attention_scores=True)
-            for number, mask in enumerate(keras.tree.flatten(scores), start=1):
-                outputs[f"attention_scores_{number}"] = mask
-        return {**_float32(outputs), **_answer(logits)}
-
-    return propositions
-
-
-def _checked(model, inputs):
-    """Refuses inputs of other shapes, in the graph.
-
-    Without it a server would answer for any shape that has the right number of
-    values.
-    """
-    return [
-        tf.ensure_shape(x, (None, *spec.shape[1:]))
-        for x, spec in zip(inputs, model.inputs, strict=True)
-    ]
-
-
-def _answer(logits):
-    return {
-        "probabilities": tf.nn.softmax(tf.cast(logits, tf.float32)),
-        "label": tf.argmax(logits, axis=-1, output_type=tf.int64),
-    }
-
-
-def _float32(outputs):
-    """float16 and bfloat16 have no JSON in TensorFlow Serving."""
-    return {
-        name: tf.cast(x, tf.float32) if x.dtype.is_floating else x
-        for name, x in outputs.items()
-    }

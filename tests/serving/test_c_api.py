@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 UINT8, FLOAT, INT64 = 4, 1, 9
+INVALID_ARGUMENT = 3
 DTYPES = {UINT8: "uint8", FLOAT: "float32", INT64: "int64"}
 
 
@@ -80,8 +81,10 @@ class Session:
         self.library.TF_DeleteStatus(self.status)
 
     def check(self):
-        if self.library.TF_GetCode(self.status) != 0:
-            raise RuntimeError(self.library.TF_Message(self.status).decode())
+        code = self.library.TF_GetCode(self.status)
+        if code != 0:
+            message = self.library.TF_Message(self.status).decode()
+            raise RuntimeError(f"Code {code}: {message}")
 
     def run(self, signature_name, inputs):
         signature = self.signatures[signature_name]
@@ -178,7 +181,39 @@ def test_the_graph_refuses_other_shapes(
     signature_name, session, images, expected, assert_answers
 ):
     """Even one with the right number of values, which it could reshape."""
-    with pytest.raises(RuntimeError, match="not compatible with expected shap"):
+    with pytest.raises(
+        RuntimeError,
+        match=f"^Code {INVALID_ARGUMENT}: .*not compatible with expected sh",
+    ):
         session.run(signature_name, {"image": images.reshape(7, 18, 72, 3)})
     outputs = session.run(signature_name, {"image": images})
     assert_answers(outputs, expected, signature_name, 7)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "explanation"),
+    [
+        ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
+        ([0], "The inputs image and task must have one batch size"),
+    ],
+)
+def test_the_graph_refuses_what_has_no_answer(
+    wrong, explanation, library, multi_task_dir, images, tasks
+):
+    """As an invalid argument, which a server tells its client."""
+    session = Session(library, multi_task_dir / "3")
+    inputs = {"image": images, "task": np.array(wrong, "uint8")}
+    for name in ("serving_default", "propositions"):
+        with pytest.raises(
+            RuntimeError, match=f"^Code {INVALID_ARGUMENT}: .*{explanation}"
+        ):
+            session.run(name, inputs)
+    outputs = session.run("serving_default", {"image": images, "task": tasks})
+    session.close()
+    assert outputs["label"].shape == (7,)
+
+
+def test_an_empty_batch(session, images):
+    outputs = session.run("propositions", {"image": images[:0]})
+    assert outputs["probabilities"].shape == (0, 2)
+    assert outputs["attention_scores_1"].shape == (0, 4, 25)

@@ -1,0 +1,471 @@
+"""What an export answers: to which models, under which names, and to whom not.
+
+All of it in the graph, as any server runs it.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_relational import layers
+from keras_relational import models
+from keras_relational import serving
+
+
+def exported(model, folder, **arguments):
+    """The signatures of the model's export, as TensorFlow loads them."""
+    path = serving.export_model(model, folder, **arguments)
+    return tf.saved_model.load(path).signatures
+
+
+def answer(signature, **inputs):
+    _, specs = signature.structured_input_signature
+    outputs = signature(
+        **{
+            name: tf.constant(x, specs[name].dtype)
+            for name, x in inputs.items()
+        }
+    )
+    return {name: x.numpy() for name, x in outputs.items()}
+
+
+def dense(units, **arguments):
+    x = keras.Input((4,))
+    return keras.Model(x, keras.layers.Dense(units, **arguments)(x))
+
+
+ROWS = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+
+
+# What the outputs are.
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        lambda: [keras.layers.Dense(3, activation="softmax")],
+        lambda: [keras.layers.Dense(3), keras.layers.Softmax()],
+        lambda: [keras.layers.Dense(3), keras.layers.Activation("softmax")],
+    ],
+    ids=["dense", "softmax", "activation"],
+)
+def test_probabilities_are_not_put_through_softmax_again(last, tmp_path):
+    model = keras.Sequential([keras.Input((4,)), *last()])
+    answers = answer(exported(model, tmp_path)["serving_default"], inputs=ROWS)
+    expected = model.predict(ROWS, verbose=0)
+    np.testing.assert_allclose(answers["probabilities"], expected, rtol=1e-6)
+    np.testing.assert_array_equal(answers["label"], expected.argmax(-1))
+
+
+def test_probabilities_that_only_the_caller_knows_of(tmp_path):
+    x = keras.Input((4,))
+    y = keras.layers.Dense(2, activation="sigmoid")(x)
+    model = keras.Model(x, y / keras.ops.sum(y, axis=-1, keepdims=True))
+    signature = exported(model, tmp_path, outputs="probabilities")
+    answers = answer(signature["serving_default"], inputs=ROWS)
+    assert set(answers) == {"probabilities", "label"}
+    np.testing.assert_allclose(
+        answers["probabilities"], model.predict(ROWS, verbose=0), rtol=1e-6
+    )
+
+
+def test_a_regression_is_answered_as_it_is(tmp_path):
+    model = dense(1)
+    signature = exported(model, tmp_path, outputs="raw")["serving_default"]
+    answers = answer(signature, inputs=ROWS)
+    assert set(answers) == {"outputs"}
+    np.testing.assert_allclose(
+        answers["outputs"], model.predict(ROWS, verbose=0), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_a_single_number_is_no_choice(kind, tmp_path):
+    with pytest.raises(ValueError, match=r"two classes.*shape \(None, 1\)"):
+        serving.export_model(dense(1), tmp_path, outputs=kind)
+
+
+def test_what_is_not_certain_is_refused(tmp_path):
+    for model in (
+        dense(1),
+        dense(2),
+        dense(2, activation="sigmoid"),
+        keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)]),
+    ):
+        with pytest.raises(ValueError, match=r"outputs='logits'\) where a so"):
+            serving.export_model(model, tmp_path)
+    # A loss that was not told what it takes says nothing.
+    model = dense(2)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    with pytest.raises(ValueError, match="is not certain"):
+        serving.export_model(model, tmp_path)
+    with pytest.raises(ValueError, match=r"Received: outputs='classes'"):
+        serving.export_model(model, tmp_path, outputs="classes")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["logits", "policy"])
+def test_an_output_named_logits_is_certain(name, tmp_path):
+    model = dense(2, name=name)
+    answers = answer(exported(model, tmp_path)["serving_default"], inputs=ROWS)
+    np.testing.assert_allclose(
+        answers["probabilities"],
+        tf.nn.softmax(model.predict(ROWS, verbose=0)),
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    "loss", ["CategoricalCrossentropy", "SparseCategoricalCrossentropy"]
+)
+def test_a_loss_of_logits_is_certain(loss, tmp_path):
+    model = dense(2)
+    model.compile("sgd", getattr(keras.losses, loss)(from_logits=True))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    answers = answer(
+        exported(loaded, tmp_path / "served")["serving_default"], inputs=ROWS
+    )
+    np.testing.assert_allclose(
+        answers["probabilities"],
+        tf.nn.softmax(model.predict(ROWS, verbose=0)),
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "names"),
+    [
+        (models.relations_classifier, {"probabilities", "label"}),
+        (
+            lambda: models.visual_analogy_scorer(image_size=16),
+            {"probabilities", "label"},
+        ),
+        (
+            lambda: models.rule_learner(models.filler_autoencoder("vector", 8)),
+            {"probabilities", "label"},
+        ),
+        (
+            lambda: models.rule_learner(
+                models.filler_autoencoder("vector", 8), mode="generative"
+            ),
+            {"predicted"},
+        ),
+        (models.image_autoencoder, {"predicted"}),
+        (models.filler_autoencoder, {"predicted"}),
+        (
+            lambda: models.object_predictor(models.image_autoencoder()),
+            {"predicted"},
+        ),
+        (
+            lambda: models.boxworld_agent("convolutional", (3, 7, 3)),
+            {"probabilities", "label", "value"},
+        ),
+    ],
+    ids=range(8),
+)
+def test_models_of_the_library_say_what_they_put_out(build, names, tmp_path):
+    """Also after a model was saved and loaded."""
+    build().save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    signature = exported(model, tmp_path / "served")["serving_default"]
+    assert set(signature.structured_outputs) == names
+
+
+def test_a_dictionary_of_outputs(tmp_path):
+    x = keras.Input((4,), name="x")
+    model = keras.Model(
+        x,
+        {"logits": keras.layers.Dense(2)(x), "embedding": 2 * x},
+    )
+    answers = answer(exported(model, tmp_path)["serving_default"], x=ROWS)
+    assert set(answers) == {"embedding", "label", "probabilities"}
+    np.testing.assert_allclose(answers["embedding"], 2 * ROWS)
+    np.testing.assert_allclose(
+        answers["probabilities"],
+        tf.nn.softmax(model.predict(ROWS, verbose=0)["logits"]),
+        rtol=1e-5,
+    )
+
+
+# Names.
+
+
+def names_of(model, folder):
+    signature = exported(model, folder, outputs="raw")["serving_default"]
+    _, inputs = signature.structured_input_signature
+    return sorted(inputs), sorted(signature.structured_outputs)
+
+
+def test_names_do_not_depend_on_models_made_before(tmp_path):
+    for number in range(2):
+        model = dense(2)
+        assert names_of(model, tmp_path / f"one_{number}") == (
+            ["inputs"],
+            ["outputs"],
+        )
+        a, b = keras.Input((2,)), keras.Input((3,))
+        y = keras.layers.Dense(2)
+        model = keras.Model([a, b], [y(a), keras.layers.ReLU(name="mine")(b)])
+        assert names_of(model, tmp_path / f"two_{number}") == (
+            ["input_0", "input_1"],
+            ["mine", "output_0"],
+        )
+
+
+def test_names_that_were_given_are_kept(tmp_path):
+    a, b = keras.Input((2,), name="left"), keras.Input((2,), name="right")
+    model = keras.Model(
+        {"right": b, "left": a}, keras.layers.Add(name="total")([a, b])
+    )
+    assert names_of(model, tmp_path) == (["left", "right"], ["total"])
+
+
+# Propositions.
+
+
+def test_readme_first_model_has_propositions(tmp_path):
+    model = keras.Sequential()
+    model.add(keras.Input((36, 36, 3)))
+    model.add(keras.layers.Conv2D(32, 12, strides=6, activation="relu"))
+    model.add(layers.AppendCoordinates())
+    model.add(layers.PrediNet(num_heads=32, num_relations=16, key_dim=16))
+    model.add(keras.layers.Dense(8, activation="relu"))
+    model.add(keras.layers.Dense(2))
+    images = np.random.default_rng(0).random((2, 36, 36, 3), "float32")
+    signatures = exported(model, tmp_path, outputs="logits")
+    answers = answer(signatures["propositions"], inputs=images)
+    entities = model.layers[1](model.layers[0](images))
+    predinet = model.layers[2]
+    for name, expected in predinet.propositions(entities).items():
+        np.testing.assert_allclose(
+            answers[name], expected, atol=1e-5, err_msg=name
+        )
+    _, scores = predinet(entities, return_attention_scores=True)
+    for number, expected in enumerate(scores, start=1):
+        np.testing.assert_allclose(
+            answers[f"attention_scores_{number}"], expected, atol=1e-5
+        )
+    assert {"probabilities", "label"} < set(answers)
+
+
+def test_a_predinet_inside_a_model_inside_a_model(tmp_path):
+    inner = keras.Sequential(
+        [layers.PrediNet(2, 3, 4, name="pairs"), keras.layers.Dense(5)]
+    )
+    x = keras.Input((6, 4), name="entities")
+    model = keras.Model(x, keras.layers.Dense(2, name="logits")(inner(x)))
+    x = np.random.default_rng(0).random((2, 6, 4), "float32")
+    answers = answer(exported(model, tmp_path)["propositions"], entities=x)
+    expected = inner.layers[0].propositions(x)
+    np.testing.assert_allclose(
+        answers["distances"], expected["distances"], atol=1e-6
+    )
+
+
+def test_padding_is_not_attended_to(tmp_path):
+    """The mask that reaches the layer reaches its propositions."""
+    x = keras.Input((6, 4), name="entities")
+    masked = keras.layers.Masking()(x)
+    y = layers.PrediNet(2, 3, 4)(masked)
+    model = keras.Model(x, keras.layers.Dense(2, name="logits")(y))
+    x = np.random.default_rng(0).random((2, 6, 4), "float32")
+    x[:, 4:] = 0
+    answers = answer(exported(model, tmp_path)["propositions"], entities=x)
+    for number in (1, 2):
+        scores = answers[f"attention_scores_{number}"]
+        np.testing.assert_array_equal(scores[..., 4:], 0)
+        np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-5)
+    expected = model.layers[2].propositions(x, mask=(x != 0).any(-1))
+    np.testing.assert_allclose(
+        answers["positions_1"], expected["positions_1"], atol=1e-6
+    )
+
+
+def test_several_layers_with_propositions(tmp_path):
+    x = keras.Input((6, 4), name="entities")
+    first, second = layers.PrediNet(2, 3, 4), layers.PrediNet(1, 2, 4)
+    y = keras.layers.Concatenate()([first(x), second(x)])
+    model = keras.Model(x, keras.layers.Dense(2, name="logits")(y))
+    x = np.random.default_rng(0).random((2, 6, 4), "float32")
+    answers = answer(exported(model, tmp_path)["propositions"], entities=x)
+    for number, layer in enumerate((first, second)):
+        for name, expected in layer.propositions(x).items():
+            np.testing.assert_allclose(
+                answers[f"layer_{number}_{name}"], expected, atol=1e-6
+            )
+    # The model itself computes as before.
+    assert "call" not in vars(first)
+
+
+# Requests that have no answer.
+
+
+def assert_refused(signature, explanation, **inputs):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=explanation):
+        answer(signature, **inputs)
+
+
+def test_ids_of_tasks_that_there_are_not(tmp_path):
+    model = models.relations_classifier(num_tasks=3)
+    signatures = exported(model, tmp_path)
+    image = np.zeros((2, 36, 36, 3))
+    for signature in signatures.values():
+        assert len(answer(signature, image=image, task=[0, 2])["label"]) == 2
+        for task in (3, 255):
+            assert_refused(
+                signature,
+                "A number of task_code must be 0 or more, and below 3",
+                image=image,
+                task=[0, task],
+            )
+
+
+def test_numbers_of_an_embedding(tmp_path):
+    x = keras.Input((2,), dtype="int32", name="words")
+    y = keras.layers.Flatten()(keras.layers.Embedding(5, 3)(x))
+    model = keras.Model(x, keras.layers.Dense(2, name="logits")(y))
+    signature = exported(model, tmp_path)["serving_default"]
+    assert len(answer(signature, words=[[0, 4]])["label"]) == 1
+    for number in (-1, 5):
+        assert_refused(signature, "and below 5", words=[[0, number]])
+
+
+@pytest.mark.parametrize("name", ["context", "candidates"])
+def test_numbers_of_images_that_there_are_not(name, tmp_path):
+    model = models.analogy_scorer(image_size=16, num_candidates=2)
+    signature = exported(model, tmp_path)["serving_default"]
+    inputs = {
+        "images": np.zeros((1, 5, 16, 16, 3)),
+        "context": np.array([[0, 1, 2]]),
+        "candidates": np.array([[3, 4]]),
+    }
+    assert len(answer(signature, **inputs)["label"]) == 1
+    for number in (-1, 5):
+        inputs[name][0, 1] = number
+        assert_refused(
+            signature,
+            f"A number of {name} must be 0 or more, and below the number of im",
+            **inputs,
+        )
+
+
+def test_one_row_is_not_taken_for_many(tmp_path):
+    model = models.analogy_scorer(image_size=16, num_candidates=2)
+    signature = exported(model, tmp_path)["serving_default"]
+    inputs = {
+        "images": np.zeros((1, 5, 16, 16, 3)),
+        "context": np.array([[0, 1, 2]] * 3),
+        "candidates": np.array([[3, 4]] * 3),
+    }
+    assert_refused(signature, "must have one batch size", **inputs)
+    agent = models.boxworld_agent(
+        "convolutional", (3, 7, 3), cell=keras.layers.GRUCell(6)
+    )
+    signature = exported(agent, tmp_path / "agent")["serving_default"]
+    inputs = {
+        "image": np.zeros((1, 2, 3, 7, 3)),
+        "is_first": np.zeros((1, 2)),
+        "state_0": np.zeros((4, 6)),
+    }
+    assert_refused(
+        signature,
+        "The inputs image and state_0 must have one batch size",
+        **inputs,
+    )
+    inputs["state_0"] = np.zeros((1, 6))
+    assert answer(signature, **inputs)["label"].shape == (1, 2)
+    # Nor one step for several.
+    inputs["is_first"] = np.zeros((1, 1))
+    assert_refused(signature, "Input to reshape", **inputs)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_states_that_are_not_finite(number, tmp_path):
+    agent = models.boxworld_agent(
+        "convolutional", (3, 7, 3), cell=keras.layers.GRUCell(6)
+    )
+    signature = exported(agent, tmp_path)["serving_default"]
+    state = np.zeros((2, 6))
+    state[1, 3] = number
+    assert_refused(
+        signature,
+        "The input state_0 must be finite",
+        image=np.zeros((2, 1, 3, 7, 3)),
+        is_first=np.zeros((2, 1)),
+        state_0=state,
+    )
+
+
+def test_a_label_of_logits_that_are_no_numbers(tmp_path):
+    # Infinity less infinity, of a finite input.
+    model = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Lambda(lambda x: x * 1e38 - x * 1e38)]
+    )
+    signature = exported(model, tmp_path / "2", outputs="logits")
+    assert_refused(
+        signature["serving_default"],
+        "The answer to these inputs is not a number",
+        inputs=np.full((1, 4), 1e30),
+    )
+
+
+# No examples.
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        *(
+            lambda central=central: models.relations_classifier(
+                central, num_tasks=2
+            )
+            for central in models.CENTRAL_MODULES
+        ),
+        lambda: models.analogy_scorer(image_size=16, num_candidates=None),
+        lambda: models.visual_analogy_scorer(image_size=16),
+        lambda: models.object_predictor(models.image_autoencoder()),
+        models.filler_autoencoder,
+        *(
+            lambda sequential=sequential: models.rule_learner(
+                models.filler_autoencoder(), sequential
+            )
+            for sequential in models.SEQUENTIAL
+        ),
+        lambda: models.rule_learner(
+            models.filler_autoencoder(), mode="generative"
+        ),
+        *(
+            lambda network=network: models.boxworld_agent(
+                network, (3, 7, 3), cell=layers.SCOFFCell(4, 2, 2)
+            )
+            for network in models.NETWORKS
+        ),
+        lambda: models.boxworld_agent("simplicial", (3, 7, 3)),
+        lambda: models.roll_out_model(
+            models.video_predictor(
+                layers.SCOFF(
+                    *(4, 2, 2), return_sequences=True, return_state=True
+                )
+            ),
+            2,
+        ),
+    ],
+    ids=range(18),
+)
+def test_an_empty_batch_gives_an_empty_answer(build, tmp_path):
+    for signature in exported(build(), tmp_path).values():
+        if not signature.structured_outputs:
+            continue  # Initialization.
+        _, specs = signature.structured_input_signature
+        inputs = {
+            name: np.zeros([0, *(size or 2 for size in spec.shape[1:])])
+            for name, spec in specs.items()
+        }
+        full = {name: np.zeros([1, *x.shape[1:]]) for name, x in inputs.items()}
+        expected = answer(signature, **full)
+        empty = answer(signature, **inputs)
+        assert set(empty) == set(expected)
+        for name, x in empty.items():
+            assert x.shape == (0, *expected[name].shape[1:])
