@@ -1,0 +1,105 @@
+"""The analogy scorer, beside one that encodes each candidate's images."""
+
+import time
+
+import keras
+from keras import ops
+
+from benchmarks.measuring import check_equal
+from benchmarks.measuring import in_a_process
+from benchmarks.measuring import median_epoch
+from benchmarks.measuring import memory
+from benchmarks.measuring import print_header
+from benchmarks.measuring import report
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import vaec
+
+
+def main():
+    training_step()
+    problems, mebibytes = in_a_process(_vaec_epoch)
+    print(
+        f"VAEC, an epoch drawn at 128 pixels: {problems:,.0f} problems a second"
+        f" in {mebibytes:.0f} MiB"
+    )
+
+
+def training_step():
+    """One Adam step on 32 VAEC problems, drawn on the way."""
+    model = models.analogy_scorer()
+    reference = plain_analogy_scorer(model)
+    batches = training.AnalogyBatches(vaec.generate(seed=0))
+    inputs, _ = batches[0]
+    check_equal(model(inputs), reference(inputs))
+    seconds = []
+    for scorer in (reference, model):
+        scorer.compile(
+            keras.optimizers.Adam(1e-9),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            jit_compile=keras.backend.backend() == "jax",
+        )
+        epoch = median_epoch(
+            scorer, batches, epochs=4, steps_per_epoch=8, shuffle=False
+        )
+        seconds.append(epoch / 8)
+    report(
+        "VAEC, each candidate's images encoded, batch 32",
+        *seconds,
+        3 * 32 * analogy_flops(),
+    )
+
+
+def _vaec_epoch():
+    """Problems a second, and the MiB that they add to this process."""
+    before = memory("VmHWM")
+    batches = training.AnalogyBatches(vaec.generate(seed=0))
+    batches[0]
+    num_batches = 19_040 // 32
+    started = time.perf_counter()
+    for number in range(num_batches):
+        batches[number]
+    seconds = time.perf_counter() - started
+    return 32 * num_batches / seconds, memory("VmHWM") - before
+
+
+def analogy_flops(num_images=7, num_terms=4, units=256):
+    sizes = (64, 32, 16, 8)
+    convolutions = sum(
+        size**2 * 16 * channels * 32
+        for size, channels in zip(sizes, (3, 32, 32, 32), strict=True)
+    )
+    dense = 2048 * units + 2 * units**2
+    lstm = num_images * num_terms * 8 * units**2
+    return 2 * (num_images * (convolutions + dense) + lstm)
+
+
+def plain_analogy_scorer(model):
+    """The same layers, applied to one candidate after the other."""
+    encoder = model.get_layer("encoder").layer
+    scorer = model.get_layer("scorer")
+    normalization, recurrent, score = map(
+        scorer.get_layer, ("normalization", "recurrent", "score")
+    )
+    inputs = {
+        name: keras.Input(x.shape[1:], dtype=x.dtype, name=name)
+        for name, x in model.input.items()
+    }
+
+    def encoded(number):
+        number = ops.reshape(number, (-1, 1, 1, 1, 1))
+        image = ops.take_along_axis(inputs["images"], number, axis=1)
+        return encoder(image[:, 0])
+
+    scores = []
+    for candidate in range(inputs["candidates"].shape[1]):
+        terms = [inputs["context"][:, i] for i in range(3)]
+        terms.append(inputs["candidates"][:, candidate])
+        z = normalization(ops.stack(list(map(encoded, terms)), axis=1))
+        scores.append(score(recurrent.layer(z)))
+    return keras.Model(inputs, ops.concatenate(scores, axis=-1))
+
+
+if __name__ == "__main__":
+    print_header()
+    main()

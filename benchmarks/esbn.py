@@ -1,0 +1,129 @@
+"""Rule learners on an ESBN, beside one that goes step by step."""
+
+import keras
+from keras import ops
+
+from benchmarks.measuring import check_equal
+from benchmarks.measuring import median_epoch
+from benchmarks.measuring import median_seconds
+from benchmarks.measuring import own
+from benchmarks.measuring import print_header
+from benchmarks.measuring import report
+from keras_relational import models
+from keras_relational.datasets import distribution_of_three
+
+
+def main():
+    """ESBN, multiple choice on images, batch 32: training and inference."""
+    fillers = distribution_of_three.glyphs()
+    problems, _ = distribution_of_three.load_data(0, num_train=3_200)
+    model = models.rule_learner(models.filler_autoencoder())
+    reference = plain_rule_learner(model)
+    known = models.over_fillers(model, fillers)
+    images = fillers[problems.fillers]
+    check_equal(model(images[:32]), reference(images[:32]))
+    check_equal(model(images[:32]), known(problems.fillers[:32]))
+    training_seconds, inference_seconds = [], []
+    for learner, x in (
+        (reference, images),
+        (model, images),
+        (known, problems.fillers),
+    ):
+        learner.compile(
+            keras.optimizers.Adam(1e-9),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            jit_compile=True,
+        )
+        epoch = median_epoch(learner, x, problems.labels, batch_size=32)
+        training_seconds.append(epoch / 100)
+        seconds = median_seconds(
+            lambda m=learner, x=x: m.predict(x, batch_size=32, verbose=0)
+        )
+        inference_seconds.append(seconds / 100)
+    flops = 32 * rule_flops()
+    for what, (theirs, ours, with_known), floor in (
+        ("training", training_seconds, 3 * flops),
+        ("inference", inference_seconds, flops),
+    ):
+        report(f"ESBN {what}, step by step, batch 32", theirs, ours, floor)
+        print(
+            f"    fillers known: {with_known * 1e3:.1f} ms; "
+            f"{32 / ours:,.0f} and {32 / with_known:,.0f} problems a second"
+        )
+
+
+def rule_flops(time=9, units=512, key_dim=256):
+    convolutions = sum(
+        size**2 * 16 * channels * 32
+        for size, channels in ((16, 1), (8, 32), (4, 32))
+    )
+    encoder = time * (convolutions + 512 * 256 + 256 * 128)
+    lstm = (time + 1) * 4 * units * (units + key_dim)
+    return 2 * (encoder + lstm + time * units * (key_dim + 1))
+
+
+class PlainESBN(keras.layers.Layer):
+    """An ESBN on images, which it encodes in turn; its memory are lists."""
+
+    def __init__(self, encoder, units, key_dim):
+        super().__init__()
+        self.encoder = encoder
+        self.cell = keras.layers.LSTMCell(units)
+        self.key = keras.layers.Dense(key_dim, activation="relu")
+        self.gate = keras.layers.Dense(1, activation="sigmoid")
+
+    def build(self, input_shape):
+        batch = input_shape[0]
+        self.cell.build((batch, self.key.units))
+        self.key.build((batch, self.cell.units))
+        self.gate.build((batch, self.cell.units))
+
+    def call(self, images, training=False):
+        batch, time = ops.shape(images)[0], images.shape[1]
+        states = self.cell.get_initial_state(batch)
+        read = ops.zeros((batch, self.key.units))
+        keys, values = [], []
+        for t in range(time + 1):
+            h, states = self.cell(read, states)
+            if t == time:
+                return h
+            z = self.encoder(images[:, t], training=training)
+            if keys:
+                logits = ops.sum(
+                    ops.stack(values, axis=1) * z[:, None], axis=-1
+                )
+                weights = ops.softmax(logits)[..., None]
+                read = ops.sum(weights * ops.stack(keys, axis=1), axis=1)
+                read = self.gate(h) * read
+            keys.append(self.key(h))
+            values.append(z)
+
+    def take_weights(self, layer):
+        self.cell.set_weights(
+            [own(layer.kernel), own(layer.recurrent_kernel), own(layer.bias)]
+        )
+        sizes = [self.key.units]
+        kernels = ops.split(layer.write_kernel, sizes, axis=1)
+        biases = ops.split(layer.write_bias, sizes)
+        for dense, kernel, bias in zip(
+            (self.key, self.gate), kernels, biases, strict=True
+        ):
+            dense.set_weights([own(kernel), own(bias)])
+
+
+def plain_rule_learner(model):
+    """A rule learner on an ESBN, step by step, that shares the encoder."""
+    reasoner = model.get_layer("reasoner")
+    esbn = reasoner.get_layer("esbn")
+    images = keras.Input((9, 32, 32), dtype="uint8")
+    plain = PlainESBN(
+        model.get_layer("encoder").layer, esbn.units, esbn.key_dim
+    )
+    outputs = reasoner.get_layer("output")(plain(images))
+    plain.take_weights(esbn)
+    return keras.Model(images, outputs)
+
+
+if __name__ == "__main__":
+    print_header()
+    main()

@@ -1,0 +1,257 @@
+"""PrediNet and its baselines, beside the same layers head by head."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from benchmarks.measuring import check_equal
+from benchmarks.measuring import layer_step
+from benchmarks.measuring import median_epoch
+from benchmarks.measuring import median_seconds
+from benchmarks.measuring import own
+from benchmarks.measuring import print_header
+from benchmarks.measuring import report
+from keras_relational import layers
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import relations_game
+
+# Floating-point operations of the matrix products, one example forward.
+ENCODER = 25 * 432 * 32 * 2
+
+
+def main():
+    images, labels, _ = relations_game.generate("same", 20_000, seed=0)
+    training_step(images, labels)
+    inference(images)
+    entities = np.random.default_rng(0).normal(size=(5_000, 25, 34))
+    entities = entities.astype("float32")
+    layer_step(
+        "PrediNet, head by head",
+        entities,
+        layers.PrediNet(32, 16, 16),
+        PlainPrediNet(32, 16, 16),
+        predinet_flops(),
+    )
+    layer_step(
+        "RelationNetwork, n² pairs concatenated",
+        entities[:500],  # A step takes some 60 times as long as the others.
+        layers.RelationNetwork(640, 256),
+        PlainRelationNetwork(640, 256),
+        relation_network_flops(),
+    )
+    layer_step(
+        "MultiHeadAttentionPooling, head by head",
+        entities,
+        layers.MultiHeadAttentionPooling(32, 16, 20),
+        PlainAttentionPooling(32, 16, 20),
+        attention_pooling_flops(),
+    )
+
+
+def training_step(images, labels):
+    """One SGD step at batch 10, input included.
+
+    Plain Keras is here what `fit` does when it is told nothing.
+    """
+    model = models.relations_classifier()
+    reference = plain_classifier(model)
+    check_equal(model(images[:10]), reference(images[:10]))
+    reference.compile(
+        keras.optimizers.SGD(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    theirs = median_epoch(reference, images, labels, epochs=4, batch_size=10)
+    steps = len(images) // 10
+    curves = training.train_classifier(
+        model,
+        images,
+        labels,
+        num_batches=5 * steps,
+        batches_per_epoch=steps,
+        verbose=0,
+    )
+    ours = 60 * np.median(np.diff(curves["minutes"]))
+    flops = 3 * 10 * (ENCODER + predinet_flops())
+    report(
+        "Training step, batch 10: fit with defaults",
+        theirs / steps,
+        ours / steps,
+        flops,
+    )
+
+
+def inference(images):
+    """Images answered at batch 250, input included."""
+    model = models.relations_classifier()
+    reference = plain_classifier(model)
+    check_equal(model(images[:10]), reference(images[:10]))
+    for classifier in (model, reference):
+        classifier.compile(jit_compile=True)
+    seconds = [
+        median_seconds(
+            lambda c=classifier: c.predict(images, batch_size=250, verbose=0)
+        )
+        for classifier in (reference, model)
+    ]
+    batches = len(images) / 250
+    flops = 250 * (ENCODER + predinet_flops())
+    report(
+        "Inference, batch 250: Keras' Conv2D",
+        seconds[0] / batches,
+        seconds[1] / batches,
+        flops,
+    )
+    print(f"{'':4s}{len(images) / seconds[1]:,.0f} images a second")
+
+
+def predinet_flops(n=25, m=34, heads=32, relations=16, key=16):
+    queries = n * m * 2 * heads * key
+    attention = n * m * key + 2 * heads * n * (key + m)
+    return 2 * (queries + attention + heads * m * relations)
+
+
+def relation_network_flops(n=25, m=34, hidden=256, units=640):
+    return 2 * (2 * n * m * hidden + n * n * hidden * units)
+
+
+def attention_pooling_flops(n=25, m=34, heads=32, key=16, value=20):
+    projections = n * m * heads * (2 * key + value)
+    return 2 * (projections + heads * n * (n * key + n + value))
+
+
+class PlainPrediNet(keras.layers.Layer):
+    """PrediNet, head by head."""
+
+    def __init__(self, num_heads, num_relations, key_dim):
+        super().__init__()
+        self.queries_1, self.queries_2 = (
+            [
+                keras.layers.Dense(key_dim, use_bias=False)
+                for _ in range(num_heads)
+            ]
+            for _ in range(2)
+        )
+        self.keys = keras.layers.Dense(key_dim, use_bias=False)
+        self.relations = keras.layers.Dense(num_relations, use_bias=False)
+
+    def build(self, input_shape):
+        batch, n, m = input_shape
+        for query in (*self.queries_1, *self.queries_2):
+            query.build((batch, n * m))
+        self.keys.build(input_shape)
+        self.relations.build((batch, m))
+
+    def call(self, inputs):
+        _, n, m = inputs.shape
+        flat = ops.reshape(inputs, (-1, n * m))
+        keys = self.keys(inputs)
+        heads = []
+        for query_1, query_2 in zip(
+            self.queries_1, self.queries_2, strict=True
+        ):
+            entities = []
+            for query in (query_1, query_2):
+                logits = ops.einsum("bg,bng->bn", query(flat), keys)
+                weights = ops.softmax(logits)
+                entities.append(ops.einsum("bn,bnm->bm", weights, inputs))
+            one, two = entities
+            distances = self.relations(one) - self.relations(two)
+            heads += [distances, one[:, -2:], two[:, -2:]]
+        return ops.concatenate(heads, axis=-1)
+
+    def take_weights(self, layer):
+        kernels = ops.split(layer.query_kernel, 2 * len(self.queries_1), axis=1)
+        denses = (*self.queries_1, *self.queries_2, self.keys, self.relations)
+        kernels = (*kernels, layer.key_kernel, layer.relation_kernel)
+        for dense, kernel in zip(denses, kernels, strict=True):
+            dense.kernel.assign(own(kernel))
+
+
+class PlainRelationNetwork(keras.layers.Layer):
+    """A relation net on n² concatenated pairs."""
+
+    def __init__(self, units, hidden_units):
+        super().__init__()
+        self.hidden = keras.layers.Dense(
+            hidden_units, activation="relu", use_bias=False
+        )
+        self.out = keras.layers.Dense(units, activation="relu", use_bias=False)
+
+    def build(self, input_shape):
+        batch, n, m = input_shape
+        self.hidden.build((batch, n, n, 2 * m))
+        self.out.build((batch, n, n, self.hidden.units))
+
+    def call(self, inputs):
+        n = inputs.shape[1]
+        senders = ops.repeat(ops.expand_dims(inputs, 2), n, axis=2)
+        receivers = ops.repeat(ops.expand_dims(inputs, 1), n, axis=1)
+        pairs = ops.concatenate([senders, receivers], axis=-1)
+        return ops.mean(self.out(self.hidden(pairs)), axis=(1, 2))
+
+    def take_weights(self, layer):
+        self.hidden.kernel.assign(
+            ops.concatenate([layer.sender_kernel, layer.receiver_kernel])
+        )
+        self.out.kernel.assign(own(layer.output_kernel))
+
+
+class PlainAttentionPooling(keras.layers.Layer):
+    """The MHA baseline, head by head."""
+
+    def __init__(self, num_heads, key_dim, value_dim):
+        super().__init__()
+        self.queries, self.keys, self.values = (
+            [keras.layers.Dense(size, use_bias=False) for _ in range(num_heads)]
+            for size in (key_dim, key_dim, value_dim)
+        )
+
+    def build(self, input_shape):
+        for dense in (*self.queries, *self.keys, *self.values):
+            dense.build(input_shape)
+        self.positions = self.add_weight(
+            name="positions", shape=(len(self.queries), input_shape[1])
+        )
+
+    def call(self, inputs):
+        outputs = []
+        for head, (query, key, value) in enumerate(
+            zip(self.queries, self.keys, self.values, strict=True)
+        ):
+            logits = ops.einsum("bqg,bng->bqn", query(inputs), key(inputs))
+            attended = ops.matmul(ops.softmax(logits), value(inputs))
+            weights = ops.reshape(self.positions[head], (1, -1, 1))
+            outputs.append(ops.sum(attended * weights, axis=1))
+        return ops.concatenate(outputs, axis=-1)
+
+    def take_weights(self, layer):
+        for denses, kernels in (
+            (self.queries, layer.query_kernel),
+            (self.keys, layer.key_kernel),
+            (self.values, layer.value_kernel),
+        ):
+            kernels = ops.split(kernels, len(denses), axis=1)
+            for dense, kernel in zip(denses, kernels, strict=True):
+                dense.kernel.assign(own(kernel))
+        self.positions.assign(own(layer.position_kernel).T)
+
+
+def plain_classifier(model):
+    """The same model with Keras' own convolution, and the same weights."""
+
+    def clone(layer):
+        if layer.name == "encoder":
+            config = layer.get_config()
+            return keras.layers.Conv2D.from_config(config)
+        return layer.__class__.from_config(layer.get_config())
+
+    plain = keras.models.clone_model(model, clone_function=clone)
+    plain.set_weights(model.get_weights())
+    return plain
+
+
+if __name__ == "__main__":
+    print_header()
+    main()
