@@ -15,7 +15,6 @@ from tornado import httputil
 from tornado import iostream
 
 from keras_relational.serving import rest
-from keras_relational.serving.servable import MAX_REQUEST_BYTES
 
 # Deadlines, in seconds, for a client however slow: to send the head of a
 # request, which is also how long a connection may be idle; to send its body; to
@@ -26,11 +25,13 @@ SECONDS_FOR_ANSWER = 30
 SECONDS_TO_FINISH = 5
 
 MAX_CONNECTIONS = 256
+# Lists take up to 20 times the memory of their JSON.
+MAX_BODY_BYTES = 16 * 2**20
 # All bodies together, those still on their way included.
-MAX_HELD_BYTES = 4 * MAX_REQUEST_BYTES
+MAX_HELD_BYTES = 4 * MAX_BODY_BYTES
 # An oversized body is read on for its client, which may only look for an answer
 # when it has sent everything; up to here.
-_MAX_DRAINED_BYTES = 4 * MAX_REQUEST_BYTES
+_MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
 _MAX_BUFFERED_BYTES = 2**20
 
 
@@ -175,13 +176,13 @@ class _Request(httputil.HTTPMessageDelegate):
         length = headers.get("Content-Length", "")
         # Any that is no number, or larger, Tornado refuses by itself.
         if length.isascii() and length.isdigit() and len(length) < 18:
-            if MAX_REQUEST_BYTES < int(length) <= _MAX_DRAINED_BYTES:
+            if MAX_BODY_BYTES < int(length) <= _MAX_DRAINED_BYTES:
                 self._refuse_size()
 
     def data_received(self, chunk):
         if self._refused:
             return
-        if len(self._body) + len(chunk) > MAX_REQUEST_BYTES:
+        if len(self._body) + len(chunk) > MAX_BODY_BYTES:
             self._refuse_size()
         elif self._server.hold(len(chunk)):
             self._body += chunk
@@ -220,8 +221,8 @@ class _Request(httputil.HTTPMessageDelegate):
     def _refuse_size(self):
         self._refuse(
             413,
-            f"The body has more bytes than are taken, at most "
-            f"{MAX_REQUEST_BYTES}. Send fewer examples at a time",
+            "The body has more bytes than are taken, at most "
+            f"{MAX_BODY_BYTES}. Send fewer examples at a time, or use gRPC",
         )
 
     def _refuse(self, status, explanation):

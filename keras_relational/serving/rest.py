@@ -19,7 +19,7 @@ from keras_relational.serving.errors import not_found
 from keras_relational.serving.errors import quoted
 from keras_relational.serving.errors import shortened
 
-_MODEL = r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[0-9]{1,18}))?"
+_MODEL = r"/v1/models/(?P<name>[^/:?]+)(?:/versions/(?P<version>[0-9]{1,18}))?"
 _PREDICT_URL = re.compile(_MODEL + ":predict", re.IGNORECASE)
 _STATUS_URL = re.compile(_MODEL + "(?P<metadata>/metadata)?", re.IGNORECASE)
 

@@ -14,7 +14,7 @@ from keras_relational.serving.serving_api import serving_api
 from keras_relational.serving.signatures import read_signatures
 from keras_relational.serving.warmup import read_warmup_requests
 
-# What a request may hold, over either interface.
+# What a request may hold over gRPC; less over REST, which writes it out.
 MAX_REQUEST_BYTES = 64 * 2**20
 
 _MAX_RANK = 32
