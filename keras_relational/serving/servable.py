@@ -35,6 +35,8 @@ _VALUE_FIELDS = {
     tf.uint64: "uint64_val",
     tf.bool: "bool_val",
     tf.string: "string_val",
+    tf.complex64: "scomplex_val",
+    tf.complex128: "dcomplex_val",
 }
 
 
@@ -222,6 +224,7 @@ def _array(name, tensor, info):
         received = len(tensor.tensor_content)
     elif dtype in _VALUE_FIELDS:
         received = len(getattr(tensor, _VALUE_FIELDS[dtype]))
+        received //= 2 if dtype.is_complex else 1
     if received != expected:
         raise _improper(
             name, f"shape {sizes} takes {expected} {unit}. Received: {received}"

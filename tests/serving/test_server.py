@@ -1,6 +1,4 @@
 import concurrent.futures
-import contextlib
-import errno
 import gzip
 import http.client
 import json
@@ -27,10 +25,7 @@ from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from keras_relational import serving
 from keras_relational.serving import __main__ as command
-from keras_relational.serving import grpc_services
-from keras_relational.serving import http_server
 from keras_relational.serving import rest
-from keras_relational.serving import served_model
 from keras_relational.serving.http_server import MAX_BODY_BYTES
 from keras_relational.serving.servable import MAX_REQUEST_BYTES
 
