@@ -1,4 +1,5 @@
 import concurrent.futures
+import contextlib
 import gzip
 import http.client
 import json
@@ -22,6 +23,8 @@ from tensorflow_serving.apis import get_model_status_pb2
 from tensorflow_serving.apis import model_service_pb2_grpc
 from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tiny_servable import factor_of
+from tiny_servable import save_multiplier
 
 from keras_relational import serving
 from keras_relational.serving import __main__ as command
@@ -268,6 +271,97 @@ def test_metadata(server):
     unpacked = get_model_metadata_pb2.SignatureDefMap()
     assert response.metadata["signature_def"].Unpack(unpacked)
     assert sorted(unpacked.signature_def) == sorted(signatures)
+
+
+def test_metrics(tmp_path):
+    save_multiplier(tmp_path)
+    with serving.serve(tmp_path, "tiny") as server:
+        page = metrics_page(server)
+        assert 'model_name="' not in page
+        for network in ("rest", "grpc", "grpc"):
+            assert factor_of(server, network) == 2
+        url = "/v1/models/tiny:predict"
+        assert ask(server, "POST", url, {"inputs": 3})[0] == 400
+        assert ask(server, "POST", url, b"{")[0] == 400
+        for other in (
+            "/v1/models/other:predict",
+            "/v1/models/tiny/versions/2:predict",
+        ):
+            assert ask(server, "POST", other, {"inputs": 3})[0] == 404
+        page = metrics_page(server)
+    count = ":tensorflow:serving:request_count"
+    latency = ":tensorflow:serving:request_latency"
+    rest = 'API="predict",entrypoint="REST"'
+    grpc = 'API="Predict",entrypoint="GRPC"'
+    name = 'model_name="tiny"'
+    for line in (
+        f"# TYPE {count} counter",
+        f'{count}{{{name},status="OK"}} 3.0',
+        f'{count}{{{name},status="INVALID_ARGUMENT"}} 2.0',
+        f'{count}{{{name},status="NOT_FOUND"}} 1.0',
+        f"# TYPE {latency} histogram",
+        f"{latency}_count{{{rest},{name}}} 1.0",
+        f"{latency}_count{{{grpc},{name}}} 2.0",
+        f'{latency}_bucket{{{grpc},le="+Inf",{name}}} 2.0',
+    ):
+        assert f"{line}\n" in page
+    total = re.search(rf'{latency}_sum.*"GRPC".* (\S+)\n', page)[1]
+    assert 10 < float(total) < 60e6  # Microseconds.
+    assert "other" not in page
+    assert "_created" not in page
+
+
+def metrics_page(server):
+    connection = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
+    with contextlib.closing(connection):
+        connection.request("GET", "/monitoring/prometheus/metrics")
+        response = connection.getresponse()
+        assert response.getheader("Content-Type").startswith("text/plain")
+        return response.read().decode()
+
+
+@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
+def test_no_examples(signature_name, server, images, expected):
+    """An empty list has the signature's other sizes."""
+    for outputs in (
+        serving.predict_rest(
+            server.rest_url,
+            {"image": images[:0]},
+            signature_name=signature_name,
+        ),
+        serving.predict_grpc(
+            server.grpc_address,
+            {"image": images[:0]},
+            signature_name=signature_name,
+        ),
+    ):
+        assert {"label", "probabilities"} <= set(outputs)
+        assert all(len(value) == 0 for value in outputs.values())
+    status, reply = ask(server, "POST", PREDICT, {"inputs": []})
+    assert status == 200
+    assert reply["outputs"] == {"label": [], "probabilities": []}
+
+
+def test_no_examples_of_no_known_size(tmp_path):
+    module = tf.Module()
+    module.sum = tf.function(
+        lambda x: {"sum": tf.reduce_sum(x, (1, 2))},
+        input_signature=[tf.TensorSpec((None, None, 2), tf.float32, name="x")],
+    )
+    tf.saved_model.save(
+        module, str(tmp_path / "1"), {"serving_default": module.sum}
+    )
+    with serving.serve(tmp_path, "sums") as server:
+        url = "/v1/models/sums:predict"
+        status, reply = ask(server, "POST", url, {"inputs": {"x": []}})
+        assert status == 400
+        assert "(None, None, 2). Received: (0,)" in reply["error"]
+
+
+def test_bad_json_comes_before_an_unknown_model(server):
+    for body, status in ((b"{", 400), (b"[]", 400), (b"{}", 404)):
+        url = "/v1/models/other:predict"
+        assert ask(server, "POST", url, body)[0] == status
 
 
 def test_output_filter(server, images, expected):
