@@ -4,6 +4,8 @@ import threading
 
 from keras_relational.serving.server import serve
 
+_SECONDS_BETWEEN_LOOKS = 0.2
+
 
 def main():
     parser = argparse.ArgumentParser(
@@ -19,7 +21,8 @@ def main():
         required=True,
         default=argparse.SUPPRESS,
         help="folder that holds a folder for each version, as export_model "
-        "writes it; the highest version is served",
+        "writes it; the highest version that loads is served, and newer ones "
+        "as they appear",
     )
     parser.add_argument(
         "--model-name",
@@ -49,7 +52,14 @@ def main():
                 f"on {server.rest_url}, gRPC on {server.grpc_address}",
                 flush=True,
             )
-            stopped.wait()
+            version = server.version
+            while not stopped.wait(_SECONDS_BETWEEN_LOOKS):
+                if version != (version := server.version):
+                    print(
+                        f"Serving {server.model_name} version {version} from "
+                        "now on",
+                        flush=True,
+                    )
     except (ImportError, OSError, ValueError) as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
     print("Stopped", flush=True)

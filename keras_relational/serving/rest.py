@@ -1,21 +1,38 @@
 """TensorFlow Serving's REST interface: URLs and JSON, without the network."""
 
 import base64
+import contextlib
+import gc
 import itertools
 import json
 import re
+import threading
 from urllib.parse import unquote
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from keras_relational.serving.servable import explanation_of
-from keras_relational.serving.servable import invalid_argument
+from keras_relational.serving.errors import explanation_of
+from keras_relational.serving.errors import invalid_argument
+from keras_relational.serving.errors import not_found
+from keras_relational.serving.errors import quoted
+from keras_relational.serving.errors import shortened
 
-_MODEL = r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[0-9]{1,18}))?"
+_MODEL = r"/v1/models/(?P<name>[^/:?]+)(?:/versions/(?P<version>[0-9]{1,18}))?"
 _PREDICT_URL = re.compile(_MODEL + ":predict", re.IGNORECASE)
 _STATUS_URL = re.compile(_MODEL + "(?P<metadata>/metadata)?", re.IGNORECASE)
+
+METRICS_URL = "/monitoring/prometheus/metrics"
+
+_METHODS = {
+    *("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"),
+    "CONNECT",
+}
+
+_LARGE_BODY = 2**20
+_SECONDS_TO_WAIT = 2
+_one_large_body = threading.Lock()
 
 # HTTP's status for the codes of gRPC; 500 for the others.
 _HTTP_STATUS = {
@@ -33,30 +50,44 @@ _HTTP_STATUS = {
 _JSON_TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
 
-def answer(servable, method, url, body):
+def answer(model, metrics, method, url, body):
     """Answers one request.
 
     Args:
-        servable: `Servable` to ask.
+        model: `ServedModel` to ask.
+        metrics: `Metrics` to count in, and to show.
         method: `"GET"`, `"POST"` and so on.
-        url: Path of the request.
+        url: Path of the request, with the query if there is one.
         body: Bytes.
 
     Returns:
-        `(status, reply)`: HTTP's status code, and what to send as JSON; for an
-        error `{"error": explanation}`.
+        `(status, content_type, content)`: HTTP's status code, the type of what
+        to send, and its bytes: JSON, or the page of metrics. An error is
+        `{"error": explanation}`.
     """
+    if (method, url) == ("GET", METRICS_URL):
+        return 200, metrics.CONTENT_TYPE, metrics.page()
     try:
-        return 200, _reply(servable, method, url.split("?")[0], body)
+        status, reply = 200, _reply(model, metrics, method, url, body)
     except tf.errors.OpError as error:
-        status = _HTTP_STATUS.get(error.error_code, 500)
-        return status, {"error": explanation_of(error)}
+        status, reply = refusal(error)
+    return status, "application/json", json.dumps(reply).encode()
 
 
-def _reply(servable, method, url, body):
+def refusal(error):
+    """HTTP's status code for an error of `tf.errors`, and the reply."""
+    status = _HTTP_STATUS.get(error.error_code, 500)
+    return status, {"error": explanation_of(error)}
+
+
+def _reply(model, metrics, method, url, body):
+    if method not in _METHODS:
+        raise tf.errors.UnimplementedError(
+            None, None, f"Method not known: {quoted(method)}"
+        )
     if not url.lower().startswith("/v1/"):
-        raise tf.errors.NotFoundError(
-            None, None, f"Nothing at {url}. The models are under /v1/models/"
+        raise not_found(
+            f"Nothing at {shortened(url)}. The models are under /v1/models/"
         )
     match = None
     if method == "POST":
@@ -65,17 +96,19 @@ def _reply(servable, method, url, body):
         match = _STATUS_URL.fullmatch(url)
     if match is None:
         raise invalid_argument(
-            f"Malformed request: {method} {url}. Expected: GET "
+            f"Malformed request: {method} {shortened(url)}. Expected: GET "
             "/v1/models/NAME[/versions/VERSION][/metadata] or POST "
-            "/v1/models/NAME[/versions/VERSION]:predict"
+            "/v1/models/NAME[/versions/VERSION]:predict, without a query"
         )
+    name = unquote(match["name"])
     version = match["version"] and int(match["version"])
-    servable.check_name(unquote(match["name"]), version)
     if method == "POST":
-        return _predict(servable, body)
+        with metrics.predicting(name, "predict", "REST"):
+            return _predict(model, name, version, body)
     if match["metadata"]:
-        return _metadata(servable)
-    return _as_json(servable.status_response())
+        with model.servable(name, version) as servable:
+            return _metadata(servable.metadata_response(name))
+    return _as_json(model.status_response(name, version))
 
 
 def _as_json(message):
@@ -86,20 +119,49 @@ def _as_json(message):
     )
 
 
-def _metadata(servable):
-    reply = _as_json(servable.metadata_response())
+def _metadata(response):
+    reply = _as_json(response)
     # The type URL of what was packed is no part of the real server's reply.
     reply["metadata"]["signature_def"].pop("@type")
     return reply
 
 
-def _predict(servable, body):
-    request = _parse(body)
-    signature_name = request.get("signature_name", "")
-    if not isinstance(signature_name, str):
-        raise invalid_argument(
-            f"'signature_name' must be a string. Received: {signature_name!r}"
+def _predict(model, name, version, body):
+    # As in the real server, JSON comes first: a body that is none is refused
+    # whatever model it is for.
+    with _room_for(body):
+        request = _parse(body)
+        with model.servable(name, version) as servable:
+            return _prediction(servable, request)
+
+
+@contextlib.contextmanager
+def _room_for(body):
+    """Lets large bodies in one by one: lists take 20 times their text."""
+    if len(body) < _LARGE_BODY:
+        yield
+        return
+    if not _one_large_body.acquire(timeout=_SECONDS_TO_WAIT):
+        raise tf.errors.UnavailableError(
+            None,
+            None,
+            "The server is at work on other large requests. Try again, or "
+            "send fewer examples at a time",
         )
+    # Looking for garbage in millions of new lists again and again takes most of
+    # the time, and the lists are none.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+        _one_large_body.release()
+
+
+def _prediction(servable, request):
+    signature_name = request.get("signature_name", "")
     infos = servable.input_infos(signature_name)
     by_row = "instances" in request
     if by_row == ("inputs" in request):
@@ -115,7 +177,7 @@ def _predict(servable, body):
     outputs = servable.predict(
         signature_name,
         {
-            name: _array(name, value, tf.as_dtype(infos[name].dtype))
+            name: _array(name, value, infos[name])
             for name, value in columns.items()
         },
     )
@@ -170,6 +232,12 @@ def _parse(body):
             "JSON parse error: expected an object. Received: "
             f"{_described(request)}"
         )
+    signature_name = request.get("signature_name", "")
+    if not isinstance(signature_name, str):
+        raise invalid_argument(
+            "'signature_name' must be a string. Received: "
+            f"{_described(signature_name)}"
+        )
     return request
 
 
@@ -199,7 +267,7 @@ def _columns(inputs, infos):
         if name not in inputs:
             raise invalid_argument(
                 f"'inputs' has no {name!r}. Expected the keys {sorted(infos)}. "
-                f"Received: {sorted(inputs)}"
+                f"Received: {quoted(sorted(inputs))}"
             )
     # As TensorFlow Serving does, this leaves other keys aside.
     return {name: inputs[name] for name in infos}
@@ -218,14 +286,17 @@ def _is_base64(value):
     return isinstance(value, dict) and set(value) == {"b64"}
 
 
-def _array(name, value, dtype):
+def _array(name, value, info):
     """Nested lists → array, for lists of equal sizes and fitting values."""
+    dtype = tf.as_dtype(info.dtype)
     numpy_dtype = np.dtype(dtype.as_numpy_dtype)
     if numpy_dtype.kind not in _JSON_TYPES:
         raise tf.errors.UnimplementedError(
             None, None, f"Input {name!r} is {dtype.name}: use gRPC for it"
         )
     shape, values = _flattened(name, value)
+    if shape == [0]:
+        shape = _shape_of_none(info)
     expected_types = _JSON_TYPES[numpy_dtype.kind]
     if not set(map(type, values)) <= expected_types:
         item = next(x for x in values if type(x) not in expected_types)
@@ -253,21 +324,31 @@ def _flattened(name, value):
     """Nested lists → `(shape, values)`."""
     shape, values = [], [value]
     while values and isinstance(values[0], list):
-        shape.append(len(values[0]))
-        for item in values:
-            if not isinstance(item, list) or len(item) != shape[-1]:
-                raise invalid_argument(
-                    f"The lists of input {name!r} differ: at level "
-                    f"{len(shape)} expected a list of {shape[-1]}. Received: "
-                    f"{_described(item)}"
-                )
+        size = len(values[0])
+        shape.append(size)
+        # The short way takes a tenth of the time.
+        if set(map(type, values)) != {list} or set(map(len, values)) != {size}:
+            item = next(
+                x for x in values if not isinstance(x, list) or len(x) != size
+            )
+            raise invalid_argument(
+                f"The lists of input {name!r} differ: at level {len(shape)} "
+                f"expected a list of {size}. Received: {_described(item)}"
+            )
         values = list(itertools.chain.from_iterable(values))
     return shape, values
+
+
+def _shape_of_none(info):
+    """The shape of no examples, which an empty list cannot tell."""
+    dims = info.tensor_shape.dim
+    sizes = [dim.size for dim in dims[1:]]
+    return [0] if min(sizes, default=-1) < 0 else [0, *sizes]
 
 
 def _described(value):
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):
-        return f"an object with the keys {sorted(value)}"
-    return json.dumps(value)
+        return f"an object with the keys {quoted(sorted(value))}"
+    return shortened(json.dumps(value))

@@ -1,62 +1,67 @@
 """One version of a model, loaded to answer requests."""
 
+import math
 import os
-import re
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import fingerprint_pb2
 
+from keras_relational.serving.errors import invalid_argument
+from keras_relational.serving.errors import quoted
 from keras_relational.serving.serving_api import serving_api
 from keras_relational.serving.signatures import read_signatures
 from keras_relational.serving.warmup import read_warmup_requests
 
-# What a request may hold, over either interface.
+# What a request may hold over gRPC; less over REST, which writes it out.
 MAX_REQUEST_BYTES = 64 * 2**20
+
+_MAX_RANK = 32
+
+# Where a `TensorProto` holds the values of a type, if not as bytes.
+_VALUE_FIELDS = {
+    tf.float16: "half_val",
+    tf.bfloat16: "half_val",
+    tf.float32: "float_val",
+    tf.float64: "double_val",
+    tf.int8: "int_val",
+    tf.uint8: "int_val",
+    tf.int16: "int_val",
+    tf.uint16: "int_val",
+    tf.int32: "int_val",
+    tf.uint32: "uint32_val",
+    tf.int64: "int64_val",
+    tf.uint64: "uint64_val",
+    tf.bool: "bool_val",
+    tf.string: "string_val",
+    tf.complex64: "scomplex_val",
+    tf.complex128: "dcomplex_val",
+}
 
 
 class Servable:
-    """The highest version in a model's folder, loaded and warmed up.
+    """One version of a model, loaded and warmed up.
 
     Requests that it cannot answer raise the errors of `tf.errors`, whose codes
     are those of gRPC: what TensorFlow Serving returns in the same case. It may
     be asked from several threads at once.
 
     Args:
-        model_dir: Folder with a folder for each version, as `export_model`
-            writes it.
-        name: Name that requests call the model by.
+        saved_model: Folder of the version, whose name is its number.
 
     Raises:
-        ImportError: If the extra `serving` is not installed.
-        ValueError: If there is no such folder, no version in it, or the highest
-            is not a SavedModel.
+        Exception: Of any class if the folder is no SavedModel or is damaged,
+            or if a warm-up request fails.
     """
 
-    def __init__(self, model_dir, name):
-        self.name = name
-        self.version = _highest_version(model_dir)
-        saved_model = os.path.join(model_dir, str(self.version))
+    def __init__(self, saved_model):
+        self.version = int(os.path.basename(saved_model))
         self.signatures = read_signatures(saved_model)
+        _check_fingerprint(saved_model)
         self._model = tf.saved_model.load(saved_model)
         for request in read_warmup_requests(saved_model):
-            self.predict(
-                request.model_spec.signature_name,
-                {
-                    key: array_from_tensor_proto(key, tensor)
-                    for key, tensor in request.inputs.items()
-                },
-            )
-
-    def check_name(self, name, version=None):
-        """Raises `NotFoundError` unless that model and version are served."""
-        if name != self.name or version not in (None, self.version):
-            asked = repr(name) if version is None else f"{name!r} v{version}"
-            raise tf.errors.NotFoundError(
-                None,
-                None,
-                f"Servable not found: {asked}. Served here: {self.name!r} "
-                f"v{self.version}, the highest version when the server started",
-            )
+            self.answer(request)
 
     def input_infos(self, signature_name):
         """`TensorInfo` messages of a signature's inputs, by name.
@@ -65,6 +70,25 @@ class Servable:
             FailedPreconditionError: If there is no such signature.
         """
         return self._signature(signature_name).inputs
+
+    def answer(self, request):
+        """Answers a `PredictRequest`, whichever model it names.
+
+        Returns:
+            Dictionary of NumPy arrays.
+
+        Raises:
+            FailedPreconditionError: If there is no such signature.
+            InvalidArgumentError: If names, types, shapes or values do not fit.
+        """
+        signature_name = request.model_spec.signature_name
+        infos = self.input_infos(signature_name)
+        _check_names(infos, request.inputs)
+        inputs = {
+            name: _array(name, tensor, infos[name])
+            for name, tensor in request.inputs.items()
+        }
+        return self.predict(signature_name, inputs, request.output_filter)
 
     def predict(self, signature_name, inputs, output_filter=()):
         """Runs a signature.
@@ -83,14 +107,17 @@ class Servable:
             InvalidArgumentError: If names, types, shapes or values do not fit.
         """
         signature = self._signature(signature_name)
-        _check_inputs(signature, inputs)
+        _check_names(signature.inputs, inputs)
+        for name, info in signature.inputs.items():
+            _check_type(name, tf.as_dtype(inputs[name].dtype), info)
+            _check_shape(name, inputs[name].shape, info)
         names = list(output_filter) or list(signature.outputs)
         if not set(names) <= set(signature.outputs) or (
             len(set(names)) < len(names)
         ):
             raise invalid_argument(
                 f"`output_filter` takes each of {sorted(signature.outputs)} at "
-                f"most once. Received: {names}"
+                f"most once. Received: {quoted(names)}"
             )
         outputs = self._model.signatures[signature_name or "serving_default"](
             **{key: tf.constant(value) for key, value in inputs.items()}
@@ -102,24 +129,18 @@ class Servable:
             for name in names
         }
 
-    def status_response(self):
-        """`GetModelStatusResponse`: the one version is available."""
-        messages = serving_api("get_model_status_pb2")
-        response = messages.GetModelStatusResponse()
-        status = response.model_version_status.add()
-        status.version = self.version
-        status.state = messages.ModelVersionStatus.AVAILABLE
-        status.status.SetInParent()  # No error.
-        return response
+    def metadata_response(self, name):
+        """`GetModelMetadataResponse` with the signatures.
 
-    def metadata_response(self):
-        """`GetModelMetadataResponse` with the signatures."""
+        Args:
+            name: Name that requests call the model by.
+        """
         messages = serving_api("get_model_metadata_pb2")
         signatures = messages.SignatureDefMap()
-        for name, signature in self.signatures.items():
-            signatures.signature_def[name].CopyFrom(signature)
+        for key, signature in self.signatures.items():
+            signatures.signature_def[key].CopyFrom(signature)
         response = messages.GetModelMetadataResponse()
-        response.model_spec.name = self.name
+        response.model_spec.name = name
         response.model_spec.version.value = self.version
         response.metadata["signature_def"].Pack(signatures)
         return response
@@ -130,77 +151,91 @@ class Servable:
             raise tf.errors.FailedPreconditionError(
                 None,
                 None,
-                f"Serving signature {name!r} not found. The model has: "
+                f"Serving signature {quoted(name)} not found. The model has: "
                 f"{sorted(self._model.signatures)}",
             )
         return self.signatures[name]
 
 
-def invalid_argument(explanation):
-    """A `tf.errors.InvalidArgumentError`, which needs no node of a graph."""
-    return tf.errors.InvalidArgumentError(None, None, explanation)
-
-
-def explanation_of(error):
-    """What an error of a graph says, without the report around it."""
-    return error.message.split("\n\t [[")[0].splitlines()[-1]
-
-
-def array_from_tensor_proto(name, tensor):
-    """The NumPy array in a `TensorProto` that came over the network.
-
-    Raises:
-        InvalidArgumentError: If its values do not fill its shape or do not fit
-            its type.
-    """
-    sizes = [dim.size for dim in tensor.tensor_shape.dim]
+def _check_fingerprint(saved_model):
+    """Raises a `ValueError` where there is a fingerprint, and it is none."""
+    path = os.path.join(saved_model, "fingerprint.pb")
+    if not os.path.exists(path):
+        return
     try:
-        # One value may stand for a whole tensor, so a short message may ask for
-        # any amount of memory.
-        size = np.prod([*sizes, tf.as_dtype(tensor.dtype).size], dtype=float)
-        if min(sizes, default=0) < 0 or size > MAX_REQUEST_BYTES:
-            raise ValueError(f"shape {sizes} is negative or too large")
-        return tf.make_ndarray(tensor)
-    except (TypeError, ValueError, OverflowError, KeyError) as error:
-        raise invalid_argument(
-            f"Input {name!r} is not a proper tensor: {error}"
-        ) from error
+        with open(path, "rb") as file:
+            fingerprint_pb2.FingerprintDef.FromString(file.read())
+    except DecodeError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def _highest_version(model_dir):
-    folders = os.listdir(model_dir) if os.path.isdir(model_dir) else []
-    versions = [int(x) for x in folders if re.fullmatch("[1-9][0-9]{0,17}", x)]
-    if not versions:
-        raise ValueError(
-            f"{model_dir} holds no version of a model. Expected a folder with "
-            "folders 1, 2, … in it, as `export_model` writes them."
-        )
-    return max(versions)
-
-
-def check_names(infos, inputs):
-    """Raises an `InvalidArgumentError` where other inputs have come."""
+def _check_names(infos, inputs):
     if set(inputs) != set(infos):
         missing = sorted(set(infos) - set(inputs))
         unknown = sorted(set(inputs) - set(infos))
         raise invalid_argument(
             f"The signature's inputs are {sorted(infos)}. Missing: "
-            f"{missing}. Unknown: {unknown}"
+            f"{missing}. Unknown: {quoted(unknown)}"
         )
 
 
-def _check_inputs(signature, inputs):
-    check_names(signature.inputs, inputs)
-    for name, info in signature.inputs.items():
-        value, dtype = inputs[name], tf.as_dtype(info.dtype)
-        if tf.as_dtype(value.dtype) != dtype:
-            raise invalid_argument(
-                f"Input {name!r} is expected to be {dtype.name}. Received: "
-                f"{tf.as_dtype(value.dtype).name}"
-            )
-        shape = tf.TensorShape(info.tensor_shape)
-        if not shape.is_compatible_with(value.shape):
-            raise invalid_argument(
-                f"Input {name!r} is expected to have shape {shape}. Received: "
-                f"{value.shape}"
-            )
+def _check_type(name, dtype, info):
+    expected = tf.as_dtype(info.dtype)
+    if dtype != expected:
+        raise invalid_argument(
+            f"Input {name!r} is expected to be {expected.name}. Received: "
+            f"{dtype.name}"
+        )
+
+
+def _check_shape(name, sizes, info):
+    shape = tf.TensorShape(info.tensor_shape)
+    if not shape.is_compatible_with(sizes):
+        raise invalid_argument(
+            f"Input {name!r} is expected to have shape {shape}. Received: "
+            f"{quoted(tuple(sizes))}"
+        )
+
+
+def _array(name, tensor, info):
+    """The NumPy array in a `TensorProto` that came over the network.
+
+    A message may declare a shape of any size, and a single value may stand for
+    all of it. So the message is held against the signature and against its own
+    length before an array is made.
+    """
+    try:
+        dtype = tf.as_dtype(tensor.dtype)
+    except TypeError as error:
+        raise _improper(name, f"data type {tensor.dtype}") from error
+    _check_type(name, dtype, info)
+    dims = tensor.tensor_shape.dim
+    if tensor.tensor_shape.unknown_rank or len(dims) > _MAX_RANK:
+        raise _improper(name, f"its rank is unknown or above {_MAX_RANK}")
+    sizes = [dim.size for dim in dims]
+    # Without the zeros: sizes beside a zero are for the graph to fill too.
+    size = math.prod(x for x in sizes if x) * dtype.size
+    if min(sizes, default=0) < 0 or size > MAX_REQUEST_BYTES:
+        raise _improper(name, f"shape {sizes} is negative or too large")
+    _check_shape(name, sizes, info)
+    expected, received, unit = math.prod(sizes), 0, "values"
+    if tensor.tensor_content:
+        expected, unit = expected * dtype.size, "bytes"
+        received = len(tensor.tensor_content)
+    elif dtype in _VALUE_FIELDS:
+        received = len(getattr(tensor, _VALUE_FIELDS[dtype]))
+        received //= 2 if dtype.is_complex else 1
+    if received != expected:
+        raise _improper(
+            name, f"shape {sizes} takes {expected} {unit}. Received: {received}"
+        )
+    try:
+        return tf.make_ndarray(tensor)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _improper(name, error) from error
+
+
+def _improper(name, explanation):
+    return invalid_argument(
+        f"Input {name!r} is not a proper tensor: {explanation}"
+    )

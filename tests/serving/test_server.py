@@ -1,4 +1,6 @@
 import concurrent.futures
+import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -21,10 +23,13 @@ from tensorflow_serving.apis import get_model_status_pb2
 from tensorflow_serving.apis import model_service_pb2_grpc
 from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tiny_servable import factor_of
+from tiny_servable import save_multiplier
 
 from keras_relational import serving
 from keras_relational.serving import __main__ as command
 from keras_relational.serving import rest
+from keras_relational.serving.http_server import MAX_BODY_BYTES
 from keras_relational.serving.servable import MAX_REQUEST_BYTES
 
 PREDICT = "/v1/models/relations:predict"
@@ -140,7 +145,7 @@ def test_row_format_with_two_inputs(
 
 def test_column_format_with_a_plain_list(server, images, expected):
     body = {"inputs": images.tolist()}
-    status, reply = ask(server, "POST", PREDICT + "?trace=1", body)
+    status, reply = ask(server, "POST", PREDICT, body)
     assert status == 200
     assert reply["outputs"]["label"] == expected["label"].tolist()
 
@@ -268,6 +273,97 @@ def test_metadata(server):
     assert sorted(unpacked.signature_def) == sorted(signatures)
 
 
+def test_metrics(tmp_path):
+    save_multiplier(tmp_path)
+    with serving.serve(tmp_path, "tiny") as server:
+        page = metrics_page(server)
+        assert 'model_name="' not in page
+        for network in ("rest", "grpc", "grpc"):
+            assert factor_of(server, network) == 2
+        url = "/v1/models/tiny:predict"
+        assert ask(server, "POST", url, {"inputs": 3})[0] == 400
+        assert ask(server, "POST", url, b"{")[0] == 400
+        for other in (
+            "/v1/models/other:predict",
+            "/v1/models/tiny/versions/2:predict",
+        ):
+            assert ask(server, "POST", other, {"inputs": 3})[0] == 404
+        page = metrics_page(server)
+    count = ":tensorflow:serving:request_count"
+    latency = ":tensorflow:serving:request_latency"
+    rest = 'API="predict",entrypoint="REST"'
+    grpc = 'API="Predict",entrypoint="GRPC"'
+    name = 'model_name="tiny"'
+    for line in (
+        f"# TYPE {count} counter",
+        f'{count}{{{name},status="OK"}} 3.0',
+        f'{count}{{{name},status="INVALID_ARGUMENT"}} 2.0',
+        f'{count}{{{name},status="NOT_FOUND"}} 1.0',
+        f"# TYPE {latency} histogram",
+        f"{latency}_count{{{rest},{name}}} 1.0",
+        f"{latency}_count{{{grpc},{name}}} 2.0",
+        f'{latency}_bucket{{{grpc},le="+Inf",{name}}} 2.0',
+    ):
+        assert f"{line}\n" in page
+    total = re.search(rf'{latency}_sum.*"GRPC".* (\S+)\n', page)[1]
+    assert 10 < float(total) < 60e6  # Microseconds.
+    assert "other" not in page
+    assert "_created" not in page
+
+
+def metrics_page(server):
+    connection = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
+    with contextlib.closing(connection):
+        connection.request("GET", "/monitoring/prometheus/metrics")
+        response = connection.getresponse()
+        assert response.getheader("Content-Type").startswith("text/plain")
+        return response.read().decode()
+
+
+@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
+def test_no_examples(signature_name, server, images, expected):
+    """An empty list has the signature's other sizes."""
+    for outputs in (
+        serving.predict_rest(
+            server.rest_url,
+            {"image": images[:0]},
+            signature_name=signature_name,
+        ),
+        serving.predict_grpc(
+            server.grpc_address,
+            {"image": images[:0]},
+            signature_name=signature_name,
+        ),
+    ):
+        assert {"label", "probabilities"} <= set(outputs)
+        assert all(len(value) == 0 for value in outputs.values())
+    status, reply = ask(server, "POST", PREDICT, {"inputs": []})
+    assert status == 200
+    assert reply["outputs"] == {"label": [], "probabilities": []}
+
+
+def test_no_examples_of_no_known_size(tmp_path):
+    module = tf.Module()
+    module.sum = tf.function(
+        lambda x: {"sum": tf.reduce_sum(x, (1, 2))},
+        input_signature=[tf.TensorSpec((None, None, 2), tf.float32, name="x")],
+    )
+    tf.saved_model.save(
+        module, str(tmp_path / "1"), {"serving_default": module.sum}
+    )
+    with serving.serve(tmp_path, "sums") as server:
+        url = "/v1/models/sums:predict"
+        status, reply = ask(server, "POST", url, {"inputs": {"x": []}})
+        assert status == 400
+        assert "(None, None, 2). Received: (0,)" in reply["error"]
+
+
+def test_bad_json_comes_before_an_unknown_model(server):
+    for body, status in ((b"{", 400), (b"[]", 400), (b"{}", 404)):
+        url = "/v1/models/other:predict"
+        assert ask(server, "POST", url, body)[0] == status
+
+
 def test_output_filter(server, images, expected):
     request = predict_request(images)
     request.output_filter.append("label")
@@ -364,7 +460,7 @@ BAD_BODIES = {
         r"shape \(None, 36, 36, 3\). Received: \(36, 36, 3\)",
     ),
     "number": ({"inputs": 3}, 400, r"Received: \(\)"),
-    "empty list": ({"inputs": []}, 400, r"Received: \(0,\)"),
+    "list of an empty list": ({"inputs": [[]]}, 400, r"Received: \(1, 0\)"),
     "lists of many sizes": (
         {"instances": [IMAGE, IMAGE[1:]]},
         400,
@@ -470,6 +566,8 @@ def test_bad_body_for_two_inputs(body, explanation, multi_task_server):
         ("GET", "/v1/nothing", 400, "Malformed request"),
         ("POST", "/v1/models/relations:classify", 400, "Malformed request"),
         ("POST", "/v1/models/relations", 400, "Malformed request: POST"),
+        ("POST", PREDICT + "?trace=1", 400, "without a query"),
+        ("GET", "/v1/models/relations?trace=1", 400, "without a query"),
         ("GET", PREDICT, 400, "Malformed request: GET"),
         ("PUT", PREDICT, 400, "Malformed request: PUT"),
         ("DELETE", "/v1/models/relations", 400, "Malformed request: DELETE"),
@@ -495,39 +593,60 @@ def test_head_has_no_body(server):
 
 
 def exchange(server, request):
-    """Bytes over a socket, and all that comes back until it is closed."""
+    """Bytes over a socket, and what is answered: status, headers, content."""
     host, port = urlsplit(server.rest_url).netloc.split(":")
     with socket.create_connection((host, port), timeout=20) as connection:
         connection.sendall(request)
-        connection.shutdown(socket.SHUT_WR)
-        reply = b""
-        while chunk := connection.recv(65536):
-            reply += chunk
-    return reply.decode()
+        with http.client.HTTPResponse(connection) as response:
+            response.begin()
+            return response.status, response.headers, response.read()
 
 
 @pytest.mark.parametrize(
     ("request_text", "status", "explanation"),
     [
-        ("Content-Length: abc\r\n\r\n", 400, "Received: 'abc'"),
-        ("Content-Length: -5\r\n\r\n", 400, "Received: '-5'"),
-        ("Content-Length: 1_0\r\n\r\n1234567890", 400, "Received: '1_0'"),
-        ("Content-Length: 50\r\n\r\n{}", 400, "ended after 2 bytes"),
-        (f"Content-Length: {MAX_REQUEST_BYTES + 1}\r\n\r\n", 413, "at most"),
-        (f"Content-Length: {'9' * 5000}\r\n\r\n", 413, "at most"),
-        ("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", 411, "Content-Leng"),
+        (f"Content-Length: {MAX_BODY_BYTES + 1}\r\n\r\n", 413, "at most"),
+        (
+            "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            400,
+            "neither",
+        ),
+        ("Content-Length: 2, 2\r\n\r\n{}", 400, "neither"),
+        ("Content-Length: 2 \t\r\nHost: here \r\n\r\n{}", 400, "neither"),
         ("Content-Length: 0\r\n\r\n", 400, "JSON parse error"),
         ("\r\n", 400, "JSON parse error"),
     ],
 )
-def test_bad_headers(
-    request_text, status, explanation, server, images, expected
-):
-    reply = exchange(
+def test_headers(request_text, status, explanation, server, images, expected):
+    received, headers, content = exchange(
         server, f"POST {PREDICT} HTTP/1.1\r\n{request_text}".encode()
     )
-    assert reply.startswith(f"HTTP/1.1 {status} ")
-    assert explanation in json.loads(reply.split("\r\n\r\n", 1)[1])["error"]
+    assert received == status
+    assert explanation in json.loads(content)["error"]
+    assert "Server" not in headers
+    assert_goes_on(server, images, expected)
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "Content-Length: abc\r\n\r\n",
+        "Content-Length: -5\r\n\r\n",
+        "Content-Length: 1_0\r\n\r\n1234567890",
+        f"Content-Length: {'9' * 5000}\r\n\r\n",
+        "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        "Content-Length : 2\r\n\r\n{}",
+        "no colon\r\n\r\n",
+    ],
+)
+def test_heads_that_are_refused_unread(request_text, server, images, expected):
+    """By the library, which explains nothing."""
+    status, headers, _ = exchange(
+        server, f"POST {PREDICT} HTTP/1.1\r\n{request_text}".encode()
+    )
+    assert status == 400
+    assert "Server" not in headers
     assert_goes_on(server, images, expected)
 
 
@@ -536,16 +655,33 @@ def test_bad_headers(
     [b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\r\n\r\n"],
 )
 def test_what_is_not_http(request_bytes, server, images, expected):
-    assert '"error"' in exchange(server, request_bytes)
+    assert exchange(server, request_bytes)[0] == 400
     assert_goes_on(server, images, expected)
+
+
+def test_compressed_bodies_are_taken_and_bombs_are_not(server):
+    """As by the real server; what they unpack to counts."""
+    for body, status in (
+        (b'{"inputs": 3}', 400),
+        (b" " * (MAX_BODY_BYTES + 1), 413),
+    ):
+        body = gzip.compress(body)
+        received, _, content = exchange(
+            server,
+            f"POST {PREDICT} HTTP/1.1\r\nContent-Encoding: gzip\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body,
+        )
+        assert received == status
+        assert re.search("shape|at most", json.loads(content)["error"])
 
 
 def test_oversized_body(server, images, expected):
     """The client gets its answer though it sends everything first."""
-    body = b" " * (MAX_REQUEST_BYTES + 1)
+    body = b" " * (MAX_BODY_BYTES + 1)
     status, reply = ask(server, "POST", PREDICT, body)
     assert status == 413
-    assert f"at most {MAX_REQUEST_BYTES}" in reply["error"]
+    assert f"at most {MAX_BODY_BYTES}" in reply["error"]
     assert_goes_on(server, images, expected)
 
 
@@ -678,7 +814,50 @@ def immense_and_unknown(request):
 def out_of_range(request):
     tensor = request.inputs["image"]
     tensor.tensor_content = b""
-    tensor.int_val.append(300)
+    tensor.int_val.extend([300] * 36 * 36 * 3)
+
+
+def one_value_for_all(request):
+    """The real server fills the tensor with it."""
+    tensor = request.inputs["image"]
+    tensor.tensor_content = b""
+    tensor.int_val.append(1)
+
+
+def values_of_another_type(request):
+    tensor = request.inputs["image"]
+    tensor.tensor_content = b""
+    tensor.float_val.extend([1] * 36 * 36 * 3)
+
+
+def immense_text(request):
+    """39 bytes that ask for gigabytes."""
+    tensor = request.inputs["image"]
+    tensor.Clear()
+    tensor.dtype = tf.string.as_datatype_enum
+    tensor.tensor_shape.dim.add().size = 400_000_000
+    tensor.string_val.append(b"a")
+
+
+def immense_and_empty(request):
+    """No example, but sizes for the graph to make tensors of."""
+    tensor = request.inputs["image"]
+    tensor.tensor_content = b""
+    for dim, size in zip(
+        tensor.tensor_shape.dim, (0, 2**62, 2**62, 3), strict=True
+    ):
+        dim.size = size
+
+
+def unknown_rank(request):
+    request.inputs["image"].tensor_shape.Clear()
+    request.inputs["image"].tensor_shape.unknown_rank = True
+
+
+def immense_rank(request):
+    dim = request.inputs["image"].tensor_shape.dim
+    for _ in range(10**6):
+        dim.add().size = 1
 
 
 def no_dtype(request):
@@ -709,7 +888,17 @@ def output_twice(request):
         (wrong_size, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
         (negative_size, "INVALID_ARGUMENT", "negative or too large"),
         (immense, "INVALID_ARGUMENT", "negative or too large"),
-        (immense_of_another_type, "INVALID_ARGUMENT", "or too large"),
+        (immense_of_another_type, "INVALID_ARGUMENT", "Received: float64"),
+        (immense_text, "INVALID_ARGUMENT", "be uint8. Received: string"),
+        (immense_and_empty, "INVALID_ARGUMENT", "negative or too large"),
+        (
+            one_value_for_all,
+            "INVALID_ARGUMENT",
+            "takes 3888 values. Received: 1",
+        ),
+        (values_of_another_type, "INVALID_ARGUMENT", "values. Received: 0"),
+        (unknown_rank, "INVALID_ARGUMENT", "its rank is unknown"),
+        (immense_rank, "INVALID_ARGUMENT", "its rank is unknown or above 32"),
         (immense_and_unknown, "INVALID_ARGUMENT", "Unknown: ['picture']"),
         (out_of_range, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
         (no_dtype, "INVALID_ARGUMENT", "'image' is not a proper tensor"),

@@ -1,0 +1,252 @@
+"""The REST interface on the network, on Tornado's HTTP."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import http
+import json
+import socket
+import threading
+import time
+import traceback
+
+from tornado import httpserver
+from tornado import httputil
+from tornado import iostream
+
+from keras_relational.serving import rest
+
+# Deadlines, in seconds, for a client however slow: to send the head of a
+# request, which is also how long a connection may be idle; to send its body; to
+# take the answer. And for the answers under way when the server stops.
+SECONDS_FOR_HEAD = 5
+SECONDS_FOR_BODY = 10
+SECONDS_FOR_ANSWER = 30
+SECONDS_TO_FINISH = 5
+
+MAX_CONNECTIONS = 256
+# Lists take up to 20 times the memory of their JSON.
+MAX_BODY_BYTES = 16 * 2**20
+# All bodies together, those still on their way included.
+MAX_HELD_BYTES = 4 * MAX_BODY_BYTES
+# An oversized body is read on for its client, which may only look for an answer
+# when it has sent everything; up to here.
+_MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
+_MAX_BUFFERED_BYTES = 2**20
+
+
+@contextlib.contextmanager
+def rest_server(model, metrics, host, port):
+    """Answers over HTTP while a `with` block runs.
+
+    Args:
+        model: `ServedModel` to ask.
+        metrics: `Metrics` to count in.
+        host: IPv4 address or name to listen on.
+        port: Port; 0 picks a free one.
+
+    Yields:
+        The port.
+
+    Raises:
+        OSError: If the port is taken.
+    """
+    try:
+        listener = socket.create_server((host, port), backlog=128)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"REST cannot listen on {host}:{port}: {error.strerror}",
+        ) from error
+    listener.setblocking(False)
+    with listener, concurrent.futures.ThreadPoolExecutor(8) as workers:
+        server = _HttpServer(
+            decompress_request=True,
+            idle_connection_timeout=SECONDS_FOR_HEAD,
+            body_timeout=SECONDS_FOR_BODY,
+            max_body_size=_MAX_DRAINED_BYTES,
+            answer=lambda *request: _answer(model, metrics, *request),
+            workers=workers,
+        )
+        started = threading.Event()
+        thread = threading.Thread(
+            target=lambda: asyncio.run(server.run(listener, started))
+        )
+        thread.start()
+        started.wait()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.stop_soon()
+            thread.join()
+
+
+def _answer(model, metrics, method, url, body):
+    try:
+        return rest.answer(model, metrics, method, url, body)
+    except Exception:
+        # A fault of this server's own; the next request may be another.
+        traceback.print_exc()
+        return 500, *_error("Internal error, see the log")
+
+
+def _error(explanation):
+    content = json.dumps({"error": explanation}).encode()
+    return "application/json", content
+
+
+class _HttpServer(httpserver.HTTPServer):
+    """Hands requests to worker threads, so that its loop never waits."""
+
+    def initialize(self, answer, workers, **kwargs):
+        super().initialize(self.start_request, **kwargs)
+        self._answer = answer
+        self._workers = workers
+        self._num_connections = 0
+        self._held_bytes = 0
+        self._under_way = set()
+
+    async def run(self, listener, started):
+        """Serves until `stop_soon` is called."""
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        accepting = asyncio.create_task(self._accept(listener))
+        started.set()
+        await self._stopped.wait()
+        accepting.cancel()
+        listener.close()
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=SECONDS_TO_FINISH)
+        await self.close_all_connections()
+
+    def stop_soon(self):
+        self._loop.call_soon_threadsafe(self._stopped.set)
+
+    async def _accept(self, listener):
+        while True:
+            try:
+                connection, address = await self._loop.sock_accept(listener)
+            except OSError:
+                # No descriptor is free: the next try would fail as fast.
+                await asyncio.sleep(0.1)
+                continue
+            if self._num_connections >= MAX_CONNECTIONS:
+                connection.close()
+                continue
+            stream = iostream.IOStream(
+                connection, max_buffer_size=_MAX_BUFFERED_BYTES
+            )
+            self._num_connections += 1
+            self.handle_stream(stream, address)
+
+    def start_request(self, server_conn, request_conn):
+        return _Request(self, request_conn)
+
+    def on_close(self, server_conn):
+        self._num_connections -= 1
+        super().on_close(server_conn)
+
+    def hold(self, num_bytes):
+        """Whether there is room for this much more of a body."""
+        if self._held_bytes + num_bytes > MAX_HELD_BYTES:
+            return False
+        self._held_bytes += num_bytes
+        return True
+
+    def release(self, num_bytes):
+        self._held_bytes -= num_bytes
+
+    def answer_soon(self, request):
+        task = asyncio.create_task(request.answer(self._answer, self._workers))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+
+class _Request(httputil.HTTPMessageDelegate):
+    """One request, from its head to its answer."""
+
+    def __init__(self, server, connection):
+        self._server = server
+        self._connection = connection
+        self._body = bytearray()
+        self._refused = False
+
+    def headers_received(self, start_line, headers):
+        self._method, self._url = start_line.method, start_line.path
+        length = headers.get("Content-Length", "")
+        # Any that is no number, or larger, Tornado refuses by itself.
+        if length.isascii() and length.isdigit() and len(length) < 18:
+            if MAX_BODY_BYTES < int(length) <= _MAX_DRAINED_BYTES:
+                self._refuse_size()
+
+    def data_received(self, chunk):
+        if self._refused:
+            return
+        if len(self._body) + len(chunk) > MAX_BODY_BYTES:
+            self._refuse_size()
+        elif self._server.hold(len(chunk)):
+            self._body += chunk
+        else:
+            self._refuse(
+                503,
+                "The server is at work on other large requests. Try again, or "
+                "send fewer examples at a time",
+            )
+
+    def finish(self):
+        if self._refused:
+            self._connection.finish()
+        else:
+            self._server.answer_soon(self)
+
+    def on_connection_close(self):
+        self._release()
+
+    async def answer(self, answer, workers):
+        """Answers the whole request, and waits until the answer is taken."""
+        loop = asyncio.get_running_loop()
+        try:
+            reply = await loop.run_in_executor(
+                workers, answer, self._method, self._url, self._body
+            )
+        finally:
+            self._release()
+        written = self._write(*reply)
+        self._connection.set_close_callback(written.cancel)
+        self._connection.finish()
+        done, _ = await asyncio.wait([written], timeout=SECONDS_FOR_ANSWER)
+        if not done:
+            self._connection.close()
+
+    def _refuse_size(self):
+        self._refuse(
+            413,
+            "The body has more bytes than are taken, at most "
+            f"{MAX_BODY_BYTES}. Send fewer examples at a time, or use gRPC",
+        )
+
+    def _refuse(self, status, explanation):
+        """Answers at once a request whose body is then left aside."""
+        self._refused = True
+        self._release()
+        self._write(status, *_error(explanation), {"Connection": "close"})
+
+    def _release(self):
+        self._server.release(len(self._body))
+        self._body = bytearray()
+
+    def _write(self, status, content_type, content, headers=()):
+        reason = http.HTTPStatus(status).phrase
+        headers = httputil.HTTPHeaders(
+            {
+                "Content-Type": content_type,
+                "Content-Length": str(len(content)),
+                "Date": httputil.format_timestamp(time.time()),
+                **dict(headers),
+            }
+        )
+        return self._connection.write_headers(
+            httputil.ResponseStartLine("HTTP/1.1", status, reason),
+            headers,
+            None if self._method == "HEAD" else content,
+        )

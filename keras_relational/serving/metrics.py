@@ -1,0 +1,98 @@
+"""Counts of requests and their times, as Prometheus reads them."""
+
+import contextlib
+import time
+
+import prometheus_client
+import tensorflow as tf
+
+_COUNT = ":tensorflow:serving:request_count"
+_LATENCY = ":tensorflow:serving:request_latency"
+
+
+class Metrics:
+    """What the real server counts of predictions, under its names.
+
+    - `:tensorflow:serving:request_count`, by `model_name` and `status`.
+    - `:tensorflow:serving:request_latency`, the microseconds of those that were
+      answered, by `model_name`, `API` and `entrypoint`.
+
+    Requests for another model are left out: their names would fill the memory.
+
+    Args:
+        model_name: Name of the model that is served.
+    """
+
+    CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
+
+    def __init__(self, model_name):
+        self._model_name = model_name
+        registry = prometheus_client.CollectorRegistry()
+        self._count = prometheus_client.Counter(
+            _COUNT,
+            "The total number of requests.",
+            ["model_name", "status"],
+            registry=registry,
+        )
+        self._latency = prometheus_client.Histogram(
+            _LATENCY,
+            "Distribution of wall time (in microseconds).",
+            ["model_name", "API", "entrypoint"],
+            registry=registry,
+            buckets=[10 * 1.8**power for power in range(33)],
+        )
+        # All but when each was made, which the real server leaves out.
+        self._registry = registry.restricted_registry(
+            [_COUNT + "_total"]
+            + [_LATENCY + part for part in ("_bucket", "_sum", "_count")]
+        )
+
+    @contextlib.contextmanager
+    def predicting(self, name, api, entrypoint):
+        """Counts and times the prediction made in a `with` block.
+
+        Args:
+            name: Name of the model asked for.
+            api: The method, as the real server calls it.
+            entrypoint: `"REST"` or `"GRPC"`.
+        """
+        start, status = time.monotonic(), "INTERNAL"
+        try:
+            yield
+            status = "OK"
+        except tf.errors.OpError as error:
+            status = _STATUSES.get(error.error_code, "UNKNOWN")
+            raise
+        finally:
+            if name == self._model_name:
+                self._count.labels(name, status).inc()
+                if status == "OK":
+                    self._latency.labels(name, api, entrypoint).observe(
+                        1e6 * (time.monotonic() - start)
+                    )
+
+    def page(self):
+        """The page for Prometheus, as bytes."""
+        page = prometheus_client.generate_latest(self._registry)
+        # The client adds this to each counter; the real server does not.
+        return page.replace(f"{_COUNT}_total".encode(), _COUNT.encode())
+
+
+_STATUSES = {
+    getattr(tf.errors, name): name
+    for name in (
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+    )
+}

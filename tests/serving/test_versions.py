@@ -1,0 +1,227 @@
+"""Versions of a model: damaged ones, and those that come and go."""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import pytest
+from tensorflow_serving.apis import get_model_status_pb2
+from tensorflow_serving.apis import model_service_pb2_grpc
+from tiny_servable import factor_of
+from tiny_servable import save_multiplier
+
+from keras_relational import serving
+from keras_relational.serving import served_model
+from keras_relational.serving.served_model import ServedModel
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch):
+    monkeypatch.setattr(served_model, "SECONDS_BETWEEN_LOOKS", 0.05)
+
+
+def wait_until(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail("Waited in vain")
+
+
+def states(server):
+    return serving.model_status(server.rest_url, server.model_name)
+
+
+def wait_for_looks(monkeypatch, number=3):
+    """Waits until the folder was looked at that many times."""
+    seen = threading.Semaphore(0)
+    look = ServedModel._look
+
+    def counted(model):
+        look(model)
+        seen.release()
+
+    monkeypatch.setattr(ServedModel, "_look", counted)
+    for _ in range(number):
+        assert seen.acquire(timeout=30)
+
+
+DAMAGED = {
+    "saved_model.pb": lambda content: content[: len(content) // 2],
+    "fingerprint.pb": lambda content: b"damaged",
+    "variables/variables.index": lambda content: content[:-10],
+    "variables/variables.data-00000-of-00001": lambda content: bytes(
+        x ^ 255 for x in content
+    ),
+    "assets.extra/tf_serving_warmup_requests": lambda content: content[:-5],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_version_is_passed_by(name, tmp_path, capfd):
+    save_multiplier(tmp_path, version=1)
+    save_multiplier(tmp_path, version=2, factor=3)
+    damaged = tmp_path / "2" / name
+    damaged.write_bytes(DAMAGED[name](damaged.read_bytes()))
+    with serving.serve(tmp_path, "tiny") as server:
+        assert server.version == 1
+        assert factor_of(server) == 2
+        assert states(server) == {2: "END", 1: "AVAILABLE"}
+        request = get_model_status_pb2.GetModelStatusRequest()
+        request.model_spec.name = "tiny"
+        request.model_spec.version.value = 2
+        with grpc.insecure_channel(server.grpc_address) as channel:
+            service = model_service_pb2_grpc.ModelServiceStub(channel)
+            (status,) = service.GetModelStatus(request).model_version_status
+    assert status.state == status.END
+    assert status.status.error_code == grpc.StatusCode.UNKNOWN.value[0]
+    errors = capfd.readouterr().err
+    assert (
+        "Version 2 of 'tiny' does not load and is not served: "
+        f"{status.status.error_message}\n" in errors
+    )
+    assert "Traceback" not in errors
+
+
+def test_no_version_loads(tmp_path):
+    for version in (3, 4):
+        save_multiplier(tmp_path, version)
+        (tmp_path / str(version) / "saved_model.pb").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match=r"loads. Tried: \[3, 4\].*4.*damaged"):
+        with serving.serve(tmp_path):
+            pass
+
+
+def test_a_new_version_takes_over_and_no_request_is_lost(tmp_path):
+    save_multiplier(tmp_path)
+    stopped = threading.Event()
+    factors = []
+
+    def ask(network):
+        while not stopped.is_set():
+            factors.append(factor_of(server, network))
+
+    with (
+        serving.serve(tmp_path, "tiny") as server,
+        concurrent.futures.ThreadPoolExecutor(4) as pool,
+    ):
+        asking = [pool.submit(ask, x) for x in ("rest", "grpc") * 2]
+        try:
+            wait_until(lambda: len(factors) > 20)
+            save_multiplier(tmp_path, version=2, factor=3)
+            wait_until(lambda: factors[-1] == 3)
+        finally:
+            stopped.set()
+        for future in asking:
+            future.result()
+        assert set(factors) == {2, 3}
+        assert server.version == 2
+        assert states(server) == {1: "END", 2: "AVAILABLE"}
+        with pytest.raises(serving.ServingError, match="not found: 'tiny' v1"):
+            serving.predict_rest(
+                server.rest_url, {"x": [[1, 2]]}, "tiny", version=1
+            )
+
+
+def test_a_version_is_unloaded_when_its_last_request_is_done(tmp_path):
+    save_multiplier(tmp_path)
+    model = ServedModel(tmp_path, "tiny")
+
+    def states():
+        return {
+            status.version: status.State.Name(status.state)
+            for status in model.status_response("tiny").model_version_status
+        }
+
+    with model.watched():
+        with model.servable("tiny") as old:
+            with model.servable("tiny"):
+                save_multiplier(tmp_path, version=2, factor=3)
+                wait_until(lambda: model.version == 2)
+            assert states() == {1: "UNLOADING", 2: "AVAILABLE"}
+            assert old.version == 1
+        assert states() == {1: "END", 2: "AVAILABLE"}
+
+
+def test_a_broken_new_version_is_named_once_until_it_is_mended(
+    tmp_path, monkeypatch, capfd
+):
+    save_multiplier(tmp_path)
+    save_multiplier(tmp_path, version=3, factor=3)
+    os.rename(tmp_path / "3", tmp_path / "whole")
+    with serving.serve(tmp_path, "tiny") as server:
+        shutil.copytree(tmp_path / "whole", tmp_path / ".aside")
+        (tmp_path / ".aside/saved_model.pb").write_bytes(b"damaged")
+        os.rename(tmp_path / ".aside", tmp_path / "3")
+        wait_until(lambda: states(server).get(3) == "END")
+        wait_for_looks(monkeypatch)
+        assert (server.version, factor_of(server)) == (1, 2)
+        assert capfd.readouterr().err.count("does not load") == 1
+        # As by a slow copy into the folder itself.
+        shutil.copy(tmp_path / "whole/saved_model.pb", tmp_path / "3")
+        wait_until(lambda: server.version == 3)
+        assert factor_of(server) == 3
+        assert states(server) == {1: "END", 3: "AVAILABLE"}
+
+
+def test_the_folder_of_a_version_goes(tmp_path, monkeypatch):
+    """As in the real server, it is how to go back to the one before."""
+    save_multiplier(tmp_path)
+    save_multiplier(tmp_path, version=2, factor=3)
+    with serving.serve(tmp_path, "tiny") as server:
+        assert server.version == 2
+        shutil.rmtree(tmp_path / "2")
+        wait_until(lambda: server.version == 1)
+        assert factor_of(server) == 2
+        assert states(server) == {1: "AVAILABLE", 2: "END"}
+        shutil.rmtree(tmp_path / "1")
+        wait_for_looks(monkeypatch)
+        assert factor_of(server) == 2
+        save_multiplier(tmp_path, version=2, factor=5)
+        wait_until(lambda: server.version == 2)
+        assert factor_of(server) == 5
+
+
+def command(path):
+    return [
+        *(sys.executable, "-m", "keras_relational.serving"),
+        *("--model-dir", str(path), "--rest-port=0", "--grpc-port=0"),
+    ]
+
+
+def test_the_command_tells_of_a_new_version(tmp_path):
+    save_multiplier(tmp_path)
+    with subprocess.Popen(
+        command(tmp_path), stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout.readline().startswith(
+                "Serving relations version 1: REST on http://127.0.0.1:"
+            )
+            save_multiplier(tmp_path, version=2)
+            assert (
+                process.stdout.readline()
+                == "Serving relations version 2 from now on\n"
+            )
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.read() == "Stopped\n"
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+def test_the_command_without_a_version_that_loads(tmp_path):
+    save_multiplier(tmp_path)
+    (tmp_path / "1/variables/variables.index").unlink()
+    ended = subprocess.run(command(tmp_path), capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "Version 1 of 'relations' does not load" in ended.stderr
+    assert re.search(r"holds no version that loads. Tried: \[1\]", ended.stderr)
+    assert "Traceback" not in ended.stderr
