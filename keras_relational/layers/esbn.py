@@ -4,7 +4,6 @@ from keras import ops
 from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import as_set
 from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import check_set
 from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
@@ -100,7 +99,12 @@ class ESBN(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_set(self, input_shape)
+        if len(input_shape) != 3 or input_shape[-1] is None:
+            raise ValueError(
+                f"{self.name} takes sequences (batch, time, features) with "
+                "fixed features. Received: inputs.shape="
+                f"{tuple(input_shape)}"
+            )
         self.input_spec = keras.layers.InputSpec(ndim=3)
         lstm_controller.add_lstm_weights(
             self, self.key_dim + bool(self.confidence), self.units
