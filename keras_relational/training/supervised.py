@@ -1,6 +1,7 @@
 """Training in runs that are logged, and can be continued."""
 
 import csv
+import hashlib
 import importlib.util
 import io
 import json
@@ -339,8 +340,10 @@ def options_in_name(parser, args, names):
         names: Of the options, as attributes of `args`.
 
     Returns:
-        String such as `"-temperature0.5-normalization"`, or an empty one. Of a
-        path the last part.
+        String such as `"-temperature0.5-normalization"`, or an empty one.
+
+    Raises:
+        ValueError: If an option is a path, which does not tell what is in it.
     """
     text = ""
     for name in names:
@@ -348,9 +351,32 @@ def options_in_name(parser, args, names):
         if value == parser.get_default(name):
             continue
         if isinstance(value, pathlib.Path):
-            value = value.name
+            raise ValueError(
+                f"A path does not tell the files in it: add a `data_digest` of "
+                f"what was read to the name of the run. Received: {name}="
+                f"{value}"
+            )
         text += f"-{name}" + ("" if value is True else str(value))
     return text
+
+
+def data_digest(*arrays):
+    """Tells data that were read from files apart, in the name of a run.
+
+    Runs on other files must not continue each other, whatever these are called;
+    those on the same files should, wherever these lie.
+
+    Args:
+        *arrays: Arrays of numbers, or lists of strings.
+
+    Returns:
+        String of eight hexadecimal digits: a hash of types, shapes and values.
+    """
+    digest = hashlib.blake2b(digest_size=4)
+    for array in map(np.ascontiguousarray, arrays):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.reshape(-1).view("uint8"))
+    return digest.hexdigest()
 
 
 def check_export(parser, args):

@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 
 import keras
 import numpy as np
@@ -232,16 +233,40 @@ def test_options_in_name():
     parser.add_argument("--size", type=int)
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--masked", action="store_true")
-    names = ("rate", "size", "folder", "masked")
+    names = ("rate", "size", "masked")
     for line, expected in {
         "": "",
         "--rate 0.1": "",
         "--rate 0 --size 3": "-rate0.0-size3",
-        "--folder a/b --masked": "-folderb-masked",
+        "--masked --rate 1": "-rate1.0-masked",
     }.items():
         args = parser.parse_args(line.split())
         name = training.options_in_name(parser, args, names)
         assert name == expected
+    args = parser.parse_args(["--folder", "a/b"])
+    with pytest.raises(ValueError, match=r"data_digest.*folder=a/b"):
+        training.options_in_name(parser, args, ["folder"])
+
+
+def test_data_digest_tells_values_types_and_shapes_apart():
+    zeros = np.zeros((2, 3), "uint8")
+    ones = np.ones((2, 3), "uint8")
+    data = [
+        [zeros],
+        [ones],
+        [zeros, ones],
+        [ones, zeros],
+        [zeros.T],
+        [zeros.astype("int8")],
+        [["a", "b"]],
+        [["a", "c"]],
+        [np.uint8(0)],
+        [zeros[:0]],
+    ]
+    digests = [training.data_digest(*arrays) for arrays in data]
+    assert len(set(digests)) == len(data)
+    assert digests[0] == training.data_digest(np.asfortranarray(zeros))
+    assert all(re.fullmatch("[0-9a-f]{8}", digest) for digest in digests)
 
 
 def test_check_export_refuses_before_any_work(tmp_path, monkeypatch, capsys):
