@@ -12,6 +12,7 @@ import pytest
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.training import supervised
 
 ARGUMENTS = {
     "num_batches": 60,
@@ -138,6 +139,101 @@ def test_other_curves_in_the_directory_are_refused(data, tmp_path):
     arguments |= {"validation": {"it": data}, "num_batches": 80}
     with pytest.raises(ValueError, match=r"Received: batches.*it_accuracy"):
         training.train_classifier(small_model(), *data, **arguments)
+
+
+def save(path, curves, *variables):
+    names = [f"variable_{i}" for i in range(len(variables))]
+    arrays = dict(zip(names, variables, strict=True))
+    np.savez(path, curves=np.array(curves), **arrays)
+
+
+def curves_of(**curves):
+    return json.dumps({"batches": [20], "minutes": [1.0], **curves})
+
+
+NPY = b"\x93NUMPY\x01\0\x46\0{'descr': '<f8', 'fortran_order': False, "
+DAMAGED = {
+    "empty": lambda path: path.write_bytes(b""),
+    "no_zip": lambda path: path.write_bytes(b"\0" * 500),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-700]),
+    "one_array": lambda path: path.write_bytes(NPY),
+    "pickle": lambda path: save(path, curves_of(), np.array([{}], object)),
+    "pickled_curves": lambda path: save(path, np.array([{}], object)),
+    "text": lambda path: save(path, curves_of(), np.array("0")),
+    "no_curves": lambda path: np.savez(path, variable_0=np.zeros(3)),
+    "no_variable": lambda path: np.savez(path, curves=curves_of(), b=1),
+    "no_json": lambda path: save(path, "{"),
+    "no_table": lambda path: save(path, "[1]"),
+    "other_table": lambda path: save(path, '{"loss": [1]}'),
+    "no_numbers": lambda path: save(path, curves_of(batches=["a"])),
+    "no_lists": lambda path: save(path, curves_of(batches=3)),
+    "too_large_numbers": lambda path: save(path, curves_of(minutes=[10**400])),
+    "other_lengths": lambda path: save(path, curves_of(loss=[1, 2])),
+    "no_epoch": lambda path: save(path, curves_of(batches=[], minutes=[])),
+    "deep": lambda path: save(path, "[" * 100_000),
+}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("run")
+    arguments = {**ARGUMENTS, "num_batches": 20}
+    training.train_classifier(
+        small_model(), *data, directory=directory, **arguments
+    )
+    return (directory / "checkpoint.npz").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trained():
+    model = small_model()
+    # As `train_classifier` has it.
+    trained = training.MinibatchModel(model.inputs, model.outputs)
+    trained.compile("sgd", "mse", metrics=["accuracy"])
+    trained.evaluate(np.zeros((1, 6)), np.zeros((1, 3)), verbose=0)
+    trained.optimizer.build(trained.trainable_variables)
+    return trained
+
+
+@pytest.fixture
+def restore(checkpoint, trained, tmp_path):
+    """Takes up a checkpoint, after a function has changed its file."""
+
+    def continued(damage):
+        path = tmp_path / "checkpoint.npz"
+        path.write_bytes(checkpoint)
+        damage(path)
+        return supervised._Curves(dict, 20, tmp_path).restore(trained)
+
+    return continued
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_checkpoint_is_told_with_its_path(restore, name):
+    with pytest.raises(
+        ValueError, match=r"checkpoint\.npz is damaged.* delete it to begin"
+    ) as raised:
+        restore(DAMAGED[name])
+    assert "allow_pickle" not in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_flipped_bit_is_told_or_changes_nothing(restore, trained, seed):
+    restore(lambda path: None)
+    expected = trained.get_weights()
+    rng = np.random.default_rng(seed)
+
+    def flip(path):
+        content = bytearray(path.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+
+    try:
+        assert restore(flip) == 1
+    except ValueError as error:
+        assert "checkpoint.npz is damaged" in str(error)  # noqa: PT017
+    for ours, theirs in zip(trained.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_is_measured_may_be_of_any_type(data, tmp_path):
