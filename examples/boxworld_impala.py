@@ -132,6 +132,7 @@ def parse_arguments():
     args = parser.parse_args()
     if args.world == "bridge" and args.num_distractors:
         parser.error("--num-distractors is for --world box")
+    agent_runs.check_backend(parser)
     training.check_export(parser, args)
     return args
 

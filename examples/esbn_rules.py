@@ -28,6 +28,8 @@ def main():
     args = parse_arguments()
     if args.images:
         fillers = distribution_of_three.load_images(args.images)
+        digest = training.data_digest(fillers)
+        args.options = f"-images{args.images.name}_{digest}{args.options}"
     elif args.fillers == "vector":
         fillers = distribution_of_three.one_hot()
     else:
@@ -189,7 +191,7 @@ def parse_arguments():
     args.options = training.options_in_name(
         parser,
         args,
-        ("images", "confidence", "normalization", "learning_rate", "epochs"),
+        ("confidence", "normalization", "learning_rate", "epochs"),
     )
     pairs = ("same_different", "relational_match_to_sample")
     if args.task in pairs and args.sequential == "esbn" and not args.confidence:

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_relational import analysis
 
-VAEC = r"(translation|scale)-(\w+)-(\d+)px(-published|)-seed(\d+)"
+VAEC = r"(translation|scale)-(\w+)-(\d+)px(-published\w*|)-seed(\d+)"
 VISUAL_ANALOGIES = (
     r"(\w+)-(contrasting|random|published\w*)-(\d+)px(|-.+)-seed(\d+)"
 )

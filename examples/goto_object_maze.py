@@ -149,6 +149,7 @@ def parse_arguments():
     args = parser.parse_args()
     options = ("units", "num_objects", "batch_size", "learning_rate")
     args.options = training.options_in_name(parser, args, options)
+    agent_runs.check_backend(parser)
     training.check_export(parser, args)
     return args
 

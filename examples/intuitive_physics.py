@@ -63,7 +63,9 @@ def main():
     )
     training.save_model(directory, model)
     if args.folder:
-        name = name.replace("-seed", f"-on_{args.folder.name}-seed")
+        digest = training.data_digest(*published.values())
+        folder = f"{args.folder.name}_{digest}"
+        name = name.replace("-seed", f"-on_{folder}-seed")
         directory = args.directory / name
         directory.mkdir(parents=True, exist_ok=True)
     result = {

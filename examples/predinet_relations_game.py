@@ -34,6 +34,8 @@ def main():
     }
     if args.published:
         tests["published"] = relations_game.load_npz(args.published)[:2]
+        digest = training.data_digest(*tests["published"])
+        args.options += f"-published_{digest}"
 
     keras.utils.set_random_seed(args.seed)
     model = models.relations_classifier(

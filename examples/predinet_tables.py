@@ -16,7 +16,10 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational.datasets import relations_game
 
-SINGLE = r"(\w+)-(\w+)-(sgd|adam)-k(\d+)-j(\d+)(?:-(num_train\d+))?-seed(\d+)"
+SINGLE = (
+    r"(\w+)-(\w+)-(sgd|adam)-k(\d+)-j(\d+)(?:-(num_train\d+))?"
+    r"(?:-(published_\w+))?-seed(\d+)"
+)
 TRANSFER = (
     r"([\w+]+)-to-([\w+]+)-(\w+?)(?:-num_batches\d+)?(-num_train\d+)?-seed(\d+)"
 )

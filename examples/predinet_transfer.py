@@ -10,12 +10,12 @@ Killed, a run continues when it is started again.
 """
 
 import argparse
-import json
 import pathlib
 
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.files import read_json
 
 # The task's one-hot code has length 5 whatever the tasks, as published.
 NUM_TASKS = 5
@@ -52,7 +52,7 @@ def main():
     kept = {"minutes": {}, "stripes": {}}
     path = directory / "result.json"
     if path.exists():
-        before = json.loads(path.read_text())
+        before = read_json(path)
         if before["batches"] == args.num_batches:
             kept = before
     minutes = {str(s): round(c["minutes"][-1], 1) for s, c in curves.items()}

@@ -56,7 +56,7 @@ def main():
     if args.published:
         # Moved levels leave the lowest behind, levels further apart do not.
         regime = "translation" if regions[1].levels.min() else "scale"
-        size += "-published"
+        size += f"-published_{training.data_digest(*sum(regions, ()))}"
     name = f"{regime}-{args.normalization}-{size}-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(

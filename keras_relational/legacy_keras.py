@@ -5,6 +5,27 @@ import os
 import sys
 
 
+def check_backend(what):
+    """Refuses what is made of tf-agents where Keras runs on something else.
+
+    Args:
+        what: What is refused, for the error.
+
+    Raises:
+        RuntimeError: If Keras runs on another backend than TensorFlow.
+    """
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            f"{what} need Keras' TensorFlow backend, and Keras runs on "
+            f"{keras.backend.backend()!r} here. Set the environment variable "
+            "KERAS_BACKEND=tensorflow, or unset it, before Python is started. "
+            "A trained agent, saved by model.save('model.keras'), can be "
+            "loaded and played on either."
+        )
+
+
 def use_legacy_keras():
     """Makes `tf.keras` Keras 2 in this process; call before tf-agents' import.
 

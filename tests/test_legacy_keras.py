@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[1]
 # Without the package around it, which imports Keras.
 USE = f"""
@@ -63,3 +65,46 @@ def test_forbidden():
     done = run(USE, TF_USE_LEGACY_KERAS="0")
     assert done.returncode
     assert "Received: TF_USE_LEGACY_KERAS=0" in done.stderr
+
+
+ON_JAX = """
+from keras_relational.training import impala
+from keras_relational import models
+from keras_relational.environments import boxworld, tf_agents_environment
+
+world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+model = models.boxworld_agent("convolutional", world.image_shape)
+for make in (
+    lambda: tf_agents_environment.WorldTFEnvironment(world),
+    lambda: impala.ImpalaAgent(None, None, model),
+):
+    try:
+        make()
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def test_agents_do_not_train_on_another_backend():
+    done = run(ON_JAX, KERAS_BACKEND="jax")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    for line in lines:
+        assert "Keras runs on 'jax' here" in line
+        assert "Set the environment variable KERAS_BACKEND=tensorflow" in line
+
+
+@pytest.mark.parametrize("name", ["boxworld_impala", "goto_object_maze"])
+def test_examples_of_agents_end_in_a_line_on_another_backend(name, tmp_path):
+    line = [f"{name}.py", "--directory", str(tmp_path / "runs")]
+    done = run(
+        f"import runpy, sys; sys.argv = {line}\n"
+        f"runpy.run_path({str(ROOT / 'examples' / name)!r} + '.py', "
+        "run_name='__main__')",
+        KERAS_BACKEND="jax",
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert f"{name}.py: error: Agents that train need Keras' TensorF" in last
+    assert not (tmp_path / "runs").exists()

@@ -46,6 +46,18 @@ def test_predinet_beyond_table_1(printed, tmp_path):
     assert match_rows == f"| match_rows | hexominoes | {settings} |  | 1.5 |"
 
 
+def test_predinet_on_published_images(printed, tmp_path):
+    run = "same-predinet-sgd-k32-j16-num_train9-published_0a1b2c3d-seed0"
+    (tmp_path / "0" / run).mkdir(parents=True)
+    table = "batches,published_accuracy\n1000,0.5\n"
+    (tmp_path / "0" / run / "curves.csv").write_text(table)
+    text = printed(
+        "predinet_tables.py", {"run": run, "minutes": 1.5, "published": 0.5}
+    )
+    settings = "sgd, 32, 16, num_train9, published_0a1b2c3d"
+    assert f"| same | published | predinet | {settings} |" in text
+
+
 def test_predinet_of_another_length(printed, tmp_path):
     """Is not averaged; nor is one run counted twice."""
     names = [f"same-predinet-sgd-k32-j16-seed{seed}" for seed in (0, 1)]
@@ -214,7 +226,7 @@ def test_extrapolation_of_analogies(printed):
         vaec("translation-temporal_context-32px", 0, 1.0),
         vaec("translation-temporal_context-32px", 1, 0.6),
         vaec("translation-none-32px", 0, 0.6),
-        vaec("scale-none-128px-published", 0, 0.6),
+        vaec("scale-none-128px-published_0a1b2c3d", 0, 0.6),
         panels("source_target-contrasting-80px", test=0.5, near=0.75),
         panels("none-random-48px-no_distraction-learning_rate0.001", test=0.3),
         panels("batch-published_x_train_lbc-80px", test=0.25),
@@ -232,7 +244,7 @@ def test_extrapolation_of_analogies(printed):
         "| 94.8, 23.9, 23.4, 19.1, 17.8, 16.7 | 9.5 |",
     ]
     for start in (
-        "| scale, 128 pixels, published | batches |",
+        "| scale, 128 pixels, published_0a1b2c3d | batches |",
         "| source_target | 500 | 0 | 50.0 | 75.0 | 74.2 |",
         "| batch | 500 | 0 | 25.0 | 66.1 |",
         "| visual analogies, random, 48 pixels, no_distraction, "

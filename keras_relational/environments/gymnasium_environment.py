@@ -1,13 +1,12 @@
 """The worlds as Gymnasium environments, single and batched.
 
-Importing this module registers `keras_relational/BoxWorld-v0`,
+Importing `keras_relational` registers `keras_relational/BoxWorld-v0`,
 `keras_relational/BridgeBoxWorld-v0` and `keras_relational/GotoObjectMaze-v0`,
 whose arguments are those of the worlds in `boxworld` and `goto_object_maze`.
-Gymnasium itself imports it where the module's name stands before the id:
+Gymnasium itself imports it where the package's name stands before the id:
 
 >>> import gymnasium
->>> module = "keras_relational.environments.gymnasium_environment"
->>> env = gymnasium.make(f"{module}:keras_relational/BoxWorld-v0")
+>>> env = gymnasium.make("keras_relational:keras_relational/BoxWorld-v0")
 
 From then on the id is enough:
 
@@ -34,16 +33,9 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from keras import ops
 
-from keras_relational.environments import boxworld
-from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled
+from keras_relational.environments.registration import WORLDS
 from keras_relational.environments.world import checked_actions
-
-WORLDS = {
-    "BoxWorld": boxworld.BoxWorld,
-    "BridgeBoxWorld": boxworld.BridgeBoxWorld,
-    "GotoObjectMaze": goto_object_maze.GotoObjectMaze,
-}
 
 
 class WorldEnv(gymnasium.Env):
@@ -241,12 +233,3 @@ def _world(name, arguments):
 def _spaces(world):
     images = gymnasium.spaces.Box(0, 255, world.image_shape, np.uint8)
     return images, gymnasium.spaces.Discrete(len(world.actions))
-
-
-for _name in WORLDS:
-    gymnasium.register(
-        f"keras_relational/{_name}-v0",
-        entry_point=f"{__name__}:WorldEnv",
-        vector_entry_point=f"{__name__}:WorldVectorEnv",
-        kwargs={"world": _name},
-    )

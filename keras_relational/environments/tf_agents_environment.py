@@ -1,6 +1,7 @@
 # ruff: noqa: E402 (the switch comes before the import of tf-agents)
 """A world as a tf-agents environment."""
 
+from keras_relational.legacy_keras import check_backend
 from keras_relational.legacy_keras import use_legacy_keras
 
 use_legacy_keras()
@@ -33,6 +34,7 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         seed: Non-negative integer that fixes all of them.
 
     Raises:
+        RuntimeError: If Keras runs on another backend than TensorFlow.
         ValueError: From `step`, if the actions are not in the world's. Inside a
             compiled function they are cut to the first or last action.
 
@@ -45,6 +47,7 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
     """
 
     def __init__(self, world, batch_size=1, seed=0):
+        check_backend("Environments of tf-agents")
         self.world = world
         super().__init__(
             time_step_spec=ts.time_step_spec(

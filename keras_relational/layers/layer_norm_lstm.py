@@ -3,6 +3,7 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_step
 from keras_relational.layers.shared import zero_states
 
 
@@ -74,6 +75,7 @@ class LayerNormLSTMCell(keras.layers.Layer):
         )
 
     def build(self, input_shape):
+        check_step(self, input_shape)
         gates = 4 * self.units
         add_kernels(
             self, self.kernel_initializer, kernel=(input_shape[-1], gates)

@@ -4,6 +4,7 @@ from keras import ops
 from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_step
 from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import zero_states
 
@@ -66,11 +67,7 @@ class NTMCell(keras.layers.Layer):
         self.state_size = [units, units, memory_dim, memory_size * memory_dim]
 
     def build(self, input_shape):
-        if input_shape[-1] is None:
-            raise ValueError(
-                f"{self.name} takes inputs (batch, features) with fixed "
-                f"features. Received: inputs.shape={tuple(input_shape)}"
-            )
+        check_step(self, input_shape)
         lstm_controller.add_lstm_weights(
             self, input_shape[-1] + self.memory_dim, self.units
         )

@@ -3,6 +3,7 @@ from keras import ops
 
 from keras_relational.layers import slots
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import check_step
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -94,6 +95,7 @@ class RelationalMemoryCell(keras.layers.Layer):
         )
 
     def build(self, input_shape):
+        check_step(self, input_shape)
         self.embedding.build(input_shape)
         self.input_gates.build((None, self.units))
         for layer in (

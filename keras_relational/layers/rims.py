@@ -126,8 +126,8 @@ class RIMsCell(slots.SlotCell):
         self.num_modules = num_modules
 
     def build(self, input_shape):
+        slots.check_shape(self, input_shape, "batch")
         step_shape = tuple(input_shape[1:])
-        slots.check_step_shape(self, step_shape)
         self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
         add_kernels(
             self,

@@ -178,8 +178,8 @@ class SCOFFCell(slots.SlotCell):
         self.temperature = temperature
 
     def build(self, input_shape):
+        slots.check_shape(self, input_shape, "batch")
         step_shape = tuple(input_shape[1:])
-        slots.check_step_shape(self, step_shape)
         self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
         features = step_shape[-1]
         self.position_encodings = None

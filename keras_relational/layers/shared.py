@@ -131,6 +131,20 @@ def check_set(layer, shape, name="inputs"):
         )
 
 
+def check_step(cell, shape):
+    """Raises a `ValueError` where a cell's inputs are not `(batch, m)`.
+
+    From then on the cell takes no inputs of another rank or size.
+    """
+    if len(shape) != 2 or shape[-1] is None:
+        raise ValueError(
+            f"{cell.name} takes inputs (batch, features) with fixed features, "
+            "and an RNN of it sequences (batch, time, features). Received: "
+            f"inputs.shape={tuple(shape)} at each step"
+        )
+    cell.input_spec = keras.layers.InputSpec(ndim=2, axes={-1: shape[-1]})
+
+
 def split_heads(projected, num_heads):
     """`(batch, n, num_heads * d)` → `(batch, num_heads, n, d)`."""
     batch, n = ops.shape(projected)[:2]

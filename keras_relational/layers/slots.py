@@ -267,6 +267,7 @@ class SlotRNN(keras.layers.RNN):
             setattr(self, name, getattr(cell, name))
 
     def build(self, sequences_shape, initial_state_shape=None):
+        check_shape(self, sequences_shape, "batch, time")
         super().build(sequences_shape, initial_state_shape)
         self.input_spec = keras.layers.InputSpec(
             min_ndim=3, axes={-1: sequences_shape[-1]}
@@ -527,13 +528,21 @@ def each_its_own(x, kernels):
     return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), kernels), 0, 1)
 
 
-def check_step_shape(cell, step_shape):
-    """Raises a `ValueError` where one step's input is none of the three."""
+def check_shape(layer, shape, axes):
+    """Raises a `ValueError` where the inputs of steps are none of the three.
+
+    Args:
+        layer: A `SlotCell` or `SlotRNN`, named in the error.
+        shape: Of its inputs.
+        axes: Those before the input of a step: `"batch"`, or `"batch, time"`.
+    """
+    step_shape = tuple(shape)[axes.count(",") + 1 :]
     if len(step_shape) not in (1, 2, 3) or None in step_shape:
         raise ValueError(
-            f"{cell.name} takes, at each step, a vector (m,), a set (n, m) or "
-            "an image (height, width, m), all sizes fixed. Received: inputs of "
-            f"shape {tuple(step_shape)} at each step"
+            f"{layer.name} takes inputs of shape ({axes}, m), ({axes}, n, m) or"
+            f" ({axes}, height, width, m): at each step a vector, a set or an "
+            "image, of fixed sizes. Received: inputs.shape="
+            f"{tuple(shape)}"
         )
 
 

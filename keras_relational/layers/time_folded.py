@@ -47,6 +47,15 @@ class TimeFolded(keras.layers.TimeDistributed):
         super().__init__(layer, **kwargs)
         self.unroll = unroll
 
+    def build(self, input_shape):
+        if len(input_shape) < 3:
+            raise ValueError(
+                f"{self.name} takes sequences (batch, time, ...) of at least 3 "
+                f"axes. Received: inputs.shape={tuple(input_shape)}"
+            )
+        super().build(input_shape)
+        self.input_spec = keras.layers.InputSpec(min_ndim=3)
+
     def call(self, inputs, training=None, mask=None):
         if mask is not None and not may_be_equal(
             mask.shape[:2], inputs.shape[:2]

@@ -165,7 +165,9 @@ def rule_learner(
         sequential: One of `SEQUENTIAL`.
         mode: `"multiple_choice"` or `"generative"`.
         num_options: Number of scores.
-        confidence: As for `layers.ESBN`.
+        confidence: As for `layers.ESBN`. By default there is none, as in that
+            paper. With two fillers, as in same/different, an ESBN without one
+            is at chance: pass `True`, and a normalization.
         normalization: Optional layer through which the sequence of embeddings
             goes first, for multiple choice: a
             `layers.TemporalContextNormalization`.

@@ -21,6 +21,7 @@ from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import check_export
+from keras_relational.training.supervised import data_digest
 from keras_relational.training.supervised import fit_and_log
 from keras_relational.training.supervised import options_in_name
 from keras_relational.training.supervised import save_model
@@ -53,6 +54,7 @@ __all__ = [
     "as_put_out",
     "check_export",
     "cross_entropy",
+    "data_digest",
     "embeddings",
     "fit_and_log",
     "four_stage_transfer",

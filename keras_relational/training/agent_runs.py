@@ -7,6 +7,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
+from keras_relational import legacy_keras
 from keras_relational.datasets.checks import check_positive
 from keras_relational.files import read_curves
 from keras_relational.training.supervised import save_curves
@@ -111,6 +112,18 @@ def train_agent(
             for name, share in shares.items():
                 print(f"{'':15s}{name}: {100 * share:5.1f} %")
     return {name: np.array(curve) for name, curve in logs.curves.items()}
+
+
+def check_backend(parser):
+    """Ends a program before any work, where no agent can be trained.
+
+    Args:
+        parser: `argparse.ArgumentParser`, which ends it.
+    """
+    try:
+        legacy_keras.check_backend("Agents that train")
+    except RuntimeError as error:
+        parser.error(str(error))
 
 
 class _Logs:

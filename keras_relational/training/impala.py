@@ -70,6 +70,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         clip_c: As for `vtrace`.
         train_step_counter: Optional integer `tf.Variable`.
 
+    Raises:
+        RuntimeError: If Keras runs on another backend than TensorFlow.
+
     Example:
 
     >>> from keras_relational import models

@@ -1,6 +1,7 @@
 """Training in runs that are logged, and can be continued."""
 
 import csv
+import hashlib
 import importlib.util
 import io
 import json
@@ -11,6 +12,8 @@ import time
 import keras
 import numpy as np
 
+from keras_relational.datasets.npz import read_npz
+from keras_relational.files import MAX_TEXT_BYTES
 from keras_relational.files import write_aside
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.training.minibatches import Minibatches
@@ -67,7 +70,7 @@ def train_classifier(
     Raises:
         ValueError: If the three numbers of batches do not divide each other,
             or the checkpoint in `directory` is of another model, has another
-            `batches_per_epoch`, or curves of other validation sets.
+            `batches_per_epoch`, curves of other validation sets, or is damaged.
     """
     if num_batches % batches_per_epoch or (
         batches_per_epoch % steps_per_execution
@@ -165,7 +168,7 @@ def fit_and_log(
         ValueError: If `num_batches` is no multiple of `batches_per_epoch`, or
             that none of `batches_per_item`, one of them is not positive, or the
             checkpoint in `directory` is of another model, has another
-            `batches_per_epoch`, or curves of something else.
+            `batches_per_epoch`, curves of something else, or is damaged.
     """
     check_positive_integers(
         num_batches=num_batches,
@@ -245,9 +248,7 @@ class _Curves(keras.callbacks.Callback):
         path = self.directory and self.directory / "checkpoint.npz"
         if not path or not path.exists():
             return 0
-        with np.load(path, allow_pickle=False) as file:
-            self.curves = json.loads(str(file["curves"]))
-            values = [file[f"variable_{i}"] for i in range(len(file) - 1)]
+        self.curves, values = _read_checkpoint(path)
         variables = _state(model)
         shapes = [tuple(variable.shape) for variable in variables]
         if shapes != [value.shape for value in values]:
@@ -302,6 +303,35 @@ class _Curves(keras.callbacks.Callback):
         write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
 
 
+def _read_checkpoint(path):
+    """The curves in a checkpoint, and the values of all variables."""
+
+    def check(headers):
+        for name, (shape, dtype) in headers.items():
+            if name == "curves":
+                if shape or dtype.itemsize > 4 * MAX_TEXT_BYTES:
+                    raise ValueError("its curves are no text, or too long")
+            elif dtype.kind not in "biuf":
+                raise ValueError(f"{name!r} holds no numbers: {dtype}")
+
+    try:
+        arrays = read_npz(path, None, "the checkpoint of a run", check)
+        curves = json.loads(str(arrays.pop("curves")))
+        lengths = {len(np.array(x, "float64")) for x in curves.values()}
+        if not {"batches", "minutes"} <= set(curves) or len(lengths) != 1:
+            raise ValueError("its curves are not of one length")
+        if 0 in lengths:
+            raise ValueError("its curves are empty")
+        return curves, [arrays[f"variable_{i}"] for i in range(len(arrays))]
+    # Of any class, from what is neither JSON nor a table of numbers.
+    except Exception as error:
+        raise ValueError(
+            f"{path} is damaged, and this run cannot go on from it: "
+            f"{error or repr(error)} Put an intact copy in its place, or "
+            "delete it to begin again."
+        ) from error
+
+
 def save_model(directory, model, name="model.keras"):
     """Keeps a trained model.
 
@@ -339,8 +369,10 @@ def options_in_name(parser, args, names):
         names: Of the options, as attributes of `args`.
 
     Returns:
-        String such as `"-temperature0.5-normalization"`, or an empty one. Of a
-        path the last part.
+        String such as `"-temperature0.5-normalization"`, or an empty one.
+
+    Raises:
+        ValueError: If an option is a path, which does not tell what is in it.
     """
     text = ""
     for name in names:
@@ -348,9 +380,32 @@ def options_in_name(parser, args, names):
         if value == parser.get_default(name):
             continue
         if isinstance(value, pathlib.Path):
-            value = value.name
+            raise ValueError(
+                f"A path does not tell the files in it: add a `data_digest` of "
+                f"what was read to the name of the run. Received: {name}="
+                f"{value}"
+            )
         text += f"-{name}" + ("" if value is True else str(value))
     return text
+
+
+def data_digest(*arrays):
+    """Tells data that were read from files apart, in the name of a run.
+
+    Runs on other files must not continue each other, whatever these are called;
+    those on the same files should, wherever these lie.
+
+    Args:
+        *arrays: Arrays of numbers, or lists of strings.
+
+    Returns:
+        String of eight hexadecimal digits: a hash of types, shapes and values.
+    """
+    digest = hashlib.blake2b(digest_size=4)
+    for array in map(np.ascontiguousarray, arrays):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.reshape(-1).view("uint8"))
+    return digest.hexdigest()
 
 
 def check_export(parser, args):

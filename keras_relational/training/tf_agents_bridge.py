@@ -1,6 +1,7 @@
 # ruff: noqa: E402 (the switch comes before the import of tf-agents)
 """Keras 3 models as policies of tf-agents: the one place where they meet."""
 
+from keras_relational.legacy_keras import check_backend
 from keras_relational.legacy_keras import use_legacy_keras
 
 use_legacy_keras()
@@ -21,9 +22,13 @@ class KerasNetwork(tf.Module):
     Args:
         model: `keras.Model` as `models.boxworld_agent` builds, recurrent or
             not.
+
+    Raises:
+        RuntimeError: If Keras runs on another backend than TensorFlow.
     """
 
     def __init__(self, model):
+        check_backend("Agents that train")
         super().__init__(name=model.name)
         self.model = model
         self.num_trainable = len(model.trainable_variables)

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -9,6 +13,45 @@ from keras_relational.environments import gymnasium_environment
 
 IDS = ("keras_relational/BoxWorld-v0", "keras_relational/BridgeBoxWorld-v0")
 MAZE = "keras_relational/GotoObjectMaze-v0"
+
+
+MANY = """
+import sys
+import gymnasium
+
+for module in ("keras_relational", "tensorflow", "keras", "jax"):
+    assert module not in sys.modules
+{imports}
+for name in ("BoxWorld", "BridgeBoxWorld", "GotoObjectMaze"):
+    for number in range(7):
+        env = gymnasium.make(f"{prefix}keras_relational/{{name}}-v0")
+        env.reset(seed=number)
+        env.step(number % 4)
+        envs = gymnasium.make_vec(
+            f"{prefix}keras_relational/{{name}}-v0", num_envs=3
+        )
+        envs.reset(seed=number)
+        envs.step([0, 1, number % 4])
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "prefix"),
+    [("", "keras_relational:"), ("import keras_relational", "")],
+)
+def test_gymnasium_finds_the_worlds(imports, prefix):
+    """And many of them are made without a warning, of retracing for one."""
+    code = MANY.format(imports=imports, prefix=prefix)
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "retracing" not in done.stderr
+    assert "already in registry" not in done.stderr
 
 
 @pytest.fixture(params=(*IDS, MAZE))

@@ -393,7 +393,7 @@ def test_sizes_are_checked(name):
 
 
 def test_inputs_are_checked():
-    with pytest.raises(ValueError, match=r"\(batch, n, m\).*\(2, 5\)"):
+    with pytest.raises(ValueError, match=r"\(batch, time, .*shape=\(2, 5\)"):
         ESBN(2, 2)(random_values(2, 5))
     with pytest.raises(ValueError, match=r"mask.shape=\(2, 3\)"):
         ESBN(2, 2)(random_values(2, 4, 5), mask=np.ones((2, 3), bool))

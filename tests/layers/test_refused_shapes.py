@@ -3,6 +3,8 @@
 Each was once taken without a word, or ended in an error of the backend.
 """
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -150,6 +152,64 @@ REFUSED = {
         r"entities\.shape=\(2, 3, 5\), virtual_entities\.shape=\(2, 2, 6\)",
     ),
 }
+
+
+RNN = keras.layers.RNN
+SLOTS = r"\(batch, time, m\), \(batch, time, n, m\) or "
+SEQUENCES = {
+    "scoff": (lambda: layers.SCOFF(4, 3, 2), SLOTS),
+    "rims": (lambda: layers.RIMs(4, 3, 2), SLOTS),
+    "esbn": (lambda: layers.ESBN(4, 3), r"\(batch, time, features\)"),
+    "time_folded": (
+        lambda: layers.TimeFolded(keras.layers.Flatten()),
+        r"\(batch, time, \.\.\.\)",
+    ),
+    "normalization": (
+        layers.TemporalContextNormalization,
+        r"\(batch, \.\.\., time, features\)",
+    ),
+}
+CELLS = {
+    "scoff_cell": lambda: layers.SCOFFCell(4, 3, 2),
+    "rims_cell": lambda: layers.RIMsCell(4, 3, 2),
+    "ntm_cell": lambda: layers.NTMCell(4),
+    "layer_norm_lstm_cell": lambda: layers.LayerNormLSTMCell(4),
+    "relational_memory_cell": lambda: layers.RelationalMemoryCell(4, 3, 2),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.parametrize("shape", [(), (7,), (5, 6)])
+def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
+    make, expected = SEQUENCES[name]
+    received = re.escape(f"inputs.shape={shape}")
+    with pytest.raises(ValueError, match=f"{expected}.*{received}"):
+        make()(zeros(*shape))
+    with pytest.raises(ValueError, match=f"ndim=3.*{re.escape(str(shape))}"):
+        built(make(), zeros(2, 3, 6))(zeros(*shape))
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_contract_a_cell_tells_what_it_takes(name):
+    """Of `(5, 6)` an RNN gives it, as the input of a step, `(5,)`."""
+    with pytest.raises(
+        ValueError, match=r"takes inputs .*\(batch, .*inputs\.shape=\(5,\)"
+    ):
+        RNN(CELLS[name]())(zeros(5, 6))
+
+
+@pytest.mark.parametrize(
+    "name", ["ntm_cell", "layer_norm_lstm_cell", "relational_memory_cell"]
+)
+def test_contract_a_cell_of_vectors_takes_no_sets(name):
+    with pytest.raises(
+        ValueError, match=r"takes inputs .*inputs\.shape=\(2, 4, 6\)"
+    ):
+        RNN(CELLS[name]())(zeros(2, 3, 4, 6))
+    rnn = built(RNN(CELLS[name]()), zeros(2, 3, 6))
+    for shape, words in (((2, 3, 5), "value 6"), ((2, 3, 4, 6), "ndim=2")):
+        with pytest.raises(ValueError, match=f"(?s){words}"):
+            rnn(zeros(*shape))
 
 
 @pytest.mark.parametrize("name", REFUSED)

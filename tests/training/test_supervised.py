@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.training import supervised
 
 ARGUMENTS = {
     "num_batches": 60,
@@ -139,6 +141,101 @@ def test_other_curves_in_the_directory_are_refused(data, tmp_path):
         training.train_classifier(small_model(), *data, **arguments)
 
 
+def save(path, curves, *variables):
+    names = [f"variable_{i}" for i in range(len(variables))]
+    arrays = dict(zip(names, variables, strict=True))
+    np.savez(path, curves=np.array(curves), **arrays)
+
+
+def curves_of(**curves):
+    return json.dumps({"batches": [20], "minutes": [1.0], **curves})
+
+
+NPY = b"\x93NUMPY\x01\0\x46\0{'descr': '<f8', 'fortran_order': False, "
+DAMAGED = {
+    "empty": lambda path: path.write_bytes(b""),
+    "no_zip": lambda path: path.write_bytes(b"\0" * 500),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-700]),
+    "one_array": lambda path: path.write_bytes(NPY),
+    "pickle": lambda path: save(path, curves_of(), np.array([{}], object)),
+    "pickled_curves": lambda path: save(path, np.array([{}], object)),
+    "text": lambda path: save(path, curves_of(), np.array("0")),
+    "no_curves": lambda path: np.savez(path, variable_0=np.zeros(3)),
+    "no_variable": lambda path: np.savez(path, curves=curves_of(), b=1),
+    "no_json": lambda path: save(path, "{"),
+    "no_table": lambda path: save(path, "[1]"),
+    "other_table": lambda path: save(path, '{"loss": [1]}'),
+    "no_numbers": lambda path: save(path, curves_of(batches=["a"])),
+    "no_lists": lambda path: save(path, curves_of(batches=3)),
+    "too_large_numbers": lambda path: save(path, curves_of(minutes=[10**400])),
+    "other_lengths": lambda path: save(path, curves_of(loss=[1, 2])),
+    "no_epoch": lambda path: save(path, curves_of(batches=[], minutes=[])),
+    "deep": lambda path: save(path, "[" * 100_000),
+}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("run")
+    arguments = {**ARGUMENTS, "num_batches": 20}
+    training.train_classifier(
+        small_model(), *data, directory=directory, **arguments
+    )
+    return (directory / "checkpoint.npz").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trained():
+    model = small_model()
+    # As `train_classifier` has it.
+    trained = training.MinibatchModel(model.inputs, model.outputs)
+    trained.compile("sgd", "mse", metrics=["accuracy"])
+    trained.evaluate(np.zeros((1, 6)), np.zeros((1, 3)), verbose=0)
+    trained.optimizer.build(trained.trainable_variables)
+    return trained
+
+
+@pytest.fixture
+def restore(checkpoint, trained, tmp_path):
+    """Takes up a checkpoint, after a function has changed its file."""
+
+    def continued(damage):
+        path = tmp_path / "checkpoint.npz"
+        path.write_bytes(checkpoint)
+        damage(path)
+        return supervised._Curves(dict, 20, tmp_path).restore(trained)
+
+    return continued
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_checkpoint_is_told_with_its_path(restore, name):
+    with pytest.raises(
+        ValueError, match=r"checkpoint\.npz is damaged.* delete it to begin"
+    ) as raised:
+        restore(DAMAGED[name])
+    assert "allow_pickle" not in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_flipped_bit_is_told_or_changes_nothing(restore, trained, seed):
+    restore(lambda path: None)
+    expected = trained.get_weights()
+    rng = np.random.default_rng(seed)
+
+    def flip(path):
+        content = bytearray(path.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+
+    try:
+        assert restore(flip) == 1
+    except ValueError as error:
+        assert "checkpoint.npz is damaged" in str(error)  # noqa: PT017
+    for ours, theirs in zip(trained.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_what_is_measured_may_be_of_any_type(data, tmp_path):
     model = small_model()
     model.compile(
@@ -232,16 +329,40 @@ def test_options_in_name():
     parser.add_argument("--size", type=int)
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--masked", action="store_true")
-    names = ("rate", "size", "folder", "masked")
+    names = ("rate", "size", "masked")
     for line, expected in {
         "": "",
         "--rate 0.1": "",
         "--rate 0 --size 3": "-rate0.0-size3",
-        "--folder a/b --masked": "-folderb-masked",
+        "--masked --rate 1": "-rate1.0-masked",
     }.items():
         args = parser.parse_args(line.split())
         name = training.options_in_name(parser, args, names)
         assert name == expected
+    args = parser.parse_args(["--folder", "a/b"])
+    with pytest.raises(ValueError, match=r"data_digest.*folder=a/b"):
+        training.options_in_name(parser, args, ["folder"])
+
+
+def test_data_digest_tells_values_types_and_shapes_apart():
+    zeros = np.zeros((2, 3), "uint8")
+    ones = np.ones((2, 3), "uint8")
+    data = [
+        [zeros],
+        [ones],
+        [zeros, ones],
+        [ones, zeros],
+        [zeros.T],
+        [zeros.astype("int8")],
+        [["a", "b"]],
+        [["a", "c"]],
+        [np.uint8(0)],
+        [zeros[:0]],
+    ]
+    digests = [training.data_digest(*arrays) for arrays in data]
+    assert len(set(digests)) == len(data)
+    assert digests[0] == training.data_digest(np.asfortranarray(zeros))
+    assert all(re.fullmatch("[0-9a-f]{8}", digest) for digest in digests)
 
 
 def test_check_export_refuses_before_any_work(tmp_path, monkeypatch, capsys):

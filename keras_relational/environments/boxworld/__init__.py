@@ -20,6 +20,8 @@ import itertools
 import numpy as np
 from keras import ops
 
+from keras_relational.environments.boxworld.pictures import Tiles
+from keras_relational.environments.boxworld.pictures import read_picture
 from keras_relational.environments.world import GREY
 from keras_relational.environments.world import World
 from keras_relational.environments.world import between
@@ -173,6 +175,74 @@ class _Boards(World):
         )
         return unpacked(ops.concatenate([board, inventory[:, :, None]], axis=2))
 
+    def state_from_images(self, images):
+        """Boards as they were drawn, or painted by hand, to be played on.
+
+        The inverse of `render`: a position of a puzzle, its first or a later
+        one, from its picture alone. Boxes that are not on the way to the gem
+        end the episode. What a picture does not tell begins anew: `steps` at 0,
+        the episodes that follow are those of the seeds 0, 1, 2, …, and
+        `puzzle_type` counts what is still on the board.
+
+        Args:
+            images: uint8 array `(batch, rows, columns + 1, 3)`, as `render`
+                returns it: one pixel a tile.
+
+        Returns:
+            A state, as `reset` returns it.
+
+        Raises:
+            ValueError: If an array is of another shape or type, or a picture is
+                none of a board: it has other colours, more or fewer than one
+                player or gem, a key or lock where none can be, or no way to
+                its gem. So has one on which the episode is over.
+
+        Example:
+
+        >>> world = BoxWorld()
+        >>> images = world.render(world.reset([0, 1, 2]))
+        >>> state = world.state_from_images(images)
+        >>> bool(np.all(world.render(state) == images))
+        True
+        """
+        images = np.asarray(ops.convert_to_numpy(images))
+        fits = images.shape[1:] == self.image_shape and len(images)
+        if not fits or images.dtype != "uint8":
+            raise ValueError(
+                "Images of boards are uint8, of shape (batch, rows, columns + "
+                f"1, 3), here (batch, {', '.join(map(str, self.image_shape))})."
+                f" Received: {images.dtype}, of shape {images.shape}"
+            )
+        tiles = Tiles(BLANK, EMPTY, PLAYER, GEM, HUES)
+        read = []
+        for number, picture in enumerate(images.astype("int32")):
+            try:
+                board = read_picture(
+                    picture @ np.int32([1, 256, 65536]),
+                    self._cells_of_slot,
+                    self._num_gem_locks,
+                    tiles,
+                )
+            except ValueError as error:
+                raise ValueError(
+                    f"Image {number} is no board of {type(self).__name__} "
+                    f"with {self.rows} rows and {self.columns} columns that "
+                    f"can be played: {error}."
+                ) from error
+            read.append({**board, "puzzle_type": self._type_of(**board)})
+        types = dict.fromkeys(("board", "inventory", "player"), "int32")
+        types |= {"losing": "bool", "puzzle_type": "int32"}
+        state = {
+            name: np.array([board[name] for board in read], dtype)
+            for name, dtype in types.items()
+        }
+        state |= {
+            "steps": np.zeros(len(read), "int32"),
+            "seed": np.arange(len(read), dtype="uint32"),
+            "episode": np.zeros(len(read), "int32"),
+        }
+        return {name: ops.convert_to_tensor(x) for name, x in state.items()}
+
     def _new(self, seed, episode):
         """A state with the puzzle that a seed and an episode stand for."""
 
@@ -284,6 +354,8 @@ class BoxWorld(_Boards):
     (3, 9, 10, 3)
     """
 
+    _num_gem_locks = 1
+
     def __init__(
         self,
         rows=9,
@@ -334,6 +406,11 @@ class BoxWorld(_Boards):
         puzzle_type = (length, num_distractors, ops.zeros_like(length))
         return items, ranks, puzzle_type
 
+    def _type_of(self, ways, others, **_):
+        """A branch begins at a key that is in none of the other boxes."""
+        keys = [key for key, _ in others]
+        return len(ways[0]), sum(lock not in keys for _, lock in others), 0
+
 
 class BridgeBoxWorld(_Boards):
     """Bridge BoxWorld: two paths of boxes to a gem with two locks.
@@ -366,6 +443,8 @@ class BridgeBoxWorld(_Boards):
     >>> tuple(world.render(state).shape)
     (3, 7, 10, 3)
     """
+
+    _num_gem_locks = 2
 
     def __init__(
         self,
@@ -431,6 +510,16 @@ class BridgeBoxWorld(_Boards):
             ops.where(bridge, 2 * length - end, zeros),
         )
         return items, random_ranks(numbers), puzzle_type
+
+    def _type_of(self, ways, others, **_):
+        """A bridge that still leads from one path to the other counts."""
+        upper, lower = ([lock for _, lock in way] for way in ways)
+        length = max(len(upper), len(lower))
+        for key, lock in others:
+            if lock in upper and key in lower:
+                bridge = upper.index(lock), length + lower.index(key)
+                return length, bridge[0] + 1, bridge[1] + 1
+        return length, 0, 0
 
 
 def _exchanged(inventory, old, new):
