@@ -1,0 +1,133 @@
+"""All attacks by requests, on a server for each model at once."""
+
+import concurrent.futures
+import contextlib
+import itertools
+import os
+import tempfile
+import time
+
+from fuzz import draws
+from fuzz import over_grpc
+from fuzz import over_rest
+from fuzz import over_sockets
+from fuzz import servers
+from fuzz.known import Known
+from fuzz.targets import targets
+
+ATTACKS = {**over_rest.ATTACKS, **over_grpc.ATTACKS, **over_sockets.ATTACKS}
+
+# After so many attacks of one class a good request is made.
+_AT_ONCE = 10
+_WARM = 1000
+_MOST_GROWTH = 64 * 2**20
+
+
+def run(report, num_requests, patience):
+    """Attacks until so many requests were made.
+
+    Attack `index` of a class goes to model `index % 3`.
+
+    Args:
+        report: `report.Report`.
+        num_requests: Number of attacks and good requests, of all models.
+        patience: Seconds until it counts as hanging.
+    """
+    began = time.monotonic()
+    models = targets()
+    each = -(-num_requests // len(models))
+    with tempfile.TemporaryDirectory() as folder:
+        for target in models:
+            servers.export(target, os.path.join(folder, target.name))
+        with concurrent.futures.ThreadPoolExecutor(len(models)) as pool:
+            runs = [
+                pool.submit(_attack, report, folder, number, each, patience)
+                for number in range(len(models))
+            ]
+            growths = [run.result() for run in runs]
+    problems = report.found("rest.") + report.found("grpc.")
+    problems += report.found("http.") + report.found("memory")
+    number = sum(map(report.number, ("rest.", "grpc.", "http.", "known")))
+    memory = ", ".join(
+        f"{target.name} {growth / 2**20:+.0f} MiB"
+        for target, growth in zip(models, growths, strict=True)
+    )
+    report.row(
+        f"Requests, {len(ATTACKS)} classes, {len(models)} models",
+        number,
+        f"{problems} findings; memory {memory}",
+        (time.monotonic() - began) / 60,
+    )
+
+
+def replay(seed, kind, index, patience):
+    """Makes one attack on a fresh server; returns `(outcome, problem)`."""
+    models = targets()
+    target = models[index % len(models)]
+    with tempfile.TemporaryDirectory() as folder:
+        servers.export(target, os.path.join(folder, target.name))
+        with _served(folder, target, patience) as (server, known):
+            attack = ATTACKS[kind](draws.generator(seed, kind, index), target)
+            outcome, problem = attack.run(server, known, patience)
+            return outcome, problem or _after(server, known)
+
+
+@contextlib.contextmanager
+def _served(folder, target, patience):
+    log = os.path.join(folder, f"{target.name}.log")
+    models = os.path.join(folder, target.name)
+    with servers.running(models, target.name, log) as server:
+        known = Known(server, target, patience)
+        try:
+            yield server, known
+        finally:
+            known.close()
+
+
+def _attack(report, folder, number, num_requests, patience):
+    """Attacks one model; returns by how many bytes its server grew."""
+    models = targets()
+    target = models[number]
+    made, warm = 0, None
+    with _served(folder, target, patience) as (server, known):
+        for start in itertools.count(step=_AT_ONCE):
+            for kind, attack in ATTACKS.items():
+                for i in range(start, start + _AT_ONCE):
+                    index = i * len(models) + number
+                    rng = draws.generator(report.seed, kind, index)
+                    outcome, problem = attack(rng, target).run(
+                        server, known, patience
+                    )
+                    report.add(kind, outcome)
+                    if problem:
+                        report.find(kind, index, target.name, problem)
+                made += _AT_ONCE + 2
+                report.add("known", "asked over REST")
+                report.add("known", "asked over gRPC")
+                if problem := _after(server, known):
+                    problem = f"after indices up to {index}: {problem}"
+                    report.find(kind, index, target.name, problem)
+                if server.died() is not None:
+                    report.find("memory", None, target.name, "no server left")
+                    return 0
+                if warm is None and made >= min(_WARM, num_requests // 2):
+                    warm = server.memory()
+                if made >= num_requests:
+                    growth = server.memory() - warm
+                    if growth > max(_MOST_GROWTH, warm // 10):
+                        report.find(
+                            "memory",
+                            None,
+                            target.name,
+                            f"grew from {warm:,} to {warm + growth:,} bytes",
+                        )
+                    return growth
+
+
+def _after(server, known):
+    """What is wrong with a server after an attack, or `None`."""
+    if server.died() is not None:
+        return f"the server ended with {server.died()}"
+    if text := server.new_traceback():
+        return f"traceback: {text}"
+    return known.problem()
