@@ -235,5 +235,3 @@ ATTACKS = {
         methods,
     )
 }
-
-

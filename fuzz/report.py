@@ -69,7 +69,9 @@ class Report:
     def print(self):
         width = max(map(len, self.outcomes), default=0)
         for kind, counts in sorted(self.outcomes.items()):
-            each = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+            each = ", ".join(
+                f"{n} {what}" for what, n in sorted(counts.items())
+            )
             print(f"{kind:{width}s} {counts.total():6d}: {each}")
         print("\n| What | Number | Result | Minutes |")
         print("|---|---|---|---|")

@@ -55,9 +55,7 @@ def run(report, num_requests, patience):
                     for by in (known.by_rest, known.by_grpc)
                 ]
                 load.a_quarter.wait()
-                os.rename(
-                    os.path.join(aside, "2"), os.path.join(models, "2")
-                )
+                os.rename(os.path.join(aside, "2"), os.path.join(models, "2"))
                 for run in runs:
                     run.result()
             if text := server.new_traceback():

@@ -11,6 +11,8 @@ import time
 import keras
 import numpy as np
 
+from keras_relational.datasets.npz import read_npz
+from keras_relational.files import MAX_TEXT_BYTES
 from keras_relational.files import write_aside
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.training.minibatches import Minibatches
@@ -245,17 +247,8 @@ class _Curves(keras.callbacks.Callback):
         path = self.directory and self.directory / "checkpoint.npz"
         if not path or not path.exists():
             return 0
-        with np.load(path, allow_pickle=False) as file:
-            self.curves = json.loads(str(file["curves"]))
-            values = [file[f"variable_{i}"] for i in range(len(file) - 1)]
         variables = _state(model)
-        shapes = [tuple(variable.shape) for variable in variables]
-        if shapes != [value.shape for value in values]:
-            raise ValueError(
-                f"{path} is of another model or optimizer: it holds "
-                f"{len(values)} variables, this run has {len(variables)}, and "
-                "their shapes differ. Use another directory or delete it."
-            )
+        self.curves, values = _read_checkpoint(path, variables)
         epoch_length = self.curves["batches"][0]
         if epoch_length != self.batches_per_epoch:
             raise ValueError(
@@ -300,6 +293,47 @@ class _Curves(keras.callbacks.Callback):
             },
         )
         write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
+
+
+def _read_checkpoint(path, variables):
+    """Curves, and a value for each variable of this model."""
+    shapes = {f"variable_{i}": tuple(x.shape) for i, x in enumerate(variables)}
+
+    def check(headers):
+        found = {k: x.shape for k, x in headers.items() if k != "curves"}
+        if found != shapes:
+            raise ValueError(
+                "it is of another model or optimizer: it holds "
+                f"{len(found)} variables, this run has {len(shapes)}, or their "
+                "shapes differ. Use another directory or delete it"
+            )
+        for name, (shape, dtype) in headers.items():
+            if name == "curves":
+                right = shape == () and dtype.kind == "U"
+                # Four bytes a character.
+                right = right and dtype.itemsize <= 4 * MAX_TEXT_BYTES
+            else:
+                right = dtype.kind in "biuf"
+            if not right:
+                raise ValueError(
+                    f"{name!r} should not be of type {dtype} and shape {shape}"
+                )
+
+    arrays = read_npz(path, None, "the checkpoint of a run", check)
+    try:
+        curves = json.loads(str(arrays.pop("curves")))
+        lengths = {len(numbers) for numbers in curves.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            raise ValueError(f"its curves have lengths {sorted(lengths)}")
+        # Those that a run is continued with.
+        for name in ("batches", "minutes"):
+            np.asarray(curves[name], float)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path} holds no learning curves of a run: {error!r}. Use another "
+            "directory or delete it."
+        ) from error
+    return curves, [arrays[name] for name in shapes]
 
 
 def save_model(directory, model, name="model.keras"):
