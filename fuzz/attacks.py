@@ -9,6 +9,7 @@ from fuzz import http_bytes
 
 # An answer that repeats what was sent may not grow with it.
 MAX_ERROR_BYTES = 16 * 2**10
+_SECONDS_TO_LISTEN = 0.3
 
 _REFUSALS = (
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -25,7 +26,8 @@ class HttpAttack:
 
     Attributes:
         steps: What to do in turn: bytes are sent, a float is a pause in
-            seconds, `"no more"` ends the sending half, `"reset"` and `"close"`
+            seconds, `"listen"` waits for a reply that may or may not come,
+            `"no more"` ends the sending half, `"reset"` and `"close"`
             the connection.
         expect: `"any"` reply, a `"refusal"`, the `"known"` answer, `"known or
             refusal"`, or `"closing"`: a reply that is no fault, or none.
@@ -71,6 +73,8 @@ class HttpAttack:
                 connection.send(step)
             elif isinstance(step, float):
                 time.sleep(step)
+            elif step == "listen":
+                connection.listen(_SECONDS_TO_LISTEN)
             elif step == "no more":
                 connection.no_more()
             elif step == "reset":

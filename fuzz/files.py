@@ -44,9 +44,9 @@ def run(report, num_files, patience):
     ]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        # Each reader's files in one process, which has read its good ones.
-        kinds = sorted(READERS, key=lambda kind: -READERS[kind].share)
-        _make_originals(folder, kinds)
+        (folder / "damaged").mkdir()
+        # Each reader's files in one process, the slowest first.
+        kinds = sorted(READERS, key=lambda kind: READERS[kind].share)
         queue = iter([[c for c in cases if c[0] == kind] for kind in kinds])
         with concurrent.futures.ThreadPoolExecutor(_NUM_WORKERS) as pool:
             runs = [
@@ -67,39 +67,18 @@ def replay(seed, kind, index, patience):
     """Damages one file and reads it; returns `(outcome, problem)`."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        _make_originals(folder, [kind])
-        with _Worker(folder) as worker:
+        (folder / "damaged").mkdir()
+        with Worker(folder) as worker:
             outcome, problem, _ = _attack(
                 worker, folder, seed, kind, index, patience
             )
     return outcome, problem
 
 
-def _make_originals(folder, kinds):
-    """Writes the good files, in a process that may import anything."""
-    (folder / "damaged").mkdir()
-    context = multiprocessing.get_context("spawn")
-    process = context.Process(target=make_originals, args=(folder, kinds))
-    process.start()
-    process.join()
-    if process.exitcode:
-        raise RuntimeError("The good files could not be written, see above")
-
-
-def make_originals(folder, kinds):
-    """Writes the good files of these readers."""
-    import keras_relational.training.impala  # noqa: F401  Before Keras.
-
-    for kind in kinds:
-        original = folder / kind
-        original.mkdir()
-        READERS[kind].make(original)
-
-
 def _work(report, folder, queue, patience):
     """Takes reader after reader; returns the highest peak."""
     highest = 0
-    with _Worker(folder) as worker:
+    with Worker(folder) as worker:
         for kind, index in itertools.chain.from_iterable(queue):
             outcome, problem, peak = _attack(
                 worker, folder, report.seed, kind, index, patience
@@ -113,6 +92,7 @@ def _work(report, folder, queue, patience):
 
 def _attack(worker, folder, seed, kind, index, patience):
     """Damages and reads one; returns `(outcome, problem, peak)`."""
+    worker.prepare(kind)
     rng = draws.generator(seed, kind, index)
     reader = READERS[kind]
     copy = folder / "damaged" / f"{kind}-{index}"
@@ -167,7 +147,7 @@ def _problem(reader, outcome, message, peak, path):
     return None
 
 
-class _Worker:
+class Worker:
     """A process that reads; a new one after it has died or hung."""
 
     def __init__(self, folder):
@@ -180,14 +160,17 @@ class _Worker:
     def __exit__(self, *_):
         self._stop()
 
+    def prepare(self, kind):
+        """Makes good files of a kind, if there are none, and reads them."""
+        if self._process is None:
+            self._start()
+        self._ask((kind, None), _SECONDS_TO_PREPARE)
+
     def read(self, kind, copy, patience):
         """Returns `(outcome, message, peak)`."""
         try:
-            if self._process is None:
-                self._start()
-            self._ask(("prepare", kind, None), _SECONDS_TO_PREPARE)
             more = READERS[kind].seconds
-            return self._ask(("read", kind, copy), patience + more)
+            return self._ask((kind, copy), patience + more)
         except TimeoutError:
             self._stop()
             return "hang", "no end in time", 0
@@ -227,12 +210,11 @@ def work(pipe, folder):
         os.dup2(file.fileno(), 2)
     import keras_relational.training.impala  # noqa: F401  Before Keras.
 
-    expected = {}
-    limited = False
+    expected, limited = {}, False
     with contextlib.suppress(EOFError):
         while True:
-            what, kind, copy = pipe.recv()
-            if what == "prepare":
+            kind, copy = pipe.recv()
+            if copy is None:
                 if kind not in expected:
                     expected[kind] = _read_good(folder, kind)
                 pipe.send(None)
@@ -241,26 +223,30 @@ def work(pipe, folder):
                 most = status_of(os.getpid(), "VmData") + _MOST_MEMORY
                 resource.setrlimit(resource.RLIMIT_DATA, (most, most))
                 limited = True
-            pipe.send(_read(kind, copy, expected[kind]))
+            pipe.send(_read(READERS[kind].read, copy, expected[kind]))
 
 
 def _read_good(folder, kind):
     """Twice, as the first time takes more memory than any other."""
+    original = folder / kind
+    if not original.exists():
+        original.mkdir(parents=True)
+        READERS[kind].make(original)
     copy = folder / "damaged" / f"{kind}-good-{os.getpid()}"
     for _ in range(2):
-        shutil.copytree(folder / kind, copy)
+        shutil.copytree(original, copy)
         value = READERS[kind].read(copy)
         shutil.rmtree(copy)
     return value
 
 
-def _read(kind, copy, expected):
+def _read(read, copy, expected):
+    """Returns `(outcome, message, peak)`."""
     before = status_of(os.getpid(), "VmRSS")
     # From here on VmHWM is the highest since.
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     try:
-        value = READERS[kind].read(copy)
-        same = _same(value, expected)
+        same = _same(read(copy), expected)
         outcome = ("as before" if same else "other"), ""
     except (ValueError, OSError) as error:
         outcome = "refused", str(error)

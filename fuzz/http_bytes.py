@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import select
 import socket
 import struct
 import time
@@ -35,6 +36,10 @@ class Connection:
         self._limit()
         with contextlib.suppress(ConnectionError):
             self._socket.sendall(content)
+
+    def listen(self, seconds):
+        """Waits for the beginning of a reply, but not for long."""
+        select.select([self._socket], [], [], seconds)
 
     def no_more(self):
         """Tells the server that nothing follows."""

@@ -79,7 +79,7 @@ def headers(rng, target):
         lines = [line]
     head, body = _headed(target, *lines)
     also = (501,) if "Transfer" in line else ()
-    return HttpAttack((head + body, "no more"), expect, also=also)
+    return HttpAttack((head + body, "listen", "no more"), expect, also=also)
 
 
 def header_floods(rng, target):
@@ -97,7 +97,7 @@ def header_floods(rng, target):
     )
     lines.append(f"Content-Length: {len(predict_body(target))}")
     head, body = _headed(target, *lines)
-    return HttpAttack((head + body, "no more"), "closing")
+    return HttpAttack((head + body, "listen", "no more"), "closing")
 
 
 def unfinished(rng, target):
@@ -181,7 +181,7 @@ def broken_chunks(rng, target):
             draws.random_bytes(rng, 4096),
         ),
     )
-    steps = (head + content + _hidden(target), "no more")
+    steps = (head + content + _hidden(target), "listen", "no more")
     return HttpAttack(steps, "refusal", also=(501,))
 
 
@@ -191,7 +191,7 @@ def absurd_lengths(rng, target):
         rng, (60 * 2**20, 2**31, 2**32, 2**63, 2**64, 10**30, 10**400)
     )
     head, body = _headed(target, f"Content-Length: {length}")
-    return HttpAttack((head + body, "no more"), "refusal")
+    return HttpAttack((head + body, "listen", "no more"), "refusal")
 
 
 def early_close(rng, target):
@@ -225,7 +225,7 @@ def garbage(rng, target):
             zlib.compress(content),
         ),
     )
-    return HttpAttack((text, "no more"), "closing", also=(501, 505))
+    return HttpAttack((text, "listen", "no more"), "closing", also=(501, 505))
 
 
 ATTACKS = {

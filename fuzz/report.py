@@ -85,7 +85,7 @@ class Report:
             by_problem[key].append(found)
         for group in by_problem.values():
             first = group[0]
-            print(f"- {len(group)} × {first.kind}, {first.target}: ", end="")
+            print(f"- {len(group)} x {first.kind}, {first.target}: ", end="")
             print(first.problem)
             if first.index is None:
                 continue

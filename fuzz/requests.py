@@ -17,13 +17,11 @@ from fuzz.targets import targets
 
 ATTACKS = {**over_rest.ATTACKS, **over_grpc.ATTACKS, **over_sockets.ATTACKS}
 
-# After so many attacks of one class a good request is made.
-_AT_ONCE = 10
 _WARM = 1000
 _MOST_GROWTH = 64 * 2**20
 
 
-def run(report, num_requests, patience):
+def run(report, num_requests, patience, at_once=10):
     """Attacks until so many requests were made.
 
     Attack `index` of a class goes to model `index % 3`.
@@ -32,6 +30,8 @@ def run(report, num_requests, patience):
         report: `report.Report`.
         num_requests: Number of attacks and good requests, of all models.
         patience: Seconds until it counts as hanging.
+        at_once: Number of attacks of a class in turn, after which the good
+            requests are made.
     """
     began = time.monotonic()
     models = targets()
@@ -41,7 +41,9 @@ def run(report, num_requests, patience):
             servers.export(target, os.path.join(folder, target.name))
         with concurrent.futures.ThreadPoolExecutor(len(models)) as pool:
             runs = [
-                pool.submit(_attack, report, folder, number, each, patience)
+                pool.submit(
+                    _attack, report, folder, number, each, patience, at_once
+                )
                 for number in range(len(models))
             ]
             growths = [run.result() for run in runs]
@@ -84,15 +86,15 @@ def _served(folder, target, patience):
             known.close()
 
 
-def _attack(report, folder, number, num_requests, patience):
+def _attack(report, folder, number, num_requests, patience, at_once):
     """Attacks one model; returns by how many bytes its server grew."""
     models = targets()
     target = models[number]
     made, warm = 0, None
     with _served(folder, target, patience) as (server, known):
-        for start in itertools.count(step=_AT_ONCE):
+        for start in itertools.count(step=at_once):
             for kind, attack in ATTACKS.items():
-                for i in range(start, start + _AT_ONCE):
+                for i in range(start, start + at_once):
                     index = i * len(models) + number
                     rng = draws.generator(report.seed, kind, index)
                     outcome, problem = attack(rng, target).run(
@@ -101,7 +103,7 @@ def _attack(report, folder, number, num_requests, patience):
                     report.add(kind, outcome)
                     if problem:
                         report.find(kind, index, target.name, problem)
-                made += _AT_ONCE + 2
+                made += at_once + 2
                 report.add("known", "asked over REST")
                 report.add("known", "asked over gRPC")
                 if problem := _after(server, known):

@@ -95,9 +95,8 @@ def running(folder, name, log):
                 break
         else:
             with open(log, errors="replace") as file:
-                raise RuntimeError(
-                    f"The server of {folder} did not start: {file.read()[-800:]}"
-                )
+                end = file.read()[-800:]
+            raise RuntimeError(f"The server of {folder} did not start: {end}")
         too_late.cancel()
         most = status_of(process.pid, "VmData") + _MOST_MEMORY
         resource.prlimit(process.pid, resource.RLIMIT_DATA, (most, most))

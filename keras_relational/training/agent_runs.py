@@ -194,15 +194,15 @@ def _latest_checkpoint(checkpoints):
     path = checkpoints / "checkpoint"
     try:
         found = tf.train.latest_checkpoint(str(checkpoints))
+        if not found and path.exists():
+            raise ValueError("it names no checkpoint that is there")
+        return found
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    if not found and path.exists():
         raise ValueError(
-            f"{path} cannot be read, or names a checkpoint that is not there. "
-            "Expected TensorFlow's list of the checkpoints beside it, with a "
-            'line such as model_checkpoint_path: "ckpt-100".'
-        )
-    return found
+            f"{path} cannot be read: {error}. Expected TensorFlow's list of "
+            "the checkpoints beside it, with a line such as "
+            'model_checkpoint_path: "ckpt-100".'
+        ) from error
 
 
 def _explained(error):

@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import pathlib
+import tracemalloc
 
 import keras
 import numpy as np
@@ -294,3 +295,80 @@ def test_predinet_learns_same_and_generalizes():
         model, x, y, num_batches=50_000, verbose=0, seed=0
     )
     assert training.accuracy(model, *held_out[:2]) > 0.97
+
+
+def _pickled(path, names):
+    class Harm:
+        def __reduce__(self):
+            return (open, (f"{path}.harm", "w"))
+
+    np.savez(path, **dict.fromkeys(names, np.array(Harm(), object)))
+
+
+def _truncated(path, names):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _flipped(path, names):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def _without_curves(path, names):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in names if name != "curves"}
+    np.savez(path, **arrays)
+
+
+def _with_other_curves(path, names):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in names}
+    np.savez(path, **{**arrays, "curves": '{"batches": [20, 40]}'})
+
+
+def _with_text(path, names):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in names}
+    arrays["variable_0"] = np.full(arrays["variable_0"].shape, "x")
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(_pickled, _truncated, _flipped),
+        *(_without_curves, _with_other_curves, _with_text),
+    ],
+)
+def test_a_damaged_checkpoint_is_a_clear_error(data, tmp_path, damage):
+    arguments = {**ARGUMENTS, "directory": tmp_path}
+    training.train_classifier(small_model(), *data, **arguments)
+    path = tmp_path / "checkpoint.npz"
+    with np.load(path) as file:
+        names = file.files
+    damage(path, names)
+    with pytest.raises(ValueError, match=r"checkpoint\.npz") as caught:
+        training.train_classifier(small_model(), *data, **arguments)
+    assert str(path) in str(caught.value)
+    assert not (tmp_path / "checkpoint.npz.harm").exists()
+
+
+def test_a_checkpoint_of_another_size_is_refused_before_it_is_read(
+    data, tmp_path
+):
+    """100 MiB of zeros in place of a variable."""
+    arguments = {**ARGUMENTS, "directory": tmp_path}
+    training.train_classifier(small_model(), *data, **arguments)
+    path = tmp_path / "checkpoint.npz"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["variable_0"] = np.zeros((100, 2**20), "uint8")
+    np.savez_compressed(path, **arrays)
+    del arrays
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="of another model or optimizer"):
+        training.train_classifier(small_model(), *data, **arguments)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
