@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from fuzz import draws
+from fuzz.memory import memory_of
 from fuzz.readers import READERS
-from fuzz.servers import status_of
 
 MAX_PEAK = 256 * 2**20
 # Beyond it the process gets no more, so that the machine is left alone.
@@ -205,11 +205,9 @@ class Worker:
 
 def work(pipe, folder):
     """Reads what it is told to, in a process of its own."""
-    # What TensorFlow says of each damaged file.
+    # What TensorFlow says of each damaged file, on stderr.
     with open(os.devnull, "w") as file:
         os.dup2(file.fileno(), 2)
-    import keras_relational.training.impala  # noqa: F401  Before Keras.
-
     expected, limited = {}, False
     with contextlib.suppress(EOFError):
         while True:
@@ -220,7 +218,7 @@ def work(pipe, folder):
                 pipe.send(None)
                 continue
             if not limited:
-                most = status_of(os.getpid(), "VmData") + _MOST_MEMORY
+                most = memory_of(os.getpid(), "VmData") + _MOST_MEMORY
                 resource.setrlimit(resource.RLIMIT_DATA, (most, most))
                 limited = True
             pipe.send(_read(READERS[kind].read, copy, expected[kind]))
@@ -242,7 +240,7 @@ def _read_good(folder, kind):
 
 def _read(read, copy, expected):
     """Returns `(outcome, message, peak)`."""
-    before = status_of(os.getpid(), "VmRSS")
+    before = memory_of(os.getpid(), "VmRSS")
     # From here on VmHWM is the highest since.
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     try:
@@ -252,7 +250,7 @@ def _read(read, copy, expected):
         outcome = "refused", str(error)
     except BaseException as error:
         outcome = type(error).__name__, repr(error)[:500]
-    peak = status_of(os.getpid(), "VmHWM") - before
+    peak = memory_of(os.getpid(), "VmHWM") - before
     return *outcome, max(0, peak)
 
 
@@ -266,6 +264,8 @@ def _same(a, b):
         )
     if isinstance(a, list | tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(_same, a, b))
+    if np.shape(a) != np.shape(b):
+        return False
     if isinstance(a, np.ndarray) and a.dtype.kind == "f":
         return np.array_equal(a, b, equal_nan=True)
-    return bool(np.all(a == b)) and np.shape(a) == np.shape(b)
+    return bool(np.all(a == b))

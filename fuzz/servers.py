@@ -11,6 +11,7 @@ import urllib.parse
 
 import keras
 
+from fuzz.memory import memory_of
 from keras_relational import serving
 
 _SECONDS_TO_START = 300
@@ -49,11 +50,11 @@ class Server:
 
     def memory(self):
         """Bytes of memory that the process has."""
-        return status_of(self.process.pid, "VmRSS")
+        return memory_of(self.process.pid, "VmRSS")
 
     def peak(self):
         """The most it ever had."""
-        return status_of(self.process.pid, "VmHWM")
+        return memory_of(self.process.pid, "VmHWM")
 
     def new_traceback(self):
         """The end of a traceback that came into the log since, or `None`."""
@@ -98,7 +99,7 @@ def running(folder, name, log):
                 end = file.read()[-800:]
             raise RuntimeError(f"The server of {folder} did not start: {end}")
         too_late.cancel()
-        most = status_of(process.pid, "VmData") + _MOST_MEMORY
+        most = memory_of(process.pid, "VmData") + _MOST_MEMORY
         resource.prlimit(process.pid, resource.RLIMIT_DATA, (most, most))
         yield Server(process, name, *match.groups()[2:], log)
     finally:
@@ -106,11 +107,3 @@ def running(folder, name, log):
         process.kill()
         process.wait()
         process.stdout.close()
-
-
-def status_of(pid, field):
-    with open(f"/proc/{pid}/status") as file:
-        for line in file:
-            if line.startswith(field + ":"):
-                return 1024 * int(line.split()[1])
-    return 0
