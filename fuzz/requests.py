@@ -17,8 +17,12 @@ from fuzz.targets import targets
 
 ATTACKS = {**over_rest.ATTACKS, **over_grpc.ATTACKS, **over_sockets.ATTACKS}
 
+# The first requests take memory for good.
 _WARM = 1000
 _MOST_GROWTH = 64 * 2**20
+_HANGS = ("hang", "DEADLINE_EXCEEDED")
+# A server that hangs so often would make the rest take hours.
+_MOST_HANGS = 20
 
 
 def run(report, num_requests, patience, at_once=10):
@@ -48,7 +52,7 @@ def run(report, num_requests, patience, at_once=10):
             ]
             growths = [run.result() for run in runs]
     problems = report.found("rest.") + report.found("grpc.")
-    problems += report.found("http.") + report.found("memory")
+    problems += report.found("http.") + report.found("server")
     number = sum(map(report.number, ("rest.", "grpc.", "http.", "known")))
     memory = ", ".join(
         f"{target.name} {growth / 2**20:+.0f} MiB"
@@ -90,40 +94,43 @@ def _attack(report, folder, number, num_requests, patience, at_once):
     """Attacks one model; returns by how many bytes its server grew."""
     models = targets()
     target = models[number]
-    made, warm = 0, None
+    made, hangs, warm = 0, 0, None
     with _served(folder, target, patience) as (server, known):
-        for start in itertools.count(step=at_once):
-            for kind, attack in ATTACKS.items():
-                for i in range(start, start + at_once):
-                    index = i * len(models) + number
-                    rng = draws.generator(report.seed, kind, index)
-                    outcome, problem = attack(rng, target).run(
-                        server, known, patience
-                    )
-                    report.add(kind, outcome)
-                    if problem:
-                        report.find(kind, index, target.name, problem)
-                made += at_once + 2
-                report.add("known", "asked over REST")
-                report.add("known", "asked over gRPC")
-                if problem := _after(server, known):
-                    problem = f"after indices up to {index}: {problem}"
+        for start, kind in _turns(at_once):
+            for i in range(start, start + at_once):
+                index = i * len(models) + number
+                rng = draws.generator(report.seed, kind, index)
+                attack = ATTACKS[kind](rng, target)
+                outcome, problem = attack.run(server, known, patience)
+                report.add(kind, outcome)
+                hangs += outcome in _HANGS
+                if problem:
                     report.find(kind, index, target.name, problem)
-                if server.died() is not None:
-                    report.find("memory", None, target.name, "no server left")
-                    return 0
-                if warm is None and made >= min(_WARM, num_requests // 2):
-                    warm = server.memory()
-                if made >= num_requests:
-                    growth = server.memory() - warm
-                    if growth > max(_MOST_GROWTH, warm // 10):
-                        report.find(
-                            "memory",
-                            None,
-                            target.name,
-                            f"grew from {warm:,} to {warm + growth:,} bytes",
-                        )
-                    return growth
+            for interface in ("REST", "gRPC"):
+                report.add("known", f"asked over {interface}")
+            made += at_once + 2
+            if problem := _after(server, known):
+                problem = f"after indices up to {index}: {problem}"
+                report.find(kind, index, target.name, problem)
+            if server.died() is not None or hangs >= _MOST_HANGS:
+                report.find("server", None, target.name, "given up")
+                return 0
+            if warm is None and made >= min(_WARM, num_requests // 2):
+                warm = server.memory()
+            if made >= num_requests:
+                break
+        growth = server.memory() - warm
+        if growth > max(_MOST_GROWTH, warm // 10):
+            problem = f"grew from {warm:,} to {warm + growth:,} bytes"
+            report.find("server", None, target.name, problem)
+        return growth
+
+
+def _turns(at_once):
+    """All classes in turn, again and again, each from where it stopped."""
+    for start in itertools.count(step=at_once):
+        for kind in ATTACKS:
+            yield start, kind
 
 
 def _after(server, known):
