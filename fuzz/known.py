@@ -63,8 +63,10 @@ class Known:
                 return "another answer over REST"
             if not equal(self.by_grpc(), self._answer):
                 return "another answer over gRPC"
-        except (OSError, ValueError, grpc.RpcError) as error:
-            return f"no answer: {error!r}"[:300]
+        except grpc.RpcError as error:
+            return f"no answer over gRPC: {error.code()}, {error.details()}"
+        except (OSError, ValueError) as error:
+            return f"no answer over REST: {error!r}"[:300]
         return None
 
     def call(self, method, content, patience):

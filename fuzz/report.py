@@ -5,6 +5,8 @@ import dataclasses
 import re
 import threading
 
+_MOST_GROUPS = 30
+
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -83,7 +85,8 @@ class Report:
             problem = re.sub(r"[0-9,]+", "n", found.problem)[:60]
             key = (found.kind, found.target, problem)
             by_problem[key].append(found)
-        for group in by_problem.values():
+        groups = list(by_problem.values())
+        for group in groups[:_MOST_GROUPS]:
             first = group[0]
             print(f"- {len(group)} x {first.kind}, {first.target}: ", end="")
             print(first.problem)
@@ -94,3 +97,5 @@ class Report:
                 f"  again: python -m fuzz --seed {self.seed} --replay "
                 f"{first.kind} {first.index}"
             )
+        if len(groups) > _MOST_GROUPS:
+            print(f"- and {len(groups) - _MOST_GROUPS} more kinds: --output")

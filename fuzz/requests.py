@@ -21,8 +21,9 @@ ATTACKS = {**over_rest.ATTACKS, **over_grpc.ATTACKS, **over_sockets.ATTACKS}
 _WARM = 1000
 _MOST_GROWTH = 64 * 2**20
 _HANGS = ("hang", "DEADLINE_EXCEEDED")
-# A server that hangs so often would make the rest take hours.
-_MOST_HANGS = 20
+# What comes after so many hangs, or good requests without the right answer,
+# says nothing new, and may take hours.
+_MOST_FAULTS = 20
 
 
 def run(report, num_requests, patience, at_once=10):
@@ -94,7 +95,7 @@ def _attack(report, folder, number, num_requests, patience, at_once):
     """Attacks one model; returns by how many bytes its server grew."""
     models = targets()
     target = models[number]
-    made, hangs, warm = 0, 0, None
+    made, faults, warm = 0, 0, None
     with _served(folder, target, patience) as (server, known):
         for start, kind in _turns(at_once):
             for i in range(start, start + at_once):
@@ -103,7 +104,7 @@ def _attack(report, folder, number, num_requests, patience, at_once):
                 attack = ATTACKS[kind](rng, target)
                 outcome, problem = attack.run(server, known, patience)
                 report.add(kind, outcome)
-                hangs += outcome in _HANGS
+                faults += outcome in _HANGS
                 if problem:
                     report.find(kind, index, target.name, problem)
             for interface in ("REST", "gRPC"):
@@ -112,7 +113,8 @@ def _attack(report, folder, number, num_requests, patience, at_once):
             if problem := _after(server, known):
                 problem = f"after indices up to {index}: {problem}"
                 report.find(kind, index, target.name, problem)
-            if server.died() is not None or hangs >= _MOST_HANGS:
+                faults += 1
+            if server.died() is not None or faults >= _MOST_FAULTS:
                 report.find("server", None, target.name, "given up")
                 return 0
             if warm is None and made >= min(_WARM, num_requests // 2):
