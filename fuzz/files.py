@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import fnmatch
 import itertools
+import math
 import multiprocessing
 import os
 import pathlib
@@ -22,6 +23,7 @@ MAX_PEAK = 256 * 2**20
 # Beyond it the process gets no more, so that the machine is left alone.
 _MOST_MEMORY = 2 * 2**30
 _SECONDS_TO_PREPARE = 300
+_SECONDS_TO_END = 30
 _NUM_WORKERS = 2
 
 ATTACKS = READERS
@@ -40,7 +42,7 @@ def run(report, num_files, patience):
     cases = [
         (kind, index)
         for kind, reader in READERS.items()
-        for index in range(max(1, round(num_files * reader.share / shares)))
+        for index in range(math.ceil(num_files * reader.share / shares))
     ]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -158,7 +160,11 @@ class Worker:
         return self
 
     def __exit__(self, *_):
-        self._stop()
+        if self._process is not None:
+            # It ends by itself, and cleans up.
+            self._pipe.close()
+            self._process.join(_SECONDS_TO_END)
+            self._stop()
 
     def prepare(self, kind):
         """Makes good files of a kind, if there are none, and reads them."""
@@ -175,7 +181,7 @@ class Worker:
             self._stop()
             return "hang", "no end in time", 0
         except (EOFError, OSError):
-            self._process.join()
+            self._process.join(_SECONDS_TO_END)
             code = self._process.exitcode
             self._stop()
             return "crash", f"the process ended with {code}", 0
