@@ -16,7 +16,7 @@ NO_HANG := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench fuzz clean
 
 $(VENV)/installed: setup.cfg pyproject.toml
 	@echo "Installing keras_relational and what it needs into $(VENV) (about a minute, 2.5 GB) ..."
@@ -44,6 +44,10 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/installed
+	@echo "Attacking the server and the readers (about fifteen minutes on two cores) ..."
+	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m fuzz
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -58,7 +58,8 @@ def train_agent(
         `measure` returns.
 
     Raises:
-        ValueError: If a number is not a positive integer.
+        ValueError: If a number is not a positive integer, or the run in
+            `directory` is damaged, or of another agent.
         FileExistsError: If there is a run in `directory`, and `resume` is not
             asked for.
         FileNotFoundError: If there is none, and it is.
@@ -134,9 +135,8 @@ class _Logs:
         self.directory = directory and pathlib.Path(directory)
         self.curves = {}
         self.checkpointer = None
-        # A checkpointer restores what it finds as soon as it is made.
         checkpoints = directory and self.directory / "checkpoints"
-        found = directory and tf.train.latest_checkpoint(str(checkpoints))
+        found = directory and _latest_checkpoint(checkpoints)
         if found and not resume:
             raise FileExistsError(
                 f"{directory} holds a run already. Continue it with "
@@ -148,9 +148,22 @@ class _Logs:
             )
         if not directory:
             return
-        self.checkpointer = actor_learner.checkpointer(checkpoints)
+        try:
+            # It restores what it finds as soon as it is made.
+            self.checkpointer = actor_learner.checkpointer(checkpoints)
+            if resume:
+                self.checkpointer.initialize_or_restore().assert_consumed()
+        # What TensorFlow raises of a damaged checkpoint is of any class.
+        except Exception as error:
+            if not resume:
+                raise
+            raise ValueError(
+                f"{found} cannot be restored: {_explained(error)}. Expected an "
+                "intact checkpoint of this very agent and environment. Use an "
+                "earlier one by its name in the file 'checkpoint', or begin "
+                "anew in another directory."
+            ) from error
         if resume:
-            self.checkpointer.initialize_or_restore().assert_consumed()
             self._read_curves()
         self.writer = tf.summary.create_file_writer(
             str(self.directory / "tensorboard")
@@ -187,6 +200,27 @@ class _Logs:
             name: list(itertools.compress(curve, kept))
             for name, curve in curves.items()
         }
+
+
+def _latest_checkpoint(checkpoints):
+    """Path of the last checkpoint, without what its files end in."""
+    path = checkpoints / "checkpoint"
+    try:
+        found = tf.train.latest_checkpoint(str(checkpoints))
+        if not found and path.exists():
+            raise ValueError("it names no checkpoint that is there")
+        return found
+    except ValueError as error:
+        raise ValueError(
+            f"{path} cannot be read: {error}. Expected TensorFlow's list of "
+            "the checkpoints beside it, with a line such as "
+            'model_checkpoint_path: "ckpt-100".'
+        ) from error
+
+
+def _explained(error):
+    text = getattr(error, "message", None) or str(error) or repr(error)
+    return text.strip().splitlines()[0].rstrip(".")
 
 
 def _mean(values):

@@ -248,15 +248,8 @@ class _Curves(keras.callbacks.Callback):
         path = self.directory and self.directory / "checkpoint.npz"
         if not path or not path.exists():
             return 0
-        self.curves, values = _read_checkpoint(path)
         variables = _state(model)
-        shapes = [tuple(variable.shape) for variable in variables]
-        if shapes != [value.shape for value in values]:
-            raise ValueError(
-                f"{path} is of another model or optimizer: it holds "
-                f"{len(values)} variables, this run has {len(variables)}, and "
-                "their shapes differ. Use another directory or delete it."
-            )
+        self.curves, values = _read_checkpoint(path, variables)
         epoch_length = self.curves["batches"][0]
         if epoch_length != self.batches_per_epoch:
             raise ValueError(
@@ -303,8 +296,9 @@ class _Curves(keras.callbacks.Callback):
         write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
 
 
-def _read_checkpoint(path):
-    """The curves in a checkpoint, and the values of all variables."""
+def _read_checkpoint(path, variables):
+    """Curves, and a value for each variable of this model."""
+    shapes = {f"variable_{i}": tuple(x.shape) for i, x in enumerate(variables)}
 
     def check(headers):
         for name, (shape, dtype) in headers.items():
@@ -313,6 +307,12 @@ def _read_checkpoint(path):
                     raise ValueError("its curves are no text, or too long")
             elif dtype.kind not in "biuf":
                 raise ValueError(f"{name!r} holds no numbers: {dtype}")
+        found = {k: x.shape for k, x in headers.items() if k != "curves"}
+        if found != shapes:
+            raise ValueError(
+                f"it holds {len(found)} variables, this run has {len(shapes)}, "
+                "or their shapes differ"
+            )
 
     try:
         arrays = read_npz(path, None, "the checkpoint of a run", check)
@@ -322,13 +322,13 @@ def _read_checkpoint(path):
             raise ValueError("its curves are not of one length")
         if 0 in lengths:
             raise ValueError("its curves are empty")
-        return curves, [arrays[f"variable_{i}"] for i in range(len(arrays))]
+        return curves, [arrays[name] for name in shapes]
     # Of any class, from what is neither JSON nor a table of numbers.
     except Exception as error:
         raise ValueError(
-            f"{path} is damaged, and this run cannot go on from it: "
-            f"{error or repr(error)} Put an intact copy in its place, or "
-            "delete it to begin again."
+            f"{path} is damaged, or of another model or optimizer, and this "
+            f"run cannot go on from it: {error or repr(error)} Put an intact "
+            "copy in its place, or delete it to begin again."
         ) from error
 
 

@@ -2,6 +2,7 @@ import agents_for_tests as agents
 
 # isort: split
 import csv
+import shutil
 
 import numpy as np
 import pytest
@@ -142,3 +143,33 @@ def test_runs_are_not_mixed(tmp_path):
     after = [x.numpy() for x in learner.agent.collect_policy.variables()]
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_damaged_run_is_a_clear_error(tmp_path):
+    """Whichever of its files it is; the one that is damaged is named."""
+    original, run = tmp_path / "original", tmp_path / "run"
+    agent_runs.train_agent(
+        start(), 1, 10.0, original, updates_per_epoch=1, verbose=False
+    )
+    learner = start()
+    damages = {
+        "empty": lambda content: b"",
+        "cut": lambda content: content[: len(content) // 2],
+        "flipped": lambda content: bytes([content[0] ^ 255]) + content[1:],
+        "not text": lambda content: b"\xff" * 100,
+    }
+    files = sorted((original / "checkpoints").iterdir())
+    assert len(files) == 3
+    for file in files:
+        for name, damage in damages.items():
+            shutil.copytree(original, run)
+            path = run / "checkpoints" / file.name
+            path.write_bytes(damage(path.read_bytes()))
+            named = str(path).split(".index")[0].split(".data")[0]
+            with pytest.raises(ValueError, match="Expected") as caught:
+                agent_runs.train_agent(learner, 1, 10.0, run, resume=True)
+            assert named in str(caught.value), (file.name, name)
+            shutil.rmtree(run)
+    # A good one is still read, by a learner that was half filled.
+    shutil.copytree(original, run)
+    agent_runs.train_agent(learner, 1, 10.0, run, resume=True)

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import tracemalloc
 
 import keras
 import numpy as np
@@ -415,3 +416,23 @@ def test_predinet_learns_same_and_generalizes():
         model, x, y, num_batches=50_000, verbose=0, seed=0
     )
     assert training.accuracy(model, *held_out[:2]) > 0.97
+
+
+def test_a_checkpoint_of_another_size_is_refused_before_it_is_read(
+    data, tmp_path
+):
+    """100 MiB of zeros in place of a variable."""
+    arguments = {**ARGUMENTS, "directory": tmp_path}
+    training.train_classifier(small_model(), *data, **arguments)
+    path = tmp_path / "checkpoint.npz"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["variable_0"] = np.zeros((100, 2**20), "uint8")
+    np.savez_compressed(path, **arrays)
+    del arrays
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="of another model or optimizer"):
+        training.train_classifier(small_model(), *data, **arguments)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20

@@ -1,0 +1,91 @@
+"""Checkpoints of both kinds of training."""
+
+import functools
+
+import numpy as np
+
+
+def supervised(folder):
+    """Trains to the second epoch, or reads that it was trained so far."""
+    import keras
+
+    from keras_relational import training
+
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    x = np.random.default_rng(0).standard_normal((20, 3)).astype("float32")
+    curves = training.train_classifier(
+        model,
+        x,
+        (x[:, 0] > 0).astype("int64"),
+        num_batches=4,
+        batches_per_epoch=2,
+        steps_per_execution=1,
+        batch_size=5,
+        directory=folder,
+        verbose=0,
+    )
+    return curves, [np.array(x) for x in model.weights]
+
+
+def make_agent(folder):
+    _agent_run(folder, False)
+
+
+def read_agent(folder):
+    return _agent_run(folder, True)
+
+
+def _agent_run(folder, resume):
+    """Trains for one update, or reads that it was trained so far."""
+    from keras_relational.training import agent_runs
+
+    actor_learner = _actor_learner()
+    curves = agent_runs.train_agent(
+        actor_learner,
+        num_steps=1,
+        success_reward=10.0,
+        directory=folder,
+        resume=resume,
+        updates_per_epoch=1,
+        verbose=False,
+    )
+    return curves, [x.numpy() for x in _state_of(actor_learner)]
+
+
+def _state_of(actor_learner):
+    import tensorflow as tf
+
+    return tf.nest.flatten(actor_learner.state)
+
+
+@functools.cache
+def _actor_learner():
+    """One for all: what it is after a read is what was read."""
+    from keras_relational.training import impala
+
+    # isort: split
+    import keras
+
+    from keras_relational.environments import boxworld
+    from keras_relational.environments import tf_agents_environment
+
+    keras.utils.set_random_seed(0)
+    world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=10)
+    environment = tf_agents_environment.WorldTFEnvironment(world, 2, 0)
+    image = keras.Input((3, 7, 3), dtype="uint8", name="image")
+    x = keras.ops.cast(keras.ops.reshape(image, (-1, 63)), "float32")
+    logits = keras.layers.Dense(4, name="policy")(x)
+    value = keras.ops.squeeze(keras.layers.Dense(1)(x), -1)
+    agent = impala.ImpalaAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        keras.Model(image, (logits, value)),
+    )
+    return impala.ActorLearner(agent, environment, unroll_length=2)
+
+
+def checkpoint(path):
+    """The last part of a checkpoint's path without what its files end in."""
+    return str(path).split(".index")[0].split(".data-")[0]

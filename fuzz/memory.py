@@ -1,0 +1,16 @@
+"""What memory a process has, as Linux tells it."""
+
+
+def memory_of(pid, field):
+    """Bytes of memory of a process; 0 if it has ended.
+
+    Args:
+        pid: Number of the process.
+        field: `"VmRSS"` for what it has now, `"VmHWM"` for the most that it
+            had, `"VmData"` for what it has asked for.
+    """
+    with open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith(field + ":"):
+                return 1024 * int(line.split()[1])
+    return 0

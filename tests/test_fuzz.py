@@ -1,0 +1,156 @@
+"""The harness of `make fuzz` in short, and that it finds what is wrong."""
+
+import contextlib
+import socket
+import threading
+
+import numpy as np
+import pytest
+
+from fuzz import draws
+from fuzz import files
+from fuzz import requests
+from fuzz import rollover
+from fuzz.attacks import HttpAttack
+from fuzz.readers import READERS
+from fuzz.report import Report
+
+# Nothing is timed: a hang is what does not end on a busy machine either.
+PATIENCE = 120
+
+
+def problems(report):
+    return [
+        f"--replay {found.kind} {found.index}: {found.problem}"
+        for found in report.findings
+    ]
+
+
+def test_requests():
+    report = Report(seed=1)
+    requests.run(report, 400, PATIENCE, at_once=1)
+    assert problems(report) == []
+    assert set(report.outcomes) == {*requests.ATTACKS, "known"}
+
+
+def test_damaged_files():
+    report = Report(seed=1)
+    files.run(report, 60, PATIENCE)
+    assert problems(report) == []
+    assert set(report.outcomes) == set(READERS)
+
+
+def test_a_rollover():
+    report = Report(seed=1)
+    rollover.run(report, 100, PATIENCE)
+    assert problems(report) == []
+    outcomes = report.outcomes["rollover"]
+    assert outcomes["rest by version 2"]
+    assert outcomes["grpc by version 2"]
+
+
+def test_an_attack_follows_from_seed_class_and_index():
+    content = bytes(range(256)) * 9
+    for index in range(20):
+        first, again = (
+            draws.damaged(draws.generator(3, "x.y", index), content)
+            for _ in range(2)
+        )
+        assert first == again
+    numbers = {
+        int(draws.generator(*key).integers(2**60))
+        for key in ((3, "x", 0), (4, "x", 0), (3, "y", 0), (3, "x", 1))
+    }
+    assert len(numbers) == 4
+
+
+@contextlib.contextmanager
+def answering(reply):
+    """A server that gives one connection these bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(2**16)
+                connection.sendall(reply)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(2**16):
+                    pass
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield type("Server", (), {"rest": listening.getsockname()})
+        thread.join()
+
+
+def head(status, length):
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n" % (status, length)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expect", "problem"),
+    [
+        (head(400, 2) + b"{}", "refusal", None),
+        (head(200, 2) + b"{}", "refusal", "not refused"),
+        (head(500, 2) + b"{}", "any", "HTTP 500"),
+        (head(400, 2**15) + bytes(2**15), "any", "an error of 32,768 bytes"),
+        (head(400, 0) + head(200, 0), "refusal", "HTTP 200, not refused"),
+        (b"", "any", "closed without an answer"),
+        (b"", "closing", None),
+        (b"SSH-2.0\r\n", "any", "no HTTP"),
+    ],
+)
+def test_replies_are_judged(reply, expect, problem):
+    with answering(reply) as server:
+        _, found = HttpAttack((b"GET / HTTP/1.1\r\n\r\n",), expect).run(
+            server, None, PATIENCE
+        )
+    assert (found is None) == (problem is None)
+    assert (problem or "") in (found or "")
+
+
+def _names(path):
+    raise ValueError(f"{path} is damaged")
+
+
+def _grows(path):
+    np.ones(300 * 2**17).sum()
+    _names(path)
+
+
+def _names_nothing(path):
+    raise ValueError("It is damaged")
+
+
+def _other_error(path):
+    raise KeyError(str(path))
+
+
+@pytest.mark.parametrize(
+    ("read", "problem"),
+    [
+        (lambda path: np.arange(3), None),
+        (_names, None),
+        (_grows, "MiB above the baseline"),
+        (_names_nothing, "does not name the file"),
+        (_other_error, "KeyError"),
+        (lambda path: np.arange(4), "read as something else"),
+    ],
+)
+def test_readers_are_judged(read, problem, tmp_path):
+    path = tmp_path / "file"
+    outcome = files._read(read, path, np.arange(3))
+    found = files._problem(READERS["files.png"], *outcome, path)
+    assert (found is None) == (problem is None)
+    assert (problem or "") in (found or "")
+
+
+def test_a_reader_that_ends_its_process_is_found(tmp_path):
+    with files.Worker(tmp_path) as worker:
+        worker.prepare("files.json")
+        worker._process.kill()
+        outcome, message, _ = worker.read("files.json", tmp_path, PATIENCE)
+        assert (outcome, message) == ("crash", "the process ended with -9")
+        # And there is a new one for the next file.
+        worker.prepare("files.json")
