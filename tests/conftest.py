@@ -25,7 +25,7 @@ def same_start():
 
 @pytest.fixture(autouse=True)
 def numpy_compares_tensors(monkeypatch):
-    """On torch too, whose tensors NumPy does not read where they have gradients.
+    """On torch too: NumPy does not read its tensors if they have gradients.
 
     Only what the tests compare is converted: the package does that itself.
     """

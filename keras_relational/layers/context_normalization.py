@@ -280,7 +280,7 @@ class BatchContextNormalization(_ContextNormalization):
 
     >>> layer = BatchContextNormalization()
     >>> outputs = layer(np.array([[[1.0]], [[3.0]]]))
-    >>> [float(x) for x in outputs[:, 0, 0]]
+    >>> ops.convert_to_numpy(outputs)[:, 0, 0].tolist()
     [-1.0, 1.0]
     """
 
