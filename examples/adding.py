@@ -35,7 +35,11 @@ def main():
         ],
         name="adding",
     )
-    model.compile(training.adam(args.learning_rate), "mse", jit_compile=True)
+    model.compile(
+        training.adam(args.learning_rate),
+        "mse",
+        jit_compile=keras.backend.backend() != "torch",
+    )
     model.optimizer.build(model.trainable_variables)
     inputs, targets = adding.generate(
         args.num_train, adding.TRAIN_LENGTH, adding.TRAIN_VALUES, [args.seed, 0]

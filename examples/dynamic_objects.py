@@ -59,7 +59,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
     keras.utils.set_random_seed(args.seed)
     model = models.object_predictor(autoencoder, normalization)
     predictor = model.get_layer("predictor")
-    compile_model(predictor, jit_compile=True)
+    compile_model(predictor, keras.backend.backend() != "torch")
     name = f"{normalization}{args.options}-seed{args.seed}"
     directory = args.directory / name
     curves = training.fit_and_log(

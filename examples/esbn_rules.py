@@ -108,7 +108,11 @@ def main():
     learning_rate = args.learning_rate
     if learning_rate is None:
         learning_rate = preset.learning_rate
-    trained.compile(training.adam(learning_rate), loss, jit_compile=True)
+    trained.compile(
+        training.adam(learning_rate),
+        loss,
+        jit_compile=keras.backend.backend() != "torch",
+    )
     trained.optimizer.build(trained.trainable_variables)
     # The last batch of an epoch may be a small one in the papers; not here.
     batches = math.ceil(min(len(targets), preset.num_train) / 32)

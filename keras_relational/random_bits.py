@@ -7,6 +7,9 @@ backends are not, and with no state but what the caller counts.
 import numpy as np
 from keras import ops
 
+# Keras' torch has 64 bits for uint32: what is above 32 is cut off.
+ALL_BITS = np.uint32(0xFFFFFFFF)
+
 
 def random_bits(seed, *counters):
     """32 random bits for a seed and counters, which broadcast together.
@@ -19,11 +22,11 @@ def random_bits(seed, *counters):
         *counters: Likewise.
 
     Returns:
-        uint32 tensor.
+        uint32 tensor; on torch the same numbers in int64.
     """
     bits = _mixed(ops.cast(seed, "uint32"))
     for counter in counters:
-        bits = _mixed(bits + ops.cast(counter, "uint32"))
+        bits = _mixed(ops.add(bits, ops.cast(counter, "uint32")))
     return bits
 
 
@@ -72,15 +75,15 @@ def random_ranks(numbers):
     Returns:
         int32 tensor `(..., n)`, in each row the integers 0 to n − 1.
     """
-    earlier = np.tri(numbers.shape[-1], k=-1, dtype=bool)
+    earlier = ops.tri(numbers.shape[-1], k=-1, dtype="bool")
     mine, others = numbers[..., :, None], numbers[..., None, :]
     before = (others < mine) | ((others == mine) & earlier)
     return ops.sum(ops.cast(before, "int32"), axis=-1)
 
 
 def _mixed(x):
-    x = x + np.uint32(0x9E3779B9)
+    x = ops.bitwise_and(ops.add(x, np.uint32(0x9E3779B9)), ALL_BITS)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(shift)))
-        x = x * np.uint32(factor)
+        x = ops.bitwise_and(ops.multiply(x, np.uint32(factor)), ALL_BITS)
     return ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))

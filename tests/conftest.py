@@ -7,6 +7,7 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import keras
+import numpy as np
 import pytest
 
 # So that a failed `assert` shows its values there too.
@@ -20,6 +21,33 @@ def same_start():
     keras.utils.set_random_seed(0)
     yield
     keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(autouse=True)
+def numpy_compares_tensors(monkeypatch):
+    """On torch too: NumPy does not read its tensors if they have gradients.
+
+    Only what the tests compare is converted: the package does that itself.
+    """
+    if keras.backend.backend() != "torch":
+        return
+
+    def of_arrays(compare):
+        def converted(*arguments, **kwargs):
+            return compare(*map(as_array, arguments), **kwargs)
+
+        return converted
+
+    def as_array(value):
+        if keras.ops.is_tensor(value):
+            return keras.ops.convert_to_numpy(value)
+        if isinstance(value, list | tuple):
+            return type(value)(map(as_array, value))
+        return value
+
+    for name in ("assert_allclose", "assert_array_equal", "assert_array_less"):
+        compare = getattr(np.testing, name)
+        monkeypatch.setattr(np.testing, name, of_arrays(compare))
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
-"""What every layer of this library must pass, on TensorFlow and on JAX.
+"""What every layer of this library must pass, on TensorFlow, JAX and torch.
 
 The test of a layer subclasses `LayerContract` and calls `run_layer_contract`:
 Keras' own `run_layer_test`, then what that one lets through. What only one
 mechanism has, its symmetry above all, stands in the test of that mechanism.
+
+A check that a backend has no means for is skipped there as a subtest, with the
+reason.
 """
 
 import dataclasses
@@ -484,7 +487,15 @@ class LayerContract(TestCase):
                 outputs, expected, f"{policy} beside float32", tolerance
             )
 
+    def skip(self, check, reason):
+        """Shows that a check is not made here, and goes on with the others."""
+        with self.subTest(check):
+            self.skipTest(reason)
+
     def check_xla(self, case):
+        if keras.backend.backend() == "torch":
+            self.skip("xla", "there is no XLA under torch")
+            return
         layer = case.random_layer()
         inputs = random_inputs(case.input_shape)
         masks = {}
@@ -499,7 +510,7 @@ class LayerContract(TestCase):
             compiled[0], apply(layer, inputs, **masks), "compiled by XLA"
         )
         if keras.backend.backend() != "tensorflow":
-            return  # Gradients are always compiled on JAX, never on torch.
+            return  # Gradients are always compiled on JAX.
         self.assert_close(
             compiled,
             outputs_and_gradients(layer, inputs, **masks),
@@ -571,6 +582,10 @@ class LayerContract(TestCase):
             model.export(path, verbose=False)
             served = tf.saved_model.load(path)
             loaded["a loaded SavedModel"] = served.serve
+        else:
+            self.skip(
+                "SavedModel", "a SavedModel is written on TensorFlow only"
+            )
         for shape in case.sizes():
             inputs = random_inputs(shape)
             expected = apply(layer, inputs)
@@ -738,7 +753,8 @@ def outputs_and_gradients(layer, inputs, jit_compile=False, **call_kwargs):
     Args:
         layer: A layer that has been built.
         inputs: An array, or a dictionary of arrays.
-        jit_compile: Whether XLA compiles it all, as it always does on JAX.
+        jit_compile: Whether XLA compiles it all, as it always does on JAX and
+            never on torch.
         **call_kwargs: Passed to the layer.
 
     Returns:
@@ -774,6 +790,25 @@ def outputs_and_gradients(layer, inputs, jit_compile=False, **call_kwargs):
         if jit_compile:
             step = tf.function(step, jit_compile=True, autograph=False)
         return step(inputs)
+
+    if keras.backend.backend() == "torch":
+        import torch
+
+        inputs = tree.map_structure(
+            lambda tensor: tensor.requires_grad_(), inputs
+        )
+        outputs = apply(layer, inputs, **call_kwargs)
+        variables = [weight.value for weight in layer.trainable_weights]
+        gradients = torch.autograd.grad(
+            one_number(outputs),
+            (*variables, *tree.flatten(inputs)),
+            materialize_grads=True,
+        )
+        return (
+            outputs,
+            list(gradients[: len(variables)]),
+            tree.pack_sequence_as(inputs, gradients[len(variables) :]),
+        )
 
     import jax
 

@@ -838,6 +838,10 @@ class BrokenLayersTest(LayerContract):
 
     # xla
 
+    @pytest.mark.skipif(
+        keras.backend.backend() == "torch",
+        reason="there is no XLA under torch",
+    )
     def test_what_xla_cannot_compile(self):
         class Interpreted(Differences):
             def call(self, inputs, mask=None):

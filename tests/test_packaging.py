@@ -19,14 +19,21 @@ ENVIRONMENT = {
     if name != "TF_USE_LEGACY_KERAS"
 }
 BLOCK = """
-import importlib.abc, sys
+import sys
 
-class Blocked(importlib.abc.MetaPathFinder):
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {blocked!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+            return None
+        return self.finder.find_spec(name, path, target)
 
-sys.meta_path.insert(0, Blocked())
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 """
 
 

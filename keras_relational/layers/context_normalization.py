@@ -200,7 +200,7 @@ class TemporalContextNormalization(_ContextNormalization):
         steps = np.minimum(starts[:, None] + columns, lengths.sum() - 1)
         mine = (columns < lengths[:, None])[..., None]
         if there is not None:
-            mine = ops.take(there, steps, axis=-2) & mine
+            mine = ops.logical_and(ops.take(there, steps, axis=-2), mine)
         contexts = ops.take(z, steps, axis=-2)
         context_of_step = np.repeat(np.arange(len(lengths)), lengths)
         return tuple(
@@ -280,7 +280,7 @@ class BatchContextNormalization(_ContextNormalization):
 
     >>> layer = BatchContextNormalization()
     >>> outputs = layer(np.array([[[1.0]], [[3.0]]]))
-    >>> [float(x) for x in outputs[:, 0, 0]]
+    >>> ops.convert_to_numpy(outputs)[:, 0, 0].tolist()
     [-1.0, 1.0]
     """
 

@@ -6,6 +6,7 @@ from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_step
 from keras_relational.layers.shared import dot_products
+from keras_relational.layers.shared import for_each_example
 from keras_relational.layers.shared import zero_states
 
 
@@ -114,7 +115,7 @@ class NTMCell(keras.layers.Layer):
         memory = ops.reshape(memory, (1, self.state_size[3]))
         return [
             *zero_states(self, batch_size, self.state_size[:3]),
-            ops.broadcast_to(memory, (batch_size, self.state_size[3])),
+            for_each_example(memory, batch_size),
         ]
 
     def get_config(self):

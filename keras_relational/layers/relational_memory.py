@@ -4,6 +4,7 @@ from keras import ops
 from keras_relational.layers import slots
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_step
+from keras_relational.layers.shared import for_each_example
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -132,7 +133,7 @@ class RelationalMemoryCell(keras.layers.Layer):
     def get_initial_state(self, batch_size=None):
         memory = ops.eye(self.num_slots, self.units, dtype=self.compute_dtype)
         memory = ops.reshape(memory, (1, self.output_size))
-        return [ops.broadcast_to(memory, (batch_size, self.output_size))]
+        return [for_each_example(memory, batch_size)]
 
     def get_config(self):
         return {

@@ -7,6 +7,7 @@ from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import attended
 from keras_relational.layers.shared import check_built
 from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import for_each_example
 from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import matches
@@ -389,7 +390,7 @@ class SCOFFCell(slots.SlotCell):
         )
         h = self.initial_mean + self.initial_scale * noise
         h = ops.reshape(ops.cast(h, self.compute_dtype), (1, self.output_size))
-        h = ops.broadcast_to(h, (batch_size, self.output_size))
+        h = for_each_example(h, batch_size)
         if self.dynamics == "gru":
             return [h]
         return [h, ops.zeros_like(h)]

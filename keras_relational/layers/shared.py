@@ -184,6 +184,15 @@ def zero_states(cell, batch_size, sizes):
     return [ops.zeros((batch_size, n), cell.compute_dtype) for n in sizes]
 
 
+def for_each_example(state, batch_size):
+    """`(1, n)` → `(batch, n)`, where a cell begins, each row with its memory.
+
+    `ops.broadcast_to` gives all rows one memory on torch, and the variables of
+    a stateful RNN, which begin as this, could not be assigned to.
+    """
+    return state + ops.zeros((batch_size, state.shape[-1]), state.dtype)
+
+
 def in_float32(tensor):
     """Half precision is too small for products of large vectors."""
     dtype = keras.backend.result_type(tensor.dtype, "float32")

@@ -572,8 +572,12 @@ def uniform(shape, seed_generator):
 
 def most_relevant(relevance, num_active):
     """Of `(batch, slots)` the first so many: `(batch, num_active, slots)`,
-    boolean and one-hot."""
-    _, chosen = ops.top_k(relevance, num_active)
+    boolean and one-hot.
+
+    Of slots that are alike those with the lowest numbers. `ops.top_k` does not
+    promise that on torch, and all modules of RIMs begin alike.
+    """
+    chosen = ops.argsort(-relevance, axis=-1)[:, :num_active]
     return ops.one_hot(chosen, relevance.shape[-1], dtype="bool")
 
 

@@ -370,7 +370,18 @@ def trilinear_product(a, b, c, determinant=False):
             ops.reshape(x, (*ops.shape(x)[:-1], x.shape[-1] // 3, 3))
             for x in (b, c)
         )
-        bc = ops.cross(b, c)
+        # `ops.cross` does not broadcast on torch.
+        (b_1, b_2, b_3), (c_1, c_2, c_3) = (
+            ops.unstack(x, axis=-1) for x in (b, c)
+        )
+        bc = ops.stack(
+            [
+                b_2 * c_3 - b_3 * c_2,
+                b_3 * c_1 - b_1 * c_3,
+                b_1 * c_2 - b_2 * c_1,
+            ],
+            axis=-1,
+        )
         bc = ops.reshape(bc, (*ops.shape(bc)[:-2], a.shape[-1]))
     else:
         bc = b * c

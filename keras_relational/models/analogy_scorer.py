@@ -210,7 +210,11 @@ def _scores(
     normalized.name = "normalization"
     z = normalized(sequences)
     if dropout:
-        z = keras.layers.Dropout(dropout, name="dropout")(z)
+        # With a shape torch draws from the layer's own state, which a
+        # checkpoint holds, and else from one of the process.
+        z = keras.layers.Dropout(
+            dropout, noise_shape=(None,) * len(z.shape), name="dropout"
+        )(z)
     # A candidate is a sequence as well as an example is.
     recurrent = keras.layers.RNN(cell, unroll=True)
     z = layers.TimeFolded(recurrent, name="recurrent")(z)

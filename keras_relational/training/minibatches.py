@@ -39,7 +39,7 @@ class MinibatchModel(keras.Model):
     """
 
     def train_step(self, *args):
-        # On JAX train_step(state, data) returns (logs, state); on TensorFlow
+        # On JAX train_step(state, data) returns (logs, state); on the others
         # train_step(data) returns logs and assigns the variables.
         *state, block = args
         one_step = super().train_step

@@ -56,7 +56,8 @@ def train_classifier(
         validation: Dictionary of names and `(x, y)` pairs.
         batches_per_epoch: Number of training steps between two points of the
             curves; a multiple of `steps_per_execution`.
-        steps_per_execution: Number of training steps of one compiled call.
+        steps_per_execution: Number of training steps of one compiled call; on
+            torch nothing is compiled.
         directory: Folder for logs and checkpoints; none are kept by default.
         seed: Non-negative integer that fixes the order of the examples.
         verbose: As in `keras.Model.fit`.
@@ -86,7 +87,7 @@ def train_classifier(
         optimizer or keras.optimizers.SGD(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
-        jit_compile=True,
+        jit_compile=keras.backend.backend() != "torch",
     )
     # Builds the loss and the metrics, from the shape of one batch.
     trained.evaluate(*_rows((x, y), slice(batch_size)), verbose=0)

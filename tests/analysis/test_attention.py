@@ -312,5 +312,6 @@ def test_maps_of_a_model_with_a_mask():
     assert not there.all()
     assert not maps.transpose(0, 3, 4, 1, 2)[~there].any()
     _, expected = central(entities, mask=there, return_attention_scores=True)
-    expected = np.stack(expected, axis=2).reshape(maps.shape)
+    expected = keras.ops.stack(expected, axis=2)
+    expected = keras.ops.reshape(expected, maps.shape)
     np.testing.assert_allclose(maps, expected, atol=1e-6)

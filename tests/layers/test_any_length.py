@@ -16,12 +16,16 @@ CORES = {
 
 @pytest.mark.parametrize("core", CORES)
 def test_trained_with_xla_where_batch_and_time_are_not_fixed(core):
-    """A shape that XLA is told too late, in the gradient of a loop, fails."""
+    """A shape that XLA is told too late, in the gradient of a loop, fails.
+
+    On torch the same, with nothing compiled.
+    """
     keras.utils.set_random_seed(0)
     model = keras.Sequential(
         [keras.Input((None, 4)), CORES[core](), keras.layers.Dense(1)]
     )
-    model.compile("sgd", "mse", jit_compile=True)
+    xla = keras.backend.backend() != "torch"
+    model.compile("sgd", "mse", jit_compile=xla)
     before = [weight.numpy() for weight in model.trainable_weights]
     x = np.random.default_rng(0).normal(size=(6, 5, 4)).astype("float32")
     model.fit(x, np.ones((6, 1)), batch_size=4, verbose=0)

@@ -259,6 +259,7 @@ def test_what_dropout_takes_is_not_seen():
     keep, message_keep = (np.ones((2, *shapes[n]), "float32") for n in (0, 2))
 
     def outputs(*drawn):
+        drawn = [ops.convert_to_tensor(x) for x in drawn]
         return array(cell.step(inputs, states, drawn)[0][0])
 
     whole = outputs()

@@ -41,7 +41,11 @@ def test_initial_weights_are_the_authors(central):
             if weight.name == "bias":
                 np.testing.assert_allclose(value, 0.1)
             elif weight.name != "position_kernel":
-                assert np.abs(value).max() <= 0.2
+                # Of each number torch takes the first of four normal ones
+                # that is not cut, and four in a million are.
+                beyond = np.mean(np.abs(value) > 0.2)
+                torch = keras.backend.backend() == "torch"
+                assert beyond <= (1e-3 if torch else 0)
                 if value.size > 1000:
                     # A normal of deviation 0.1, cut at twice that.
                     assert value.std() == pytest.approx(0.088, rel=0.05)

@@ -22,7 +22,8 @@ def small_data(size=64):
 
 def compiled(model, optimizer):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss, metrics=["accuracy"], jit_compile=True)
+    xla = keras.backend.backend() != "torch"
+    model.compile(optimizer, loss, metrics=["accuracy"], jit_compile=xla)
     return model
 
 
