@@ -103,6 +103,30 @@ def test_multi_task_model(
     assert_answers(outputs, multi_task_expected, "serving_default", 7)
 
 
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+@pytest.mark.parametrize(
+    ("wrong", "explanation"),
+    [
+        ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
+        ([0], "inputs image and task must have one batch size"),
+    ],
+)
+def test_what_the_graph_refuses_is_told(
+    network, wrong, explanation, multi_task_server, images, tasks
+):
+    predict = serving.predict_rest
+    address, code = multi_task_server.rest_url, 400
+    if network == "grpc":
+        predict = serving.predict_grpc
+        address, code = multi_task_server.grpc_address, "INVALID_ARGUMENT"
+    inputs = {"image": images, "task": np.array(wrong, "uint8")}
+    with pytest.raises(serving.ServingError, match=explanation) as refusal:
+        predict(address, inputs, "multi_task")
+    assert refusal.value.code == code
+    inputs["task"] = tasks
+    assert predict(address, inputs, "multi_task")["label"].shape == (7,)
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_row_format(named, server, images, expected):
     rows = images[:3].tolist()
