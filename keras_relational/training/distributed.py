@@ -4,6 +4,8 @@
 """
 
 import os
+import socket
+import time
 
 from keras_relational.training import impala
 
@@ -17,6 +19,45 @@ from tf_agents.utils import common
 from keras_relational.layers.shared import check_positive_integers
 from keras_relational.random_bits import random_bits
 
+# Seconds to wait for a trajectory before asking whether the cluster is there,
+# and for a cluster that does not answer. Together they must be well below the
+# 60 seconds after which Ray ends the process without a word to Python.
+CHECK_SECONDS = 5
+PATIENCE_SECONDS = 20
+
+
+def connect(address, **options):
+    """Joins a Ray cluster, as `ray.init(address)` does.
+
+    A cluster may be guarded by a token: a local one that `ray.init()` starts
+    is. Ray then needs the environment variable RAY_AUTH_MODE=token, and the
+    token in RAY_AUTH_TOKEN, or in a file, RAY_AUTH_TOKEN_PATH or
+    `~/.ray/auth_token`. It reads them once, when it is imported.
+
+    Args:
+        address: String `"host:port"` of the cluster's head, or `"auto"`.
+        **options: Further arguments of `ray.init`.
+
+    Raises:
+        ImportError: If Ray is not installed.
+        ConnectionError: If there is no such cluster, or it does not let this
+            process in; after some 20 seconds.
+    """
+    ray = _ray()
+    try:
+        ray.init(address, **options)
+    except (ConnectionError, ray.exceptions.AuthenticationError) as error:
+        mode = os.environ.get("RAY_AUTH_MODE")
+        raise ConnectionError(
+            f"There is no way into a Ray cluster at {address}: {error}\nCheck "
+            "that it runs. If it is guarded by a token, set the environment "
+            "variables RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, to the token "
+            "that `ray get-auth-token` prints on the cluster's head, before "
+            "ray is imported: best before Python is started. Received: "
+            f"RAY_AUTH_MODE={mode}, and RAY_AUTH_TOKEN "
+            f"{'set' if 'RAY_AUTH_TOKEN' in os.environ else 'not set'}."
+        ) from error
+
 
 class DistributedActorLearner:
     """Learns from what actors on other machines have seen.
@@ -27,9 +68,11 @@ class DistributedActorLearner:
     its last trajectory is taken: so no more trajectories wait than there are
     actors, and none is older than that.
 
-    An actor that dies is replaced. The learner's checkpoint has all that it has
-    learned, the steps that it has learned from, and how many actors there have
-    been: continued, it counts no step twice, and starts actors with new seeds.
+    An actor that dies is replaced. If the whole cluster goes away, the run ends
+    with a `ConnectionError`, and its last checkpoint is kept. That has all that
+    the learner has learned, the steps that it has learned from, and how many
+    actors there have been: continued, it counts no step twice, and starts
+    actors with new seeds.
 
     Args:
         agent: An `ImpalaAgent`.
@@ -43,7 +86,8 @@ class DistributedActorLearner:
 
     Raises:
         ImportError: If Ray is not installed.
-        RuntimeError: If there is no connection to a cluster.
+        RuntimeError: If there is no connection to a cluster, or Keras runs on
+            another backend than TensorFlow.
         ValueError: If a number is not a positive integer.
     """
 
@@ -59,9 +103,10 @@ class DistributedActorLearner:
         self._ray = _ray()
         if not self._ray.is_initialized():
             raise RuntimeError(
-                "There is no connection to Ray. Call ray.init(address) to join "
-                "a cluster, or ray.init() to start one on this machine; its "
-                "ports are open to the network, guarded by Ray's token."
+                "There is no connection to Ray. Call distributed.connect("
+                "address) to join a cluster, or ray.init() to start one on "
+                "this machine; its ports are open to the network, guarded by "
+                "Ray's token."
             )
         check_positive_integers(
             num_actors=num_actors, unroll_length=unroll_length
@@ -80,6 +125,8 @@ class DistributedActorLearner:
             exceptions.NodeDiedError,
             exceptions.ObjectLostError,
         )
+        self._address = self._ray.get_runtime_context().gcs_address
+        self._checkpoints = None
         self._deaths = 0
         self._pending = {}
         self._new_actor = lambda seed: (
@@ -95,6 +142,7 @@ class DistributedActorLearner:
 
     def checkpointer(self, directory):
         """As for `ActorLearner`."""
+        self._checkpoints = str(directory)
         return common.Checkpointer(
             str(directory),
             max_to_keep=2,
@@ -111,9 +159,11 @@ class DistributedActorLearner:
 
         Raises:
             RuntimeError: If one actor after the other dies.
+            ConnectionError: If the cluster has gone away, some 25 seconds
+                later. It is left then.
         """
         while len(self._pending) < self.num_actors:
-            self._start_actor()
+            self._answered(self._start_actor)
         trajectory, episodes = self._next_trajectory()
         info = self._learn(trajectory)
         return info, episodes
@@ -133,10 +183,16 @@ class DistributedActorLearner:
 
     def _next_trajectory(self):
         while True:
-            (ready, *_), _ = self._ray.wait(list(self._pending))
+            done, _ = self._answered(
+                self._ray.wait, list(self._pending), timeout=CHECK_SECONDS
+            )
+            if not done:
+                self._check_cluster()
+                continue
+            (ready,) = done
             actor = self._pending.pop(ready)
             try:
-                result = self._ray.get(ready)
+                result = self._answered(self._ray.get, ready)
             except self._lost as error:
                 self._deaths += 1
                 if self._deaths > 2 * self.num_actors:
@@ -144,11 +200,46 @@ class DistributedActorLearner:
                         f"{self._deaths} actors died one after the other, "
                         "without a trajectory in between."
                     ) from error
-                self._start_actor()
+                self._answered(self._start_actor)
                 continue
             self._deaths = 0
-            self._ask(actor)
+            self._answered(self._ask, actor)
             return result
+
+    def _answered(self, call, *arguments, **options):
+        """What a call of Ray's returns, if there is anyone to answer it."""
+        try:
+            return call(*arguments, **options)
+        except (self._ray.exceptions.RayError, OSError) as error:
+            self._check_cluster(error)
+            raise
+
+    def _check_cluster(self, error=None):
+        """Leaves a cluster whose head has not answered for some time."""
+        host, _, port = self._address.rpartition(":")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                head = host.strip("[]"), int(port)  # IPv6 has brackets.
+                socket.create_connection(head, timeout=2).close()
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(1)
+        self._pending = {}
+        self._ray.shutdown()
+        kept = "It has no checkpoint: what it has learned is lost."
+        if self._checkpoints is not None:
+            kept = (
+                f"Its last checkpoint is kept in {self._checkpoints}. Join a "
+                "cluster again, and continue with "
+                "agent_runs.train_agent(..., resume=True)."
+            )
+        raise ConnectionError(
+            f"The Ray cluster at {self._address} has gone away, and the run "
+            f"ends. {kept}"
+        ) from error
 
     def _start_actor(self):
         number = int(self.actors_started.assign_add(1))

@@ -4,6 +4,7 @@ import functools
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -145,3 +146,122 @@ class _Broken:
 
     def act(self, weights):
         """Never reached."""
+
+
+def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
+    """With its actors; where it is taken to be there is nothing."""
+    training = start(num_actors=1)
+    left = []
+    monkeypatch.setattr(ray, "shutdown", lambda: left.append(True))
+    for name in ("CHECK_SECONDS", "PATIENCE_SECONDS"):
+        monkeypatch.setattr(distributed, name, 0)
+    training.train()  # It is asked again and again, and there.
+    monkeypatch.setattr(ray, "wait", lambda tasks, timeout: ([], tasks))
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # And does not listen.
+        training._address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        for _ in range(2):
+            with pytest.raises(ConnectionError, match="it has learned is lost"):
+                training.train()
+        training.checkpointer(tmp_path / "run")
+        with pytest.raises(
+            ConnectionError,
+            match=rf"(?s){training._address} has gone.*{tmp_path}/run.*resume=",
+        ):
+            training.train()
+    assert len(left) == 3
+    assert not training._pending
+
+
+def test_a_way_into_no_cluster_is_told(monkeypatch):
+    def refused(address, **options):
+        raise ConnectionError(f"Failed to connect to Ray cluster at {address}")
+
+    monkeypatch.setattr(ray, "init", refused)
+    with pytest.raises(
+        ConnectionError,
+        match=r"(?s)connect to Ray cluster at 127\.0\.0\.1:1\n.*RAY_AUTH_MODE="
+        r"token and RAY_AUTH_TOKEN.*before ray is imported.*Received: RAY_AUTH_"
+        r"MODE=token, and RAY_AUTH_TOKEN set\.",
+    ):
+        distributed.connect("127.0.0.1:1")
+
+
+CLIENT = """
+import functools, os, sys
+import agents_for_tests as agents
+from keras_relational.training import agent_runs, distributed
+
+path = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
+distributed.connect(sys.argv[1], log_to_driver=False, runtime_env=path)
+environment = agents.small_environment()
+training = distributed.DistributedActorLearner(
+    agents.small_agent(environment),
+    functools.partial(agents.small_environment, 4), 1, unroll_length=10,
+)
+agent_runs.train_agent(
+    training, 10**9, 10.0, sys.argv[2], updates_per_epoch=2
+)
+"""
+
+
+@pytest.fixture
+def another_cluster():
+    """Its process, which ends it when its input is closed, and its address."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = iter(process.stdout.readline, "")
+        address = next(x.split()[1] for x in lines if x.startswith("Address"))
+        yield process, address
+        process.stdin.close()
+
+
+def client(address, directory, **variables):
+    return subprocess.Popen(
+        [sys.executable, "-c", CLIENT, address, directory],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.path.dirname(agents.__file__),
+            **variables,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_a_cluster_that_goes_away_ends_the_run(another_cluster, tmp_path):
+    """In Ray's own time it would end the process without an exception."""
+    cluster, address = another_cluster
+    with client(address, tmp_path) as process:
+        assert "steps" in process.stdout.readline()
+        cluster.stdin.close()
+        cluster.wait(60)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    last = errors.splitlines()[-1]
+    assert (
+        f"ConnectionError: The Ray cluster at {address} has gone away" in last
+    )
+    assert f"kept in {tmp_path}/checkpoints" in last
+    assert list(tmp_path.glob("checkpoints/*.index"))
+
+
+@pytest.mark.slow
+def test_a_client_without_the_token_is_told_what_to_set(
+    another_cluster, tmp_path
+):
+    _, address = another_cluster
+    variables = {"RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)}
+    with client(address, tmp_path, **variables) as process:
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert (
+        "Received: RAY_AUTH_MODE=disabled, and RAY" in errors.splitlines()[-1]
+    )
+    assert "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in errors.splitlines()[-1]
