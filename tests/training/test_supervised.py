@@ -311,7 +311,7 @@ def _truncated(path, names):
 
 def _flipped(path, names):
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
+    content[content.index("minutes".encode("utf-32-le"))] ^= 1
     path.write_bytes(content)
 
 
