@@ -7,6 +7,7 @@ import threading
 
 import grpc
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from keras_relational.serving.errors import explanation_of
 from keras_relational.serving.errors import invalid_argument
@@ -85,8 +86,9 @@ def _handlers(model, metrics):
         # Clients send one message and do not tell this from a unary method,
         # whose thread would wait without end for the message.
         return grpc.stream_unary_rpc_method_handler(
-            functools.partial(_answer, answer),
-            request_deserializer=request_type.FromString,
+            # gRPC would answer what it cannot parse with INTERNAL, and leave
+            # the stream open.
+            functools.partial(_answer, answer, request_type.FromString),
             response_serializer=lambda response: response.SerializeToString(),
         )
 
@@ -116,7 +118,7 @@ def _handlers(model, metrics):
     )
 
 
-def _answer(answer, requests, context):
+def _answer(answer, parse, requests, context):
     deadline = threading.Timer(SECONDS_FOR_MESSAGE, context.cancel)
     deadline.start()
     try:
@@ -126,10 +128,17 @@ def _answer(answer, requests, context):
     try:
         if request is None:
             raise invalid_argument("The call has no message")
-        return answer(request)
+        return answer(_parsed(parse, request))
     except tf.errors.OpError as error:
         code = _STATUS_CODES[error.error_code]
         context.abort(code, explanation_of(error))
+
+
+def _parsed(parse, content):
+    try:
+        return parse(content)
+    except DecodeError as error:
+        raise invalid_argument(f"The message is damaged: {error}") from error
 
 
 def _asked_for(request):

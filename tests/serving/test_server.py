@@ -29,6 +29,7 @@ from tiny_servable import save_multiplier
 from keras_relational import serving
 from keras_relational.serving import __main__ as command
 from keras_relational.serving import rest
+from keras_relational.serving.grpc_services import MAX_CALLS
 from keras_relational.serving.http_server import MAX_BODY_BYTES
 from keras_relational.serving.servable import MAX_REQUEST_BYTES
 
@@ -553,7 +554,7 @@ def test_bad_body(case, server, images, expected):
         ({"inputs": [IMAGE]}, "for one input, but the signature has"),
         (
             {"inputs": {"image": [IMAGE, IMAGE], "task": [1, 1, 1]}},
-            "Dimension 0 in both shapes must be equal",  # TensorFlow's words.
+            "The inputs image and task must have one batch size",
         ),
     ],
 )
@@ -943,6 +944,20 @@ def test_bad_predict_request(
     np.testing.assert_array_equal(
         tf.make_ndarray(response.outputs["label"]), expected["label"]
     )
+
+
+def test_damaged_messages(server, images):
+    """Also many of them on one connection, which goes on."""
+    method = "/tensorflow.serving.PredictionService/Predict"
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        call = channel.unary_unary(method)
+        for _ in range(2 * MAX_CALLS):
+            with pytest.raises(grpc.RpcError) as refusal:
+                call(b"\x0a\xff", timeout=20)
+            assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+            assert "The message is damaged" in refusal.value.details()
+        request = predict_request(images)
+        assert call(request.SerializeToString(), timeout=20)
 
 
 def test_oversized_message(server, images):
