@@ -156,7 +156,7 @@ class TemporalContextNormalization(_ContextNormalization):
 
     >>> layer = TemporalContextNormalization()
     >>> outputs = layer(np.array([[[1.0], [2.0], [3.0]]]))
-    >>> [round(float(x), 3) for x in outputs[0, :, 0]]
+    >>> [round(float(x), 3) for x in ops.convert_to_numpy(outputs)[0, :, 0]]
     [-1.225, 0.0, 1.225]
     """
 
@@ -459,7 +459,7 @@ class SlidingWindowNormalization(_ContextNormalization):
 
     >>> layer = SlidingWindowNormalization(window_size=2)
     >>> outputs = layer(np.array([[[1.0], [2.0], [0.0]]]))
-    >>> [round(float(x), 3) for x in outputs[0, :, 0]]
+    >>> [round(float(x), 3) for x in ops.convert_to_numpy(outputs)[0, :, 0]]
     [0.0, 1.0, -1.0]
     """
 
