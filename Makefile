@@ -70,7 +70,7 @@ bench: $(VENV)/installed
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks
 
 fuzz: $(VENV)/installed
-	@echo "Attacking the server and the readers (about fifteen minutes on two cores) ..."
+	@echo "Attacking the server and the readers (about ten minutes on two cores) ..."
 	@TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m fuzz
 
 clean:
