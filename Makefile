@@ -58,7 +58,7 @@ $(VENV_TORCH)/installed: setup.cfg pyproject.toml
 	@touch $@
 
 test-torch: $(VENV_TORCH)/installed
-	@echo "Running on torch the layers, models, data, supervised training and analysis (about ten minutes on two cores that do nothing else) ..."
+	@echo "Running on torch the layers, models, data, supervised training and analysis (five to ten minutes on two cores) ..."
 	@KERAS_BACKEND=torch TF_CPP_MIN_LOG_LEVEL=3 $(VENV_TORCH)/bin/python -m pytest --numprocesses=auto --dist=worksteal $(NO_HANG) -m "not slow" $(TORCH_TESTS)
 
 lint: $(VENV)/installed
