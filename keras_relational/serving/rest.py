@@ -313,8 +313,9 @@ def _array(name, value, info):
                     f"{dtype.min} to {dtype.max}. Received: {_described(item)}"
                 )
     try:
-        return np.array(values, numpy_dtype).reshape(shape)
-    except (OverflowError, ValueError) as error:
+        with np.errstate(over="raise"):
+            return np.array(values, numpy_dtype).reshape(shape)
+    except (FloatingPointError, OverflowError, ValueError) as error:
         raise invalid_argument(
             f"Input {name!r} is expected to be {dtype.name}: {error}"
         ) from error

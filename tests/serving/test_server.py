@@ -205,6 +205,25 @@ def test_a_signature_with_one_output_leaves_out_its_name(tmp_path):
         np.testing.assert_array_equal(outputs["outputs"], [[2, 5], [6, 8]])
 
 
+def test_numbers_beyond_float32(tmp_path):
+    module = tf.Module()
+    module.double = tf.function(
+        lambda x: {"doubled": 2 * x},
+        input_signature=[tf.TensorSpec((None,), tf.float32, name="x")],
+    )
+    tf.saved_model.save(
+        module, str(tmp_path / "1"), {"serving_default": module.double}
+    )
+    url = "/v1/models/doubles:predict"
+    with serving.serve(tmp_path, "doubles") as server:
+        for number in (1e39, -1e300, 10**400):
+            status, reply = ask(server, "POST", url, {"instances": [1, number]})
+            assert status == 400
+            assert "'x' is expected to be float32" in reply["error"]
+        answers = ask(server, "POST", url, {"instances": [1, 1e38]})
+        assert answers == (200, {"predictions": [2, pytest.approx(2e38)]})
+
+
 def test_outputs_of_other_models(tmp_path):
     """Text, bytes, and what is not one answer for each example."""
     module = tf.Module()
