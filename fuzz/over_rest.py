@@ -1,5 +1,6 @@
 """Attacks on REST that are proper HTTP."""
 
+import copy
 import json
 import urllib.parse
 
@@ -98,7 +99,8 @@ def _changed(rng, node):
     return draws.choice(
         rng,
         (
-            lambda: draws.choice(rng, _ODD_VALUES),
+            # A copy: the next change may be inside it.
+            lambda: copy.deepcopy(draws.choice(rng, _ODD_VALUES)),
             lambda: [node],
             lambda: {"x": node},
             lambda: [node, node],

@@ -154,3 +154,18 @@ def test_a_reader_that_ends_its_process_is_found(tmp_path):
         assert (outcome, message) == ("crash", "the process ended with -9")
         # And there is a new one for the next file.
         worker.prepare("files.json")
+
+
+def test_an_attack_depends_on_no_other():
+    """An odd value is not changed by the attack that it is part of."""
+    target = requests.targets()[0]
+
+    def bodies():
+        return [
+            requests.ATTACKS["rest.structure"](
+                draws.generator(1, "rest.structure", index), target
+            ).steps
+            for index in range(600)
+        ]
+
+    assert bodies() == bodies()
