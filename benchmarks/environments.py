@@ -30,7 +30,7 @@ def rate_of_play(world, batch=1024, steps=100):
             actions = 4 * random_bits.random_uniform(
                 state["seed"], state["episode"], state["steps"]
             )
-            state, _, *ends = world.step(state, ops.floor(actions))
+            state, _, *ends = world.step(state, ops.cast(actions, "int32"))
             state = world.restart(state, ends[0] | ends[1])
             # So that the image is needed.
             pixels = ops.cast(world.render(state)[:, :, :, 0], "int32")
