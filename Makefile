@@ -20,7 +20,7 @@ TORCH_TESTS := tests/layers tests/models tests/datasets \
 	$(filter-out %/test_block_attention.py %/test_episodes.py,\
 	$(wildcard tests/analysis/test_*.py)) \
 	tests/test_backends.py tests/test_layer_contract.py \
-	tests/test_random_bits.py tests/test_tables.py \
+	tests/test_counter_based_random.py tests/test_tables.py \
 	$(addprefix tests/training/test_,analogies.py dynamic_objects.py \
 	minibatches.py rules.py supervised.py transfer.py video.py \
 	visual_analogies.py vtrace.py) \
@@ -43,7 +43,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	@echo "Running the tests, on JAX the contract of every layer, episodes and a continued run (ten to fifteen minutes on two cores) ..."
 	@$(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow"
-	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow" -k "contract or killed or any_machine" tests/layers tests/test_random_bits.py tests/environments/test_boxworld.py tests/environments/test_goto_object_maze.py tests/training/test_analogies.py
+	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow" -k "contract or killed or any_machine" tests/layers tests/test_counter_based_random.py tests/environments/test_boxworld.py tests/environments/test_goto_object_maze.py tests/training/test_analogies.py
 
 test-all: $(VENV)/installed
 	@echo "Running every test, learning runs included ..."

@@ -4,7 +4,7 @@ import numpy as np
 from keras import ops
 
 from benchmarks.measuring import median_seconds
-from keras_relational import random_bits
+from keras_relational import counter_based_random
 from keras_relational.environments import boxworld
 from keras_relational.environments import compilation
 from keras_relational.environments import goto_object_maze
@@ -27,7 +27,7 @@ def rate_of_play(world, batch=1024, steps=100):
     def play(state):
         def step(_, carry):
             state, brightness = carry
-            actions = 4 * random_bits.random_uniform(
+            actions = 4 * counter_based_random.random_uniform(
                 state["seed"], state["episode"], state["steps"]
             )
             state, _, *ends = world.step(state, ops.cast(actions, "int32"))

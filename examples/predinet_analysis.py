@@ -92,7 +92,7 @@ def save(path, figure, **arrays):
     analysis.save_figure(figure, path.with_suffix(".png"), dpi=120)
     table = io.BytesIO()
     np.savez_compressed(table, **arrays)
-    training.write_aside(path.with_suffix(".npz"), table.getvalue())
+    training.write_atomically(path.with_suffix(".npz"), table.getvalue())
 
 
 def parse_arguments():

@@ -15,7 +15,7 @@ import pathlib
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
-from keras_relational.files import read_json
+from keras_relational.file_io import read_json
 
 # The task's one-hot code has length 5 whatever the tasks, as published.
 NUM_TASKS = 5

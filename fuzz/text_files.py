@@ -11,9 +11,9 @@ def make_json(folder):
 
 
 def read_json(folder):
-    from keras_relational import files
+    from keras_relational import file_io
 
-    return files.read_json(folder / "level.json")
+    return file_io.read_json(folder / "level.json")
 
 
 def make_curves(folder):
@@ -23,9 +23,9 @@ def make_curves(folder):
 
 
 def read_curves(folder):
-    from keras_relational import files
+    from keras_relational import file_io
 
-    return files.read_curves(folder / "curves.csv")
+    return file_io.read_curves(folder / "curves.csv")
 
 
 def text_bomb(rng, path):

@@ -31,10 +31,10 @@ from keras_relational.analysis.esbn_memory import bindings
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
-from keras_relational.analysis.figure import save_figure
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
+from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy

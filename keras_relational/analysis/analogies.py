@@ -9,8 +9,8 @@ import numpy as np
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
-from keras_relational.analysis.figure import legend_below
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import vaec
 from keras_relational.training import embeddings
 

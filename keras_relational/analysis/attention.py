@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational.analysis.central_module import layer_with_heads
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import new_figure
 from keras_relational.layers import PrediNet
 
 # In pixels: a tile of the board, and what one location of the encoder sees.

@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 from keras_relational.analysis.attention import as_float32
-from keras_relational.analysis.figure import new_figure
-from keras_relational.analysis.figure import save_gif
+from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_gif
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.layers import SimplicialTransformerBlock
 

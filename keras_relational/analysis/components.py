@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_relational.analysis.central_module import head_outputs
 from keras_relational.analysis.central_module import layer_with_heads
-from keras_relational.analysis.figure import legend_below
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
 from keras_relational.layers import PrediNet
 
 

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational.counter_based_random import random_draws
 from keras_relational.environments.compilation import compiled
-from keras_relational.random_bits import random_draws
 
 
 def play(world, seeds, model=None, greedy=True, max_steps=1_000):

@@ -13,8 +13,8 @@ from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
-from keras_relational.analysis.figure import legend_below
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
 from keras_relational.training import nearest_filler
 
 

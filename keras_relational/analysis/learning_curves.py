@@ -9,8 +9,8 @@ the 2-Simplicial Transformer*. Curves are dictionaries of arrays, as
 
 import numpy as np
 
-from keras_relational.analysis.figure import legend_below
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
 
 _STAGE_NAMES = {
     1: "1: target from scratch",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import new_figure
 
 
 def plot_predicted_frames(sequence, predictions, every=3):

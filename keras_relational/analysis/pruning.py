@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational.analysis.central_module import layer_with_heads
-from keras_relational.analysis.figure import new_figure
+from keras_relational.analysis.plotting import new_figure
 
 
 def pruned_accuracy(model, x, labels, kept, batch_size=250):

@@ -11,8 +11,8 @@ import numpy as np
 
 from keras_relational import layers
 from keras_relational.analysis.attention import as_float32
-from keras_relational.analysis.figure import new_figure
-from keras_relational.analysis.figure import save_gif
+from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_gif
 
 
 class ObjectFiles(typing.NamedTuple):

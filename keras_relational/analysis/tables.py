@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-from keras_relational.files import read_json
+from keras_relational.file_io import read_json
 
 
 def finished_runs(directory):

@@ -8,8 +8,8 @@ Environments* (SCOFF), appendix B. A model learns to add two or four numbers of
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
-from keras_relational.datasets.shares import equal_shares
+from keras_relational.datasets.balanced_labels import balanced_labels
+from keras_relational.validation import check_positive_integers
 
 TRAIN_LENGTH = 50
 TEST_LENGTH = 200
@@ -78,7 +78,7 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
     ((4, 10, 2), array([4., 2., 2., 4.], dtype=float32))
     """
     values = np.atleast_1d(num_values)
-    check_positive(num_sequences=num_sequences, length=length)
+    check_positive_integers(num_sequences=num_sequences, length=length)
     if (
         values.ndim != 1
         or values.dtype.kind not in "iu"
@@ -92,7 +92,7 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
     rng = np.random.default_rng(seed)
     inputs = np.zeros((num_sequences, length, 2), "float32")
     inputs[..., 0] = rng.random((num_sequences, length), "float32")
-    number = values[equal_shares(rng, num_sequences, len(values))]
+    number = values[balanced_labels(rng, num_sequences, len(values))]
     row, part = np.nonzero(np.arange(values.max()) < number[:, None])
     first, end = (
         edge * length // number[row] for edge in (part, part + 1)

@@ -24,8 +24,8 @@ import collections
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.shapes import draw
+from keras_relational.validation import check_positive_integers
 
 TASKS = ("4balls", "678balls", "curtain", "colored_4balls", "colored_678balls")
 IMAGE_SIZE = 64
@@ -123,7 +123,7 @@ def simulate(task, num_sequences, num_frames=NUM_FRAMES, seed=None):
     (2, 10, 8, 2)
     """
     _check_task(task)
-    check_positive(num_sequences=num_sequences, num_frames=num_frames)
+    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     rng = np.random.default_rng(seed)
     shape = task.removeprefix("colored_")
     size = num_sequences, len(_RADII[shape])

@@ -27,8 +27,8 @@ import pathlib
 
 import numpy as np
 
+from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.png import read_png
-from keras_relational.datasets.shares import equal_shares
 
 TASKS = (
     "distribution_of_three",
@@ -285,7 +285,7 @@ def _distribution_of_three(rng, size, n, mode):
 
 
 def _identity_rules(rng, size, n, mode):
-    rule = equal_shares(rng, size, len(RULES))
+    rule = balanced_labels(rng, size, len(RULES))
     # A and B, and where they stand, row by row.
     places = np.array([["AB".index(x) for x in rule] for rule in RULES])[rule]
     four = _different(rng, size, n, 4)
@@ -304,7 +304,7 @@ def _identity_rules(rng, size, n, mode):
 
 
 def _relational_match_to_sample(rng, size, n, mode):
-    alike = equal_shares(rng, size, 2).astype(bool)
+    alike = balanced_labels(rng, size, 2).astype(bool)
     label = rng.integers(0, 2, size)
     # No two pairs share a filler. Of the last two, one needs a single one.
     five = _different(rng, size, n, 5)
@@ -317,7 +317,7 @@ def _relational_match_to_sample(rng, size, n, mode):
 
 
 def _same_different(rng, size, n, mode):
-    label = equal_shares(rng, size, 2)
+    label = balanced_labels(rng, size, 2)
     pairs = _different(rng, size, n, 2)
     pairs[label == 1, 1] = pairs[label == 1, 0]
     return pairs, label

@@ -8,7 +8,7 @@ or shrinks on its way. Sequences to train on show small squares, of
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
+from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 20
@@ -67,7 +67,7 @@ def generate(
     >>> generate(2, TEST_WIDTHS, seed=0).shape
     (2, 20, 64, 64, 1)
     """
-    check_positive(num_sequences=num_sequences, num_frames=num_frames)
+    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     if not 1 <= widths[0] <= widths[1] <= ALL_WIDTHS[1]:
         raise ValueError(
             "`widths` must be two numbers from 1 to 31, the smaller one first: "

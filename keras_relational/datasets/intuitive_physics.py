@@ -23,12 +23,12 @@ import pathlib
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
+from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.png import read_png
 from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import draw
-from keras_relational.datasets.shares import equal_shares
-from keras_relational.files import read_json
+from keras_relational.file_io import read_json
+from keras_relational.validation import check_positive_integers
 
 BLOCKS = ("O1", "O2", "O3")
 IMAGE_SHAPE = (64, 64, 3)
@@ -153,7 +153,7 @@ def generate_possible(num_sequences, num_frames=NUM_FRAMES, seed=None):
     """
     _check_numbers("num_sequences", num_sequences, num_frames)
     rng = np.random.default_rng(seed)
-    blocks = equal_shares(rng, num_sequences, len(BLOCKS))
+    blocks = balanced_labels(rng, num_sequences, len(BLOCKS))
     scenes, _ = _scenes(rng, blocks, num_frames)
     return _render(scenes, rng.integers(2, size=num_sequences), num_frames)
 
@@ -185,7 +185,7 @@ def read_published(folder, block, image_size=IMAGE_SHAPE[0]):
             differ in length.
     """
     _check_block(block)
-    check_positive(image_size=image_size)
+    check_positive_integers(image_size=image_size)
     sets = []
     for path in _folders(pathlib.Path(folder) / block, "a set of four clips"):
         clips = [path / str(number) for number in (1, 2, 3, 4)]
@@ -226,7 +226,7 @@ def read_published_train(folder, image_size=IMAGE_SHAPE[0]):
             and, when its turn has come, if a clip lacks a frame or one cannot
             be read.
     """
-    check_positive(image_size=image_size)
+    check_positive_integers(image_size=image_size)
     clips = _folders(pathlib.Path(folder), "a clip")
     return (_read_clip(clip, image_size) for clip in clips)
 
@@ -363,7 +363,7 @@ def _check_block(block):
 
 
 def _check_numbers(name, number, num_frames):
-    check_positive(**{name: number})
+    check_positive_integers(**{name: number})
     if num_frames < LEAST_NUM_FRAMES:
         raise ValueError(
             f"`num_frames` must be {LEAST_NUM_FRAMES} or more, so that objects "

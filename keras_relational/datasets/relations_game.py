@@ -25,8 +25,8 @@ import itertools
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.npz import read_npz
+from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (36, 36, 3)
 # In a published file: four times the largest of the authors'.
@@ -221,7 +221,7 @@ def _check(tasks, num_examples, object_set):
             )
     if not tasks:
         raise ValueError("`task` is an empty sequence; name at least one task.")
-    check_positive(num_examples=num_examples)
+    check_positive_integers(num_examples=num_examples)
     if object_set not in OBJECT_SETS:
         raise ValueError(
             f"Unknown object set {object_set!r}. Expected one of: "

@@ -10,9 +10,9 @@ here.
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
+from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.shapes import draw
-from keras_relational.datasets.shares import equal_shares
+from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 51
@@ -93,7 +93,7 @@ def generate(
     >>> images.shape, sorted(labels.tolist()), centres.shape
     ((3, 51, 64, 64, 1), [0, 1, 2], (3, 51, 2))
     """
-    check_positive(num_sequences=num_sequences, num_frames=num_frames)
+    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     names = [dynamics] if isinstance(dynamics, str) else list(dynamics)
     if not names or not set(names) <= set(DYNAMICS):
         raise ValueError(
@@ -102,7 +102,7 @@ def generate(
         )
     rng = np.random.default_rng(seed)
     numbers = np.array([DYNAMICS.index(name) for name in names], "uint8")
-    labels = numbers[equal_shares(rng, num_sequences, len(names))]
+    labels = numbers[balanced_labels(rng, num_sequences, len(names))]
     way = rng.uniform(*DISTANCES, num_sequences)[:, None] * _directions(
         rng, num_sequences
     )
@@ -148,9 +148,9 @@ def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
     >>> labels
     array([[1, 1, 1, 0, 0, 0]], dtype=uint8)
     """
-    check_positive(num_sequences=num_sequences, num_frames=num_frames)
+    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     rng = np.random.default_rng(seed)
-    first = equal_shares(rng, num_sequences, 2)[:, None]
+    first = balanced_labels(rng, num_sequences, 2)[:, None]
     late = np.arange(num_frames) >= (num_frames + 1) // 2
     labels = (first ^ late).astype("uint8")
     # How far the ball has come along each axis, were there no edges.

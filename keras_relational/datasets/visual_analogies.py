@@ -45,8 +45,8 @@ import pathlib
 
 import numpy as np
 
-from keras_relational.datasets.checks import check_positive
 from keras_relational.datasets.npz import read_npz
+from keras_relational.validation import check_positive_integers
 
 DOMAINS = (
     "line_colour",
@@ -157,7 +157,7 @@ def generate(
     >>> generate(3, image_size=80, seed=0).images.shape
     (3, 9, 80, 80, 1)
     """
-    check_positive(num_problems=num_problems)
+    check_positive_integers(num_problems=num_problems)
     for name, value, known in (
         ("regime", regime, REGIMES),
         ("candidates", candidates, CANDIDATES),

@@ -33,14 +33,14 @@ Choices of ours, where BabyAI has it otherwise or the paper is silent:
 import numpy as np
 from keras import ops
 
+from keras_relational.counter_based_random import random_ranks
+from keras_relational.counter_based_random import random_uniform
 from keras_relational.environments.world import GREY
 from keras_relational.environments.world import World
 from keras_relational.environments.world import between
 from keras_relational.environments.world import choose
 from keras_relational.environments.world import packed
 from keras_relational.environments.world import unpacked
-from keras_relational.random_bits import random_ranks
-from keras_relational.random_bits import random_uniform
 
 ACTIONS = ("left", "right", "forward", "toggle")
 DIRECTIONS = ("right", "down", "left", "up")

@@ -14,9 +14,9 @@ from tf_agents.environments import tf_environment
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
+from keras_relational.counter_based_random import random_bits
 from keras_relational.environments.compilation import compiled
 from keras_relational.environments.world import checked_actions
-from keras_relational.random_bits import random_bits
 
 
 class WorldTFEnvironment(tf_environment.TFEnvironment):

@@ -3,12 +3,12 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_same_size
 from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import set_shape
 from keras_relational.layers.shared import split_heads
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

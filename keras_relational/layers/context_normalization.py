@@ -12,9 +12,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import in_float32
+from keras_relational.layers.shared import at_least_float32
 from keras_relational.layers.shared import may_be_equal
+from keras_relational.validation import check_positive_integers
 
 
 class _ContextNormalization(keras.layers.Layer):
@@ -52,7 +52,7 @@ class _ContextNormalization(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_moments=False, training=False):
         # In float16 a square overflows, and epsilon is zero.
-        z = in_float32(inputs)
+        z = at_least_float32(inputs)
         there = None
         if mask is not None:
             there = _checked_mask(self, inputs, mask)
@@ -82,7 +82,7 @@ class _ContextNormalization(keras.layers.Layer):
             Tensor in the compute dtype.
         """
         mean, deviation = moments
-        outputs = in_float32(outputs) * deviation + mean
+        outputs = at_least_float32(outputs) * deviation + mean
         return ops.cast(outputs, self.compute_dtype)
 
     def compute_output_spec(

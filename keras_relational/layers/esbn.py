@@ -3,12 +3,12 @@ from keras import ops
 
 from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import at_least_float32
 from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import with_gradient
 from keras_relational.layers.shared import with_row
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -190,8 +190,8 @@ class ESBN(keras.layers.Layer):
         sure = matches[..., :0]
         if self.confidence:
             sure = ops.sigmoid(
-                in_float32(self.confidence_gain) * matches
-                + in_float32(self.confidence_bias)
+                at_least_float32(self.confidence_gain) * matches
+                + at_least_float32(self.confidence_bias)
             )
             sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
         outputs = self._control(key_scores, sure, running)

@@ -3,11 +3,11 @@ from keras import ops
 
 from keras_relational.layers import lstm_controller
 from keras_relational.layers.shared import check_built
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_step
 from keras_relational.layers.shared import dot_products
 from keras_relational.layers.shared import for_each_example
 from keras_relational.layers.shared import zero_states
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

@@ -3,9 +3,9 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import in_float32
+from keras_relational.layers.shared import at_least_float32
 from keras_relational.layers.shared import set_shape
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -82,7 +82,7 @@ class RelationNetwork(keras.layers.Layer):
         receivers = ops.matmul(entities, self.receiver_kernel)
         if mask is None:
             mask = ops.ones((batch, n), "bool")
-        there = in_float32(ops.cast(mask, senders.dtype))
+        there = at_least_float32(ops.cast(mask, senders.dtype))
         count = ops.sum(there, axis=1, keepdims=True)
         shares = ops.where(mask, 1 / ops.maximum(count, 1), 0)
         shares = ops.cast(shares, senders.dtype)

@@ -2,9 +2,9 @@ import keras
 from keras import ops
 
 from keras_relational.layers import slots
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_step
 from keras_relational.layers.shared import for_each_example
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

@@ -5,10 +5,10 @@ from keras import ops
 
 from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import attend
-from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import dot_product_attention
 from keras_relational.layers.shared import split_heads
 from keras_relational.layers.shared import zero_states
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -212,7 +212,7 @@ class RIMsCell(slots.SlotCell):
         )
         if mask is not None:  # The null input is always there.
             mask = ops.pad(mask, [(0, 0), (1, 0)], constant_values=True)
-        return attend(queries, keys, values, mask, keep)
+        return dot_product_attention(queries, keys, values, mask, keep)
 
     def scores_shapes(self, step_shape):
         """Of input, activity and messages, without the batch."""

@@ -4,15 +4,15 @@ from keras import ops
 
 from keras_relational.layers import slots
 from keras_relational.layers.shared import add_kernels
+from keras_relational.layers.shared import at_least_float32
 from keras_relational.layers.shared import attended
 from keras_relational.layers.shared import check_built
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import for_each_example
-from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import matches
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -341,7 +341,8 @@ class SCOFFCell(slots.SlotCell):
         # A query for what is not a key yet saves the keys of all candidates.
         query = slots.product(query, ops.transpose(self.schema_key_kernel))
         logits = ops.sum(
-            in_float32(ops.expand_dims(query, 2)) * in_float32(candidates),
+            at_least_float32(ops.expand_dims(query, 2))
+            * at_least_float32(candidates),
             axis=-1,
         )
         if gumbel is not None:

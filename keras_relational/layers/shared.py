@@ -8,15 +8,6 @@ import numpy as np
 from keras import ops
 
 
-def check_positive_integers(**arguments):
-    """Raises a `ValueError` naming the first argument that is not one."""
-    for name, value in arguments.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(
-                f"`{name}` must be a positive integer. Received: {name}={value}"
-            )
-
-
 def own_initializer(initializer, *numbers):
     """A copy for one more weight, but of plain functions.
 
@@ -193,7 +184,7 @@ def for_each_example(state, batch_size):
     return state + ops.zeros((batch_size, state.shape[-1]), state.dtype)
 
 
-def in_float32(tensor):
+def at_least_float32(tensor):
     """Half precision is too small for products of large vectors."""
     dtype = keras.backend.result_type(tensor.dtype, "float32")
     return ops.cast(tensor, dtype)
@@ -201,7 +192,7 @@ def in_float32(tensor):
 
 def dot_products(queries, keys):
     """`(..., n, d)` and `(..., k, d)` → `(..., n, k)`, in float32 or more."""
-    queries, keys = in_float32(queries), in_float32(keys)
+    queries, keys = at_least_float32(queries), at_least_float32(keys)
     return ops.matmul(queries, ops.swapaxes(keys, -2, -1))
 
 
@@ -210,7 +201,7 @@ def matches(queries, keys):
     return dot_products(queries, keys) / math.sqrt(queries.shape[-1])
 
 
-def attend(queries, keys, values, mask=None, keep=None):
+def dot_product_attention(queries, keys, values, mask=None, keep=None):
     """Scaled dot-product attention, all heads side by side, and its scores.
 
     Args:

@@ -2,9 +2,9 @@ import keras
 from keras import ops
 
 from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import may_be_equal
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

@@ -13,14 +13,14 @@ from keras import ops
 # No public function has its loop, through which gradients go on all backends.
 from keras.src import backend
 
+from keras_relational.counter_based_random import random_uniform
 from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import attend
-from keras_relational.layers.shared import check_positive_integers
-from keras_relational.layers.shared import in_float32
+from keras_relational.layers.shared import at_least_float32
+from keras_relational.layers.shared import dot_product_attention
 from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
-from keras_relational.random_bits import random_uniform
+from keras_relational.validation import check_positive_integers
 
 NUM_GATES = {"gru": 3, "lstm": 4}
 # Of the last kernel of messages at first. Nothing bounds the h of a GRU that
@@ -116,7 +116,7 @@ class SlotCell(keras.layers.Layer):
         noise = self.noise((ops.shape(inputs)[0],), inputs.shape[1:], training)
         states, scores = self.step(inputs, states, noise)
         if return_attention_scores:
-            return states[0], states, tuple(in_float32(x) for x in scores)
+            return states[0], states, tuple(at_least_float32(x) for x in scores)
         return states[0], states
 
     def noise(self, batch_shape, step_shape, training):
@@ -323,7 +323,7 @@ class SlotRNN(keras.layers.RNN):
             outputs = new_states[0]
             if return_attention_scores:
                 # In half precision the largest score may have equals.
-                scores = [in_float32(x) for x in scores]
+                scores = [at_least_float32(x) for x in scores]
                 outputs = side_by_side([outputs, *scores], 1, scores[0].dtype)
             return outputs, tuple(new_states)
 
@@ -551,7 +551,7 @@ def messages(queries, keys, values, num_heads, keep=None):
     queries, keys, values = (
         split_heads(x, num_heads) for x in (queries, keys, values)
     )
-    return attend(queries, keys, values, keep=keep)
+    return dot_product_attention(queries, keys, values, keep=keep)
 
 
 def kept(shape, rate, seed_generator, dtype):

@@ -3,15 +3,15 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import attend
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import check_set
+from keras_relational.layers.shared import dot_product_attention
 from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import own_initializer
 from keras_relational.layers.shared import split_heads
 from keras_relational.layers.two_simplicial_attention import (
     TwoSimplicialAttention,
 )
+from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -169,7 +169,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         scores = []
         for iteration in range(self.num_iterations):
             x = self.input_normalizations[iteration](entities)
-            attended, score = attend(*self._heads(x), mask)
+            attended, score = dot_product_attention(*self._heads(x), mask)
             entities = self._feedforward(entities, attended, iteration)
             scores.append(ops.cast(score, self.compute_dtype))
         if mask is not None:
@@ -392,10 +392,10 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         for iteration in range(self.num_iterations):
             x = self.input_normalizations[iteration](both)
             queries, keys, values = self._heads(x)
-            standard, standard_scores = attend(
+            standard, standard_scores = dot_product_attention(
                 queries[:, :, :n], keys[:, :, :n], values[:, :, :n], mask
             )
-            virtual, virtual_scores = attend(
+            virtual, virtual_scores = dot_product_attention(
                 queries[:, :, n:], keys, values, mask_of_both
             )
             simplicial = self.simplicial_attention(

@@ -3,14 +3,14 @@ from keras import ops
 
 from keras_relational.layers.shared import add_kernels
 from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_positive_integers
+from keras_relational.layers.shared import at_least_float32
 from keras_relational.layers.shared import check_set
-from keras_relational.layers.shared import in_float32
 from keras_relational.layers.shared import join_heads
 from keras_relational.layers.shared import masked_softmax
 from keras_relational.layers.shared import may_be_equal
 from keras_relational.layers.shared import split_heads
 from keras_relational.layers.shared import with_gradient
+from keras_relational.validation import check_positive_integers
 
 SCORES = ("unsigned", "trilinear", "determinant")
 
@@ -184,7 +184,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
         else:
             block = n if None in (n, v) else max(1, BLOCK_SIZE // v**2)
             outputs = in_blocks(
-                lambda *arguments: attend(*arguments)[1], block, *arguments
+                lambda *arguments: attend(*arguments)[1],
+                block,
+                *arguments,
             )
         outputs = join_heads(outputs)
         if query_mask is not None:
@@ -248,7 +250,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         return split_heads(ops.matmul(inputs, kernel), self.num_heads)
 
     def _weights(self, *queries_and_keys, pair_mask):
-        vectors = [in_float32(x) for x in queries_and_keys]
+        vectors = [at_least_float32(x) for x in queries_and_keys]
         if self.score == "unsigned":
             logits = unsigned_scalar_triple_product(*vectors)
         else:

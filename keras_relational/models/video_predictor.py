@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from keras_relational import layers
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.layers.shared import with_row
+from keras_relational.validation import check_positive_integers
 
 SIZE = 64
 

@@ -5,10 +5,10 @@ import tempfile
 
 import keras
 
-from keras_relational.layers.shared import check_positive_integers
 from keras_relational.serving.endpoints import endpoints
 from keras_relational.serving.serving_api import serving_api
 from keras_relational.serving.warmup import write_warmup_requests
+from keras_relational.validation import check_positive_integers
 
 
 def export_model(model, path, version=1, outputs=None):

@@ -1,4 +1,4 @@
-from keras_relational.files import write_aside
+from keras_relational.file_io import write_atomically
 from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
@@ -75,5 +75,5 @@ __all__ = [
     "train_autoencoder",
     "train_classifier",
     "vtrace",
-    "write_aside",
+    "write_atomically",
 ]

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_relational import legacy_keras
-from keras_relational.datasets.checks import check_positive
-from keras_relational.files import read_curves
+from keras_relational.file_io import read_curves
 from keras_relational.training.supervised import save_curves
+from keras_relational.validation import check_positive_integers
 
 
 def train_agent(
@@ -64,7 +64,9 @@ def train_agent(
             asked for.
         FileNotFoundError: If there is none, and it is.
     """
-    check_positive(num_steps=num_steps, updates_per_epoch=updates_per_epoch)
+    check_positive_integers(
+        num_steps=num_steps, updates_per_epoch=updates_per_epoch
+    )
     logs = _Logs(actor_learner, directory, resume)
     steps = actor_learner.environment_steps.result
     while int(steps()) < num_steps:

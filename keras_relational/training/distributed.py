@@ -16,8 +16,8 @@ import tensorflow as tf
 from tf_agents.metrics import tf_metrics
 from tf_agents.utils import common
 
-from keras_relational.layers.shared import check_positive_integers
-from keras_relational.random_bits import random_bits
+from keras_relational.counter_based_random import random_bits
+from keras_relational.validation import check_positive_integers
 
 # Seconds to wait for a trajectory before asking whether the cluster is there,
 # and for a cluster that does not answer. Together they must be well below the

@@ -14,9 +14,9 @@ from tf_agents.trajectories import time_step as ts
 from tf_agents.trajectories import trajectory as trajectories
 from tf_agents.utils import common
 
-from keras_relational.layers.shared import check_positive_integers
-from keras_relational.random_bits import random_draws
+from keras_relational.counter_based_random import random_draws
 from keras_relational.training.vtrace import vtrace
+from keras_relational.validation import check_positive_integers
 
 ImpalaInfo = collections.namedtuple(
     "ImpalaInfo", ("policy_loss", "value_loss", "entropy", "gradient_norm")

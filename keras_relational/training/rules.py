@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.layers.shared import in_float32
+from keras_relational.layers.shared import at_least_float32
 from keras_relational.training.supervised import adam
 
 Preset = collections.namedtuple(
@@ -187,7 +187,7 @@ def cross_entropy(target, shares):
     Returns:
         Tensor `(...,)`.
     """
-    target, shares = in_float32(target), in_float32(shares)
+    target, shares = at_least_float32(target), at_least_float32(shares)
     return -ops.sum(target * ops.log(ops.maximum(shares, 1e-30)), axis=-1)
 
 

@@ -13,11 +13,11 @@ import keras
 import numpy as np
 
 from keras_relational.datasets.npz import read_npz
-from keras_relational.files import MAX_TEXT_BYTES
-from keras_relational.files import write_aside
-from keras_relational.layers.shared import check_positive_integers
+from keras_relational.file_io import MAX_TEXT_BYTES
+from keras_relational.file_io import write_atomically
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
+from keras_relational.validation import check_positive_integers
 
 
 def train_classifier(
@@ -294,7 +294,7 @@ class _Curves(keras.callbacks.Callback):
                 for i, variable in enumerate(_state(self.model))
             },
         )
-        write_aside(self.directory / "checkpoint.npz", arrays.getvalue())
+        write_atomically(self.directory / "checkpoint.npz", arrays.getvalue())
 
 
 def _read_checkpoint(path, variables):
@@ -356,7 +356,7 @@ def save_result(directory, result):
     """
     print(json.dumps(result))
     content = json.dumps(result, indent=1).encode()
-    write_aside(directory / "result.json", content)
+    write_atomically(directory / "result.json", content)
 
 
 def options_in_name(parser, args, names):
@@ -441,7 +441,7 @@ def save_curves(directory, curves):
     writer = csv.writer(table)
     writer.writerow(curves)
     writer.writerows(zip(*curves.values(), strict=True))
-    write_aside(directory / "curves.csv", table.getvalue().encode())
+    write_atomically(directory / "curves.csv", table.getvalue().encode())
 
 
 def _state(model):

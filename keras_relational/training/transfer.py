@@ -8,7 +8,7 @@ import pathlib
 
 import keras
 
-from keras_relational.files import read_curves
+from keras_relational.file_io import read_curves
 from keras_relational.training.supervised import train_classifier
 
 STAGES = {

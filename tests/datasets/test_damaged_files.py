@@ -14,7 +14,7 @@ from PIL import Image
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import vaec
 from keras_relational.datasets.png import read_png
-from keras_relational.files import read_json
+from keras_relational.file_io import read_json
 
 
 def test_other_formats_named_png_are_refused(tmp_path):

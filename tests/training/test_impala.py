@@ -10,7 +10,7 @@ from tf_agents.metrics import tf_metrics
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.trajectories import trajectory as trajectories
 
-from keras_relational.random_bits import random_draws
+from keras_relational.counter_based_random import random_draws
 from keras_relational.training import impala
 
 

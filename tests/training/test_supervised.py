@@ -401,14 +401,14 @@ def test_save_result_prints_and_writes(capsys, tmp_path):
 
 def test_write_aside_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
     path = tmp_path / "result.json"
-    training.write_aside(path, b"old")
+    training.write_atomically(path, b"old")
 
     def stopped(*_):
         raise OSError("stopped")
 
     monkeypatch.setattr(os, "replace", stopped)
     with pytest.raises(OSError, match="stopped"):
-        training.write_aside(path, b"new")
+        training.write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
 
 

@@ -20,6 +20,8 @@ import itertools
 import numpy as np
 from keras import ops
 
+from keras_relational.counter_based_random import random_ranks
+from keras_relational.counter_based_random import random_uniform
 from keras_relational.environments.boxworld.pictures import Tiles
 from keras_relational.environments.boxworld.pictures import read_picture
 from keras_relational.environments.world import GREY
@@ -28,8 +30,6 @@ from keras_relational.environments.world import between
 from keras_relational.environments.world import choose
 from keras_relational.environments.world import packed
 from keras_relational.environments.world import unpacked
-from keras_relational.random_bits import random_ranks
-from keras_relational.random_bits import random_uniform
 
 ACTIONS = ("left", "up", "right", "down")
 

@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational.environments import boxworld
-from keras_relational.files import write_aside
+from keras_relational.file_io import write_atomically
 
 
 def main():
@@ -43,7 +43,7 @@ def main():
     tile = np.ones((args.tile_size, args.tile_size, 1), "uint8")
     picture = io.BytesIO()
     Image.fromarray(np.kron(image, tile)).save(picture, format="PNG")
-    write_aside(args.render, picture.getvalue())
+    write_atomically(args.render, picture.getvalue())
 
 
 if __name__ == "__main__":

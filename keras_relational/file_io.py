@@ -10,7 +10,7 @@ import os
 MAX_TEXT_BYTES = 8 * 2**20
 
 
-def write_aside(path, content):
+def write_atomically(path, content):
     """Writes a whole file or none: beside its place, then into it."""
     aside = path.with_name(path.name + ".partial")
     aside.write_bytes(content)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_relational.random_bits import random_bits
-from keras_relational.random_bits import random_draws
-from keras_relational.random_bits import random_ranks
-from keras_relational.random_bits import random_uniform
+from keras_relational.counter_based_random import random_bits
+from keras_relational.counter_based_random import random_draws
+from keras_relational.counter_based_random import random_ranks
+from keras_relational.counter_based_random import random_uniform
 
 
 def mixed(x):

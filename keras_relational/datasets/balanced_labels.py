@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def equal_shares(rng, size, num_kinds):
+def balanced_labels(rng, size, num_kinds):
     """A kind for each of so many examples, in random order.
 
     Each kind has as many as the others, or one more: which do is drawn, too, so

@@ -3,7 +3,7 @@
 import io
 import pathlib
 
-from keras_relational.files import write_aside
+from keras_relational.file_io import write_atomically
 
 
 def new_figure(width, height):
@@ -51,7 +51,7 @@ def save_figure(figure, path, **arguments):
     """
     image = io.BytesIO()
     figure.savefig(image, **arguments)
-    write_aside(pathlib.Path(path), image.getvalue())
+    write_atomically(pathlib.Path(path), image.getvalue())
 
 
 def save_gif(pictures, path, milliseconds):
@@ -83,4 +83,4 @@ def save_gif(pictures, path, milliseconds):
         duration=milliseconds,
         loop=0,
     )
-    write_aside(pathlib.Path(path), gif.getvalue())
+    write_atomically(pathlib.Path(path), gif.getvalue())

@@ -1,0 +1,36 @@
+"""Checks of arguments, with messages that say what came and what would do."""
+
+import numbers
+from collections.abc import Iterable
+
+
+def check_positive_integers(**arguments: object) -> None:
+    """Raises a `ValueError` that names the first argument that is not one.
+
+    NumPy's integers are integers, as from `np.prod(shape)`. `True` is none.
+
+    Args:
+        **arguments: Values by their names.
+    """
+    for name, value in arguments.items():
+        is_integer = isinstance(value, numbers.Integral)
+        if not is_integer or isinstance(value, bool) or value < 1:
+            raise ValueError(
+                f"`{name}` must be a positive integer. Received: {name}={value}"
+            )
+
+
+def check_choice(name: str, value: object, choices: Iterable) -> None:
+    """Raises a `ValueError` unless a value is one of the choices.
+
+    Args:
+        name: What the value is, in words, such as `"object set"`.
+        value: What the caller gave.
+        choices: The values that are allowed.
+    """
+    choices = list(choices)
+    if value not in choices:
+        raise ValueError(
+            f"Unknown {name} {value!r}. Expected one of: "
+            f"{', '.join(map(str, choices))}"
+        )
