@@ -43,7 +43,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	@echo "Running the tests, on JAX the contract of every layer, episodes and a continued run (ten to fifteen minutes on two cores) ..."
 	@$(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow"
-	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "not slow" -k "contract or killed or any_machine" tests/layers tests/test_counter_based_random.py tests/environments/test_boxworld.py tests/environments/test_goto_object_maze.py tests/training/test_analogies.py
+	@KERAS_BACKEND=jax $(QUICK_XLA) $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
 
 test-all: $(VENV)/installed
 	@echo "Running every test, learning runs included ..."

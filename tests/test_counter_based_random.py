@@ -18,6 +18,7 @@ def mixed(x):
     return x ^ (x >> 16)
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("seed", [0, 7, 2**31, 2**32 - 1])
 def test_bits_are_the_same_on_any_machine(seed):
     counters = np.array([0, 1, 2**32 - 1], "uint32")

@@ -413,6 +413,7 @@ def test_seeds_fix_episodes_and_differ(world):
     assert len(np.unique(boards, axis=0)) == 500
 
 
+@pytest.mark.any_backend
 def test_episodes_are_the_same_on_any_machine():
     """Written down once, with both backends."""
     world = GotoObjectMaze(4)

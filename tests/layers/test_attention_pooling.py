@@ -41,6 +41,7 @@ def random_entities(shape=(3, 4, 5)):
 
 
 class MultiHeadAttentionPoolingTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             MultiHeadAttentionPooling,

@@ -86,6 +86,7 @@ def windows_of_three(i, j, num_examples, num_steps):
     return cells[max(0, place - 2) : place + 1]
 
 
+@pytest.mark.any_backend
 class ContractTest(LayerContract):
     def check(self, layer_cls, context_of, mixes_examples=True, **arguments):
         fixed = bool(arguments.get("segment_lengths"))

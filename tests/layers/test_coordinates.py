@@ -28,6 +28,7 @@ def random_image(shape=(2, 3, 4, 5)):
 
 
 class AppendCoordinatesTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         """All of it but masks, of which it passes on what it gets."""
         case = LayerCase(

@@ -22,6 +22,7 @@ def array(tensor):
     return ops.convert_to_numpy(tensor).astype("float64")
 
 
+@pytest.mark.any_backend
 def test_contract_equals_the_cell_step_by_step():
     cell = keras.layers.GRUCell(UNITS)
     x, is_first, (state,) = frames()
@@ -34,6 +35,7 @@ def test_contract_equals_the_cell_step_by_step():
     np.testing.assert_allclose(array(last), state, atol=1e-6)
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("dtype_of_cell", [None, "float32"])
 def test_contract_dtype(dtype, dtype_of_cell):
@@ -51,6 +53,7 @@ def test_contract_dtype(dtype, dtype_of_cell):
         assert np.isfinite(array(one)).all()
 
 
+@pytest.mark.any_backend
 def test_contract_trains_on_batches_of_any_size():
     inputs = (
         keras.Input((5, 2)),
@@ -73,6 +76,7 @@ def test_contract_trains_on_batches_of_any_size():
         assert (old != array(new.value)).any()
 
 
+@pytest.mark.any_backend
 def test_contract_config():
     layer = layers.EpisodicRNN(
         keras.layers.LSTMCell(UNITS), dtype="mixed_bfloat16"

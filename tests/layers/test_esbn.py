@@ -157,6 +157,7 @@ class ESBNTest(LayerContract):
             expected_num_losses=0,
         )
 
+    @pytest.mark.any_backend
     def test_contract(self):
         self.check(
             7,
@@ -166,6 +167,7 @@ class ESBNTest(LayerContract):
             return_retrieved=True,
         )
 
+    @pytest.mark.any_backend
     @pytest.mark.slow
     def test_contract_of_sequences(self):
         self.check(

@@ -72,6 +72,7 @@ def random_predinet(shape):
 
 
 class PrediNetTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             PrediNet,

@@ -178,6 +178,7 @@ CELLS = {
 }
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", SEQUENCES)
 @pytest.mark.parametrize("shape", [(), (7,), (5, 6)])
 def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
@@ -189,6 +190,7 @@ def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
         built(make(), zeros(2, 3, 6))(zeros(*shape))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", CELLS)
 def test_contract_a_cell_tells_what_it_takes(name):
     """Of `(5, 6)` an RNN gives it, as the input of a step, `(5,)`."""
@@ -198,6 +200,7 @@ def test_contract_a_cell_tells_what_it_takes(name):
         RNN(CELLS[name]())(zeros(5, 6))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize(
     "name", ["ntm_cell", "layer_norm_lstm_cell", "relational_memory_cell"]
 )
@@ -212,6 +215,7 @@ def test_contract_a_cell_of_vectors_takes_no_sets(name):
             rnn(zeros(*shape))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", REFUSED)
 def test_contract_refuses_with_both_shapes(name):
     call, message = REFUSED[name]

@@ -35,6 +35,7 @@ def random_entities(shape=(3, 4, 5)):
 
 
 class RelationNetworkTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             RelationNetwork,

@@ -100,6 +100,7 @@ def random_memory():
 
 
 class RelationalMemoryTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         """All of it but masks, which are those of `keras.layers.RNN`."""
         case = LayerCase(

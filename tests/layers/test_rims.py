@@ -140,6 +140,7 @@ def array(tensor):
 
 
 class RIMsTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             RIMs,

@@ -168,6 +168,7 @@ def array(tensor):
 
 
 class SCOFFTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             SCOFF,

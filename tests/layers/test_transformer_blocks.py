@@ -134,6 +134,7 @@ def random_array(*shape, seed=0):
 
 
 class VirtualEntitiesTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             VirtualEntities,
@@ -157,6 +158,7 @@ class VirtualEntitiesTest(LayerContract):
 
 
 class RelationalTransformerBlockTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             RelationalTransformerBlock,
@@ -192,6 +194,7 @@ class RelationalTransformerBlockTest(LayerContract):
 
 
 class SimplicialTransformerBlockTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             SimplicialTransformerBlock,

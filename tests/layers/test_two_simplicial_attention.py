@@ -54,12 +54,15 @@ class TwoSimplicialAttentionTest(LayerContract):
             expected_num_losses=0,
         )
 
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_with_base(2, 4, "unsigned", (3, 5, 6), (3, 2, 7))
 
+    @pytest.mark.any_backend
     def test_contract_trilinear_and_a_large_base(self):
         self.run_with_base(1, 5, "trilinear", (2, 3, 4), (2, 5, 4))
 
+    @pytest.mark.any_backend
     def test_contract_determinant(self):
         self.run_with_base(2, 6, "determinant", (2, 4, 5), (2, 3, 5))
 
