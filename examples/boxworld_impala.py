@@ -63,7 +63,7 @@ def main():
         world.success_reward,
         args.directory,
         resume=args.resume,
-        by_puzzle_type=args.by_puzzle_type,
+        by_level=args.by_level,
     )
     training.save_model(args.directory, model)
     figure = analysis.plot_learning_curves(
@@ -88,8 +88,8 @@ def main():
             "solved": float(played["solved"].mean()),
             "length": float(played["lengths"].mean()),
             "types": {
-                str(kind): figures
-                for kind, figures in analysis.by_puzzle_type(played).items()
+                str(level): figures
+                for level, figures in analysis.by_level(played).items()
             },
         }
     if args.network != "convolutional" and greedy["solved"].any():
@@ -124,7 +124,7 @@ def parse_arguments():
     add("--num-steps", type=int, default=8_000_000)
     add("--num-test", type=int, default=1_000, help="fixed puzzles")
     add("--shortest", action="store_true", help="search the shortest ways")
-    add("--by-puzzle-type", action="store_true", help="share solved of each")
+    add("--by-level", action="store_true", help="share solved of each level")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs/boxworld")

@@ -20,7 +20,7 @@ def train_agent(
     directory=None,
     resume=False,
     updates_per_epoch=100,
-    by_puzzle_type=False,
+    by_level=False,
     measure=dict,
     verbose=True,
 ):
@@ -40,7 +40,7 @@ def train_agent(
         resume: Whether to continue the run in `directory`, with the result that
             it would have had.
         updates_per_epoch: Number of updates between two points of the curves.
-        by_puzzle_type: Whether to take the share solved of each type too.
+        by_level: Whether to take the share solved of each level too.
         measure: Function without arguments to a dictionary of names and
             numbers, called after every epoch. What it takes is not counted in
             `minutes`.
@@ -54,7 +54,7 @@ def train_agent(
         share of those solved; and of the last update `loss`, `policy_loss`,
         `value_loss`, `entropy`, those a step, and `gradient_norm`. If asked
         for, also `solved_1_1_2` and so on, the share solved of the puzzles of
-        type (1, 1, 2), NaN for an epoch in which none of them ended; and what
+        level (1, 1, 2), NaN for an epoch in which none of them ended; and what
         `measure` returns.
 
     Raises:
@@ -77,7 +77,7 @@ def train_agent(
             losses, episodes = actor_learner.train()
             is_last = np.asarray(episodes.is_last)
             ended.append([np.asarray(x)[is_last] for x in episodes])
-        rewards, returns, lengths, _, puzzle_types = map(
+        rewards, returns, lengths, _, levels = map(
             np.concatenate, zip(*ended, strict=True)
         )
         seconds = time.monotonic() - began
@@ -100,9 +100,9 @@ def train_agent(
             "gradient_norm": float(losses.extra.gradient_norm),
         }
         shares = {}
-        for kind in np.unique(puzzle_types, axis=0) if by_puzzle_type else ():
-            mine = (puzzle_types == kind).all(axis=1)
-            name = "_".join(["solved", *(str(x) for x in kind)])
+        for level in np.unique(levels, axis=0) if by_level else ():
+            mine = (levels == level).all(axis=1)
+            name = "_".join(["solved", *(str(x) for x in level)])
             shares[name] = float(solved[mine].mean())
         logs.save({**row, **shares, **measure()})
         if verbose:
@@ -176,7 +176,7 @@ class _Logs:
         return self.curves["minutes"][-1] if self.curves else 0.0
 
     def save(self, row):
-        # A type of puzzle may be met late, or not in every epoch.
+        # A level may be met late, or not in every epoch.
         epochs = len(self.curves.get("steps", ()))
         for name in {**self.curves, **row}:
             curve = self.curves.setdefault(name, epochs * [float("nan")])

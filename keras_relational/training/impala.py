@@ -25,7 +25,7 @@ ImpalaInfo = collections.namedtuple(
 # far of its episode, whether that was its last, and, `[T, B, n]`, its type of
 # puzzle.
 Episodes = collections.namedtuple(
-    "Episodes", ("rewards", "returns", "lengths", "is_last", "puzzle_types")
+    "Episodes", ("rewards", "returns", "lengths", "is_last", "levels")
 )
 
 
@@ -258,7 +258,7 @@ class ActorLearner:
     Args:
         agent: An `ImpalaAgent`.
         environment: A `WorldTFEnvironment`, or another `TFEnvironment` with
-            the same attribute `state` and methods `advance` and `puzzle_type`.
+            the same attribute `state` and methods `advance` and `level`.
         unroll_length: Positive integer, steps of every episode for an update.
         broadcast_interval: Positive integer: the actors take the learner's
             weights every so many updates, and lag behind it in between.
@@ -414,7 +414,7 @@ class ActorLearner:
                 now["episode_return"],
                 now["episode_length"],
                 next_step.is_last(),
-                self.environment.puzzle_type((world, next_step)),
+                self.environment.level((world, next_step)),
             )
             return (world, next_step), now, (seen, episode)
 
