@@ -124,7 +124,7 @@ def read_runs(directory: pathlib.Path | str = PUBLISHED) -> list[Record]:
             read_json(folder / "config.json"),
             read_json(path),
             {
-                file.relative_to(folder).as_posix(): file.read_text()
+                file.relative_to(folder).as_posix(): file.read_text("utf-8")
                 for file in sorted(folder.glob("**/curves.csv"))
             },
         )
@@ -145,7 +145,7 @@ def write_runs(records: Sequence[Record], directory: pathlib.Path) -> None:
         for record in records
     ]
     text = json.dumps({"format": 1, "runs": runs}, indent=1, ensure_ascii=False)
-    (directory / "runs.json").write_text(text + "\n")
+    (directory / "runs.json").write_text(text + "\n", "utf-8")
     with zipfile.ZipFile(directory / "curves.zip", "w") as archive:
         for record in records:
             for file, curves in sorted(record.curves.items()):
@@ -259,10 +259,16 @@ def _read_published(directory):
             f"'runs'. Received: {str(content)[:80]}"
         )
     curves = {}
-    with zipfile.ZipFile(directory / "curves.zip") as archive:
-        for member in archive.namelist():
-            run, _, file = member.partition("/")
-            curves.setdefault(run, {})[file] = archive.read(member).decode()
+    try:
+        with zipfile.ZipFile(directory / "curves.zip") as archive:
+            for member in archive.namelist():
+                run, _, file = member.partition("/")
+                curves.setdefault(run, {})[file] = archive.read(member).decode()
+    except zipfile.BadZipFile as error:
+        raise ValueError(
+            f"{directory / 'curves.zip'} cannot be read: {error}. Take an "
+            "intact one from the repository"
+        ) from error
     return [
         _checked(
             *(run["name"], run["config"], run["result"]),

@@ -77,7 +77,7 @@ def update_pages(
     tables = all_tables(read_runs(directory))
     changed, shown = [], set()
     for path in sorted(directory.glob("*.md")):
-        before = path.read_text()
+        before = path.read_text("utf-8")
         names = {name for _, name, _ in MARKED.findall(before)}
         if unknown := names - tables.keys():
             raise ValueError(
@@ -93,7 +93,7 @@ def update_pages(
         if after != before:
             changed.append(path)
             if write:
-                path.write_text(after)
+                path.write_text(after, "utf-8")
     if missing := tables.keys() - shown:
         name = min(missing)
         raise ValueError(

@@ -174,6 +174,12 @@ def test_runs_json_of_another_form(published):
         records.read_runs(published)
 
 
+def test_damaged_curves(published):
+    (published / "curves.zip").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"curves\.zip cannot be read"):
+        records.read_runs(published)
+
+
 def test_arguments_that_are_off_are_as_if_not_given():
     (run, *_) = records.read_runs()
     config = copy.deepcopy(run.config)
