@@ -76,7 +76,8 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
             "--central", "mlp1", "--stages", "3",
             "--directory", {str(tmp_path / "transfer")!r},
         )
-        run("predinet_tables.py", "--directory", {str(tmp_path)!r})
+        sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
+        runpy.run_module("experiments.tables", run_name="__main__")
         (model,) = pathlib.Path({str(tmp_path)!r}).glob("game/*/model.keras")
         run(
             "predinet_analysis.py", "--model", str(model), "--task", "between",
@@ -87,10 +88,11 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
         {"tensorflow", "tensorboard"},
     )
     assert done.returncode == 0, done.stderr
-    settings = "sgd, 2, 16, num_train40"
-    row = f"| between | hexominoes | predinet | {settings} | 5,000 | 0 |"
+    settings = "num_heads=2, num_relations=16, num_test=20, num_train=40"
+    assert f"All rows: {settings}, optimizer=sgd.\n" in done.stdout
+    assert "| between | hexominoes | predinet | 5,000 | 0 |" in done.stdout
+    row = "| between | column ABA, AAB, ABB | 5,000 | mlp1 | 0 |"
     assert row in done.stdout
-    assert "-num_train40 | 5000 | mlp1 | 0 |  |  |" in done.stdout
     assert "Accuracy on held-out hexominoes" in done.stdout
     assert list(tmp_path.glob("looks/*.png"))
     assert '"batches": 5000' in done.stdout
@@ -126,9 +128,8 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
             "esbn_rules.py", "--epochs", "2", "--fillers", "vector",
             "--pretrained", "--mode", "generative", "--sequential", "ntm",
         )
-        for table in ("extrapolation_tables.py", "esbn_tables.py"):
-            sys.argv = [table, "--directory", {str(tmp_path)!r}]
-            runpy.run_path("examples/" + table, run_name="__main__")
+        sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
+        runpy.run_module("experiments.tables", run_name="__main__")
         assert "tensorflow" not in sys.modules
         """,
         {"tensorflow", "tensorboard"},
@@ -138,11 +139,13 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
     assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 3
     assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
     for row in (
-        "| translation, 32 pixels | batches |",
-        "| visual analogies, contrasting, 80 pixels | batches |",
+        "## vaec_translation_32\n",
+        "## visual_analogies_contrasting_80\n",
         "| batch_training_statistics | 2 | 0 | 0.",
-        "| esbn | 95 | epochs2 | 40 | 0 | ",
-        "| esbn | 98 | confidence, normalization, epochs2 | ",
+        "All rows: epochs=2.\n",
+        "| esbn | 95 | 40 | 0 | ",
+        "All rows: confidence, epochs=2, normalization.\n",
+        "| esbn | 98 | ",
     ):
         assert row in done.stdout
 

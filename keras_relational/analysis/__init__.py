@@ -48,8 +48,6 @@ from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
-from keras_relational.analysis.tables import add_run
-from keras_relational.analysis.tables import finished_runs
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
 
@@ -59,7 +57,6 @@ __all__ = [
     "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
-    "add_run",
     "animate_attention",
     "attended_locations",
     "attention_maps",
@@ -70,7 +67,6 @@ __all__ = [
     "content_masks",
     "contingency",
     "episode_object_files",
-    "finished_runs",
     "head_outputs",
     "head_relations",
     "head_weights",
