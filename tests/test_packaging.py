@@ -1,4 +1,4 @@
-"""What importing costs, and that Keras' JAX backend needs no TensorFlow."""
+"""What importing costs, and what runs without TensorFlow."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import keras_relational
 
 ROOT = pathlib.Path(__file__).parents[1]
 
-# Without what tests of the RL part have set in this process.
+# The tests of agents set this variable in their process.
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
@@ -56,6 +56,7 @@ def test_the_block_blocks():
     assert "No module named 'tensorflow'" in done.stderr
 
 
+@pytest.mark.any_backend
 def test_supervised_examples_run_without_tensorflow(tmp_path):
     small = ["--num-train", "40", "--num-test", "20", "--verbose", "0"]
     done = run_blocked(
@@ -250,6 +251,23 @@ def test_importing_leaves_the_heavy_extras_alone(backend):
         backend,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
+def test_a_backend_that_is_not_installed_is_named(backend):
+    done = run_blocked("import keras_relational", {backend}, backend)
+    assert done.returncode == 1
+    *_, error = done.stderr.strip().splitlines()
+    assert f"pip install 'keras_relational[{backend}]'" in error
+    assert "KERAS_BACKEND" in error
+
+
+def test_citation_and_changelog_have_the_version():
+    version = keras_relational.__version__
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {version}\n" in citation
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_public_names_exist():

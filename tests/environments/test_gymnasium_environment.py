@@ -11,6 +11,8 @@ from gymnasium.utils.env_checker import check_env
 
 from keras_relational.environments import gymnasium_environment
 
+pytestmark = pytest.mark.any_backend
+
 IDS = ("keras_relational/BoxWorld-v0", "keras_relational/BridgeBoxWorld-v0")
 MAZE = "keras_relational/GotoObjectMaze-v0"
 

@@ -100,7 +100,7 @@ class MultiHeadAttentionPoolingTest(LayerContract):
         layer = MultiHeadAttentionPooling(2, 3, 4, dtype="mixed_float16")
         for tensor in layer(inputs, return_attention_scores=True):
             assert keras.backend.standardize_dtype(tensor.dtype) == "float16"
-            assert np.isfinite(self.convert_to_numpy(tensor)).all()
+            assert np.isfinite(ops.convert_to_numpy(tensor)).all()
 
     def test_each_head_pools_with_its_own_weights(self):
         layer = MultiHeadAttentionPooling(**ARGUMENTS)

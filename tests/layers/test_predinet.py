@@ -151,7 +151,7 @@ class PrediNetTest(LayerContract):
         outputs, scores = layer(inputs, return_attention_scores=True)
         for tensor in (outputs, *scores):
             assert keras.backend.standardize_dtype(tensor.dtype) == "float16"
-            assert np.isfinite(self.convert_to_numpy(tensor)).all()
+            assert np.isfinite(ops.convert_to_numpy(tensor)).all()
 
     def test_propositions_in_a_model(self):
         layer, entities = random_predinet((3, 4, 5)), random_entities()
