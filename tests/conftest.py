@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 # So that a failed `assert` shows its values there too.
-pytest.register_assert_rewrite("layer_contract")
+pytest.register_assert_rewrite("layer_contract", "environment_contract")
 
 
 @pytest.fixture(autouse=True)
