@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import pytest
 
-# A failed `assert` shows its values there too.
-pytest.register_assert_rewrite("layer_contract")
+# So that a failed `assert` shows its values there too.
+pytest.register_assert_rewrite("layer_contract", "environment_contract")
 
 # Some environments lack an optional package. These files cannot run there.
 NEEDS = {

@@ -15,7 +15,7 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
     """Plays the first episode of each seed.
 
     Args:
-        world: A `environments.world.World`, such as `BoxWorld`.
+        world: A `environments.batched_world.World`, such as `BoxWorld`.
         seeds: Integers `(batch,)`, as for `world.reset`. They fix the puzzles,
             and what is drawn at random.
         model: `keras.Model` as `models.boxworld_agent` builds; by default a
