@@ -1,13 +1,13 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_same_size
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import set_shape
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.entities import check_same_size
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 
@@ -85,16 +85,16 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        _, num_entities, features = set_shape(self, input_shape, True)
+        _, num_entities, features = entities_shape(self, input_shape, True)
         self.built_shape = tuple(input_shape)
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(features, self.num_heads * self.key_dim),
             key_kernel=(features, self.num_heads * self.key_dim),
             value_kernel=(features, self.num_heads * self.value_dim),
         )
-        add_kernels(
+        add_weights(
             self,
             self.position_initializer,
             position_kernel=(num_entities, self.num_heads),
@@ -102,7 +102,7 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         check_same_size(self, self.built_shape, inputs.shape)
-        entities, mask = as_set(self, inputs, mask)
+        entities, mask = flatten_entities(self, inputs, mask)
         batch = ops.shape(entities)[0]
 
         def heads(kernel):  # (batch, num_heads, n, size)
@@ -135,7 +135,7 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
     def compute_output_spec(
         self, inputs, mask=None, return_attention_scores=False
     ):
-        batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        batch, num_entities, _ = entities_shape(self, inputs.shape, True)
         if self.built:
             check_same_size(self, self.built_shape, inputs.shape)
         outputs = keras.KerasTensor(

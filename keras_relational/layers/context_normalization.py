@@ -12,8 +12,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import may_be_equal
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers.operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
 
@@ -406,7 +406,7 @@ class BatchContextNormalization(_ContextNormalization):
 
     def _check_adapted(self, input_shape):
         shape = self._adapted_shape(input_shape)
-        if not may_be_equal(shape, self.mean.shape):
+        if not shapes_match(shape, self.mean.shape):
             raise ValueError(
                 f"{self.name} was built to keep moments of shape "
                 f"{tuple(self.mean.shape)}, that of one example, but for time "
@@ -583,7 +583,7 @@ def _features(layer, input_shape):
 
 def _checked_mask(layer, inputs, mask):
     shape = tuple(inputs.shape[:-1])
-    if not may_be_equal(mask.shape, shape):
+    if not shapes_match(mask.shape, shape):
         raise ValueError(
             f"{layer.name} takes a mask with one value a step, of shape "
             f"{shape}. Received: mask.shape={tuple(mask.shape)}"

@@ -2,12 +2,12 @@ import keras
 from keras import ops
 
 from keras_relational.layers import lstm_controller
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import with_gradient
-from keras_relational.layers.shared import with_row
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers.operations import custom_gradient
+from keras_relational.layers.operations import update_row
 from keras_relational.validation import check_positive_integers
 
 
@@ -174,7 +174,7 @@ class ESBN(keras.layers.Layer):
 
     def _bound(self, inputs, mask):
         """What is bound to what, and how it is read."""
-        values, mask = as_set(self, inputs, mask)
+        values, mask = flatten_entities(self, inputs, mask)
         time = ops.shape(values)[1]
         steps = time + 1 if self.extra_step else time
         step, row = ops.arange(steps)[:, None], ops.arange(time)
@@ -272,7 +272,7 @@ class ESBN(keras.layers.Layer):
         }
 
 
-@with_gradient
+@custom_gradient
 def _controlled(
     read,
     sure,
@@ -401,7 +401,7 @@ def _controlled(
 
 def _logged(logs, t, columns):
     return [
-        with_row(log, t, one) for log, one in zip(logs, columns, strict=True)
+        update_row(log, t, one) for log, one in zip(logs, columns, strict=True)
     ]
 
 

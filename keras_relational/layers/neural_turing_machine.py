@@ -2,11 +2,11 @@ import keras
 from keras import ops
 
 from keras_relational.layers import lstm_controller
-from keras_relational.layers.shared import check_built
-from keras_relational.layers.shared import check_step
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import for_each_example
-from keras_relational.layers.shared import zero_states
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.cells import check_built
+from keras_relational.layers.cells import check_step_shape
+from keras_relational.layers.cells import repeat_for_batch
+from keras_relational.layers.cells import zero_states
 from keras_relational.validation import check_positive_integers
 
 
@@ -68,7 +68,7 @@ class NTMCell(keras.layers.Layer):
         self.state_size = [units, units, memory_dim, memory_size * memory_dim]
 
     def build(self, input_shape):
-        check_step(self, input_shape)
+        check_step_shape(self, input_shape)
         lstm_controller.add_lstm_weights(
             self, input_shape[-1] + self.memory_dim, self.units
         )
@@ -115,7 +115,7 @@ class NTMCell(keras.layers.Layer):
         memory = ops.reshape(memory, (1, self.state_size[3]))
         return [
             *zero_states(self, batch_size, self.state_size[:3]),
-            for_each_example(memory, batch_size),
+            repeat_for_batch(memory, batch_size),
         ]
 
     def get_config(self):

@@ -1,12 +1,12 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_same_size
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import set_shape
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.entities import check_same_size
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 
@@ -85,14 +85,14 @@ class PrediNet(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        _, num_entities, features = set_shape(self, input_shape, True)
+        _, num_entities, features = entities_shape(self, input_shape, True)
         if features < 2:
             raise ValueError(
                 f"{self.name} takes the last two features of an entity for its "
                 f"position. Received: inputs.shape={tuple(input_shape)}"
             )
         self.built_shape = tuple(input_shape)
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             # W_Q1 of every head, then W_Q2 of every head, side by side.
@@ -106,7 +106,7 @@ class PrediNet(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         check_same_size(self, self.built_shape, inputs.shape)
-        entities, mask = as_set(self, inputs, mask)
+        entities, mask = flatten_entities(self, inputs, mask)
         batch = ops.shape(entities)[0]
         _, num_entities, features = entities.shape
         if mask is not None:
@@ -161,7 +161,7 @@ class PrediNet(keras.layers.Layer):
     def compute_output_spec(
         self, inputs, mask=None, return_attention_scores=False
     ):
-        batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        batch, num_entities, _ = entities_shape(self, inputs.shape, True)
         if self.built:
             check_same_size(self, self.built_shape, inputs.shape)
         outputs = keras.KerasTensor(

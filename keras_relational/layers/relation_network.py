@@ -1,10 +1,10 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import set_shape
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 
@@ -65,9 +65,9 @@ class RelationNetwork(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        features = set_shape(self, input_shape)[-1]
+        features = entities_shape(self, input_shape)[-1]
         self.input_spec = keras.layers.InputSpec(axes={-1: features})
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             sender_kernel=(features, self.hidden_units),
@@ -76,7 +76,7 @@ class RelationNetwork(keras.layers.Layer):
         )
 
     def call(self, inputs, mask=None):
-        entities, mask = as_set(self, inputs, mask)
+        entities, mask = flatten_entities(self, inputs, mask)
         batch, n = ops.shape(entities)[:2]
         senders = ops.matmul(entities, self.sender_kernel)
         receivers = ops.matmul(entities, self.receiver_kernel)

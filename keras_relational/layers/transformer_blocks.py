@@ -1,13 +1,13 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_set
-from keras_relational.layers.shared import dot_product_attention
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import own_initializer
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import dot_product_attention
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.entities import check_entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.operations import shapes_match
 from keras_relational.layers.two_simplicial_attention import (
     TwoSimplicialAttention,
 )
@@ -56,11 +56,11 @@ class VirtualEntities(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_set(self, input_shape)
+        check_entities_shape(self, input_shape)
         self.input_spec = keras.layers.InputSpec(
             ndim=3, axes={-1: input_shape[-1]}
         )
-        add_kernels(
+        add_weights(
             self,
             self.embeddings_initializer,
             embeddings=(self.num_entities, input_shape[-1]),
@@ -158,14 +158,14 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        check_set(self, input_shape)
+        check_entities_shape(self, input_shape)
         features = input_shape[-1]
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         self._build_attention(features)
         self._build_feedforward(features, self.num_heads * self.key_dim)
 
     def call(self, inputs, mask=None, return_attention_scores=False):
-        entities, mask = as_set(self, inputs, mask)
+        entities, mask = flatten_entities(self, inputs, mask)
         scores = []
         for iteration in range(self.num_iterations):
             x = self.input_normalizations[iteration](entities)
@@ -208,7 +208,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
 
     def _build_attention(self, features):
         width = self.num_heads * self.key_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(features, width),
@@ -224,7 +224,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
             layer = keras.layers.Dense(
                 units,
                 activation,
-                kernel_initializer=own_initializer(
+                kernel_initializer=clone_initializer(
                     self.kernel_initializer, len(self.weights)
                 ),
                 dtype=self.dtype_policy,
@@ -352,14 +352,14 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             num_simplicial_heads,
             simplicial_key_dim,
             score,
-            own_initializer(self.kernel_initializer, 0),
+            clone_initializer(self.kernel_initializer, 0),
             dtype=self.dtype_policy,
             name="simplicial_attention",
         )
 
     def build(self, entities_shape, virtual_entities_shape):
-        check_set(self, entities_shape, "entities")
-        check_set(self, virtual_entities_shape, "virtual_entities")
+        check_entities_shape(self, entities_shape, "entities")
+        check_entities_shape(self, virtual_entities_shape, "virtual_entities")
         self._check_virtual_entities(entities_shape, virtual_entities_shape)
         features = entities_shape[-1]
         self._build_attention(features)
@@ -380,7 +380,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         return_attention_scores=False,
     ):
         self._check_virtual_entities(entities.shape, virtual_entities.shape)
-        entities, mask = as_set(self, entities, entities_mask)
+        entities, mask = flatten_entities(self, entities, entities_mask)
         n = ops.shape(entities)[1]
         # Standard entities first, then the virtual ones.
         both = ops.concatenate([entities, virtual_entities], axis=1)
@@ -474,7 +474,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
 
     def _check_virtual_entities(self, entities_shape, virtual_entities_shape):
         batch, *_, features = entities_shape
-        if not may_be_equal(virtual_entities_shape, (batch, None, features)):
+        if not shapes_match(virtual_entities_shape, (batch, None, features)):
             raise ValueError(
                 f"{self.name} takes standard and virtual entities with one "
                 "batch and one last axis. Received: entities.shape="

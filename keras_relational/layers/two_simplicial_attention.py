@@ -1,15 +1,15 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import check_set
-from keras_relational.layers.shared import join_heads
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import split_heads
-from keras_relational.layers.shared import with_gradient
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import merge_heads
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.entities import check_entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers.operations import custom_gradient
+from keras_relational.layers.operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
 SCORES = ("unsigned", "trilinear", "determinant")
@@ -120,12 +120,12 @@ class TwoSimplicialAttention(keras.layers.Layer):
     def build(self, query_shape, base_shape=None):
         base_shape = query_shape if base_shape is None else base_shape
         for name, shape in (("query", query_shape), ("base", base_shape)):
-            check_set(self, shape, name)
+            check_entities_shape(self, shape, name)
         self.input_spec = keras.layers.InputSpec(
             ndim=3, axes={-1: query_shape[-1]}
         )
         width = self.num_heads * self.key_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(query_shape[-1], width),
@@ -149,8 +149,8 @@ class TwoSimplicialAttention(keras.layers.Layer):
             base = query
             base_mask = query_mask if base_mask is None else base_mask
         self._check_base(query, base)
-        query, query_mask = as_set(self, query, query_mask)
-        base, base_mask = as_set(self, base, base_mask)
+        query, query_mask = flatten_entities(self, query, query_mask)
+        base, base_mask = flatten_entities(self, base, base_mask)
         queries = self._heads(query, self.query_kernel)
         keys = [
             self._heads(base, kernel)
@@ -188,7 +188,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
                 block,
                 *arguments,
             )
-        outputs = join_heads(outputs)
+        outputs = merge_heads(outputs)
         if query_mask is not None:
             outputs = ops.where(query_mask[..., None], outputs, 0)
         if return_attention_scores:
@@ -237,7 +237,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     def _check_base(self, query, base):
         expected = (query.shape[0], None, self.value_kernel.shape[0])
-        if not may_be_equal(base.shape, expected):
+        if not shapes_match(base.shape, expected):
             raise ValueError(
                 f"{self.name} takes a base of shape {expected}, with the "
                 "query's batch and the last axis that it was built for. "
@@ -288,7 +288,7 @@ def unsigned_scalar_triple_product(a, b, c):
     )
 
 
-@with_gradient
+@custom_gradient
 def triple_product(ab, ac, bc, aa, bb, cc):
     """The root of the right hand side of equation (8), from all dot products.
 

@@ -1,0 +1,52 @@
+"""Adds weights whose initial values differ, even from one seeded initializer."""
+
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+
+def clone_initializer(
+    initializer: keras.initializers.Initializer | Callable, *numbers: int
+) -> keras.initializers.Initializer | Callable:
+    """Copies an initializer for one more weight.
+
+    If the initializer has a seed, the copy gets a new seed, derived from that
+    seed and the numbers. Different numbers give different initial values.
+
+    Args:
+        initializer: The initializer to copy. A plain function is returned as
+            it is.
+        *numbers: Non-negative integers that identify the weight.
+
+    Returns:
+        The copy.
+    """
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer
+    config = initializer.get_config()
+    if isinstance(config.get("seed"), int):
+        sequence = np.random.SeedSequence([config["seed"] % 2**32, *numbers])
+        config["seed"] = int(sequence.generate_state(1)[0])
+    return type(initializer).from_config(config)
+
+
+def add_weights(
+    layer: keras.layers.Layer,
+    initializer: keras.initializers.Initializer | Callable | str,
+    clone: Callable = clone_initializer,
+    **shapes: tuple[int, ...],
+) -> None:
+    """Adds weights to a layer, and sets each as an attribute of its name.
+
+    Args:
+        layer: The layer to add the weights to.
+        initializer: Initializer of the weights. Each weight gets a copy of
+            its own.
+        clone: Function that copies the initializer. It is called with the
+            initializer and the number of weights that the layer has so far.
+        **shapes: Shape of each weight, by the name of the weight.
+    """
+    for name, shape in shapes.items():
+        own_copy = clone(initializer, len(layer.weights))
+        setattr(layer, name, layer.add_weight(shape, own_copy, name=name))
