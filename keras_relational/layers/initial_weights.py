@@ -1,4 +1,4 @@
-"""Adds weights whose initial values differ, even from one seeded initializer."""
+"""Weights that differ at the start, even if their initializer has a seed."""
 
 from collections.abc import Callable
 
