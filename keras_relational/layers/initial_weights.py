@@ -5,18 +5,21 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
+# What `keras.initializers.get` takes.
+InitializerLike = str | Callable | keras.initializers.Initializer
+
 
 def clone_initializer(
-    initializer: keras.initializers.Initializer | Callable, *numbers: int
-) -> keras.initializers.Initializer | Callable:
+    initializer: InitializerLike, *numbers: int
+) -> InitializerLike:
     """Copies an initializer for one more weight.
 
     If the initializer has a seed, the copy gets a new seed, derived from that
     seed and the numbers. Different numbers give different initial values.
 
     Args:
-        initializer: The initializer to copy. A plain function is returned as
-            it is.
+        initializer: The initializer to copy. Anything but a
+            `keras.initializers.Initializer` is returned unchanged.
         *numbers: Non-negative integers that identify the weight.
 
     Returns:
@@ -33,7 +36,7 @@ def clone_initializer(
 
 def add_weights(
     layer: keras.layers.Layer,
-    initializer: keras.initializers.Initializer | Callable | str,
+    initializer: InitializerLike,
     clone: Callable = clone_initializer,
     **shapes: tuple[int, ...],
 ) -> None:
