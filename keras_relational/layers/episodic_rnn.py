@@ -1,8 +1,8 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import zero_states
+from keras_relational.layers.cells import zero_states
+from keras_relational.layers.operations import shapes_match
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -90,7 +90,7 @@ class EpisodicRNN(keras.layers.Layer):
         expected.append([(batch, size) for size in sizes])
         fit = isinstance(states, list | tuple) and len(states) == len(sizes)
         if not fit or not all(
-            may_be_equal(x.shape, shape)
+            shapes_match(x.shape, shape)
             for x, shape in zip(
                 (frames, is_first, *states),
                 (*expected[:2], *expected[2]),

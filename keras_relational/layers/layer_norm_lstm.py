@@ -1,9 +1,9 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import check_step
-from keras_relational.layers.shared import zero_states
+from keras_relational.layers.cells import check_step_shape
+from keras_relational.layers.cells import zero_states
+from keras_relational.layers.initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 
@@ -75,17 +75,17 @@ class LayerNormLSTMCell(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        check_step(self, input_shape)
+        check_step_shape(self, input_shape)
         gates = 4 * self.units
-        add_kernels(
+        add_weights(
             self, self.kernel_initializer, kernel=(input_shape[-1], gates)
         )
-        add_kernels(
+        add_weights(
             self,
             self.recurrent_initializer,
             recurrent_kernel=(self.units, gates),
         )
-        add_kernels(self, "zeros", bias=(gates,))
+        add_weights(self, "zeros", bias=(gates,))
         self.input_norm.build((None, gates))
         self.recurrent_norm.build((None, gates))
         self.memory_norm.build((None, self.units))

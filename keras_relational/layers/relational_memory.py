@@ -2,8 +2,8 @@ import keras
 from keras import ops
 
 from keras_relational.layers import slots
-from keras_relational.layers.shared import check_step
-from keras_relational.layers.shared import for_each_example
+from keras_relational.layers.cells import check_step_shape
+from keras_relational.layers.cells import repeat_for_batch
 from keras_relational.validation import check_positive_integers
 
 
@@ -96,7 +96,7 @@ class RelationalMemoryCell(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        check_step(self, input_shape)
+        check_step_shape(self, input_shape)
         self.embedding.build(input_shape)
         self.input_gates.build((None, self.units))
         for layer in (
@@ -133,7 +133,7 @@ class RelationalMemoryCell(keras.layers.Layer):
     def get_initial_state(self, batch_size=None):
         memory = ops.eye(self.num_slots, self.units, dtype=self.compute_dtype)
         memory = ops.reshape(memory, (1, self.output_size))
-        return [for_each_example(memory, batch_size)]
+        return [repeat_for_batch(memory, batch_size)]
 
     def get_config(self):
         return {

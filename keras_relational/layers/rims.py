@@ -4,10 +4,10 @@ import keras
 from keras import ops
 
 from keras_relational.layers import slots
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import dot_product_attention
-from keras_relational.layers.shared import split_heads
-from keras_relational.layers.shared import zero_states
+from keras_relational.layers.attention import dot_product_attention
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.cells import zero_states
+from keras_relational.layers.initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 
@@ -129,13 +129,13 @@ class RIMsCell(slots.SlotCell):
         slots.check_shape(self, input_shape, "batch")
         step_shape = tuple(input_shape[1:])
         self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             key_kernel=(step_shape[-1], self.num_heads * self.key_dim),
             value_kernel=(step_shape[-1], self.num_heads * self.value_dim),
         )
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             functools.partial(slots.one_each, axis=0),
@@ -145,7 +145,7 @@ class RIMsCell(slots.SlotCell):
             },
         )
         values = self.num_message_heads * self.message_value_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             lambda *own: slots.scaled(

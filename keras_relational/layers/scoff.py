@@ -3,15 +3,15 @@ import numpy as np
 from keras import ops
 
 from keras_relational.layers import slots
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import attended
-from keras_relational.layers.shared import check_built
-from keras_relational.layers.shared import for_each_example
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import matches
-from keras_relational.layers.shared import own_initializer
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import scaled_dot_products
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.attention import weighted_sum
+from keras_relational.layers.cells import check_built
+from keras_relational.layers.cells import repeat_for_batch
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 
@@ -194,7 +194,7 @@ class SCOFFCell(slots.SlotCell):
         files, heads = self.units, self.num_heads
         message_keys = self.num_message_heads * self.message_key_dim
         message_values = self.num_message_heads * self.message_value_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(files, heads * self.key_dim),
@@ -205,19 +205,19 @@ class SCOFFCell(slots.SlotCell):
             message_key_kernel=(files, message_keys),
             message_value_kernel=(files, message_values),
         )
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             lambda *own: slots.scaled(
-                own_initializer(*own), slots.num_positions(step_shape) ** -0.5
+                clone_initializer(*own), slots.num_positions(step_shape) ** -0.5
             ),
             value_kernel=(features, heads * self.value_dim),
         )
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             lambda *own: slots.scaled(
-                own_initializer(*own), slots.MESSAGE_SCALE
+                clone_initializer(*own), slots.MESSAGE_SCALE
             ),
             message_output_kernel=(message_values, files),
         )
@@ -308,7 +308,9 @@ class SCOFFCell(slots.SlotCell):
                 (a, self.value_kernel),
             )
         )
-        scores = ops.swapaxes(masked_softmax(matches(keys, queries)), 2, 3)
+        scores = ops.swapaxes(
+            masked_softmax(scaled_dot_products(keys, queries)), 2, 3
+        )
         if mask is not None:
             scores = ops.where(mask[:, None, None], scores, 0)
         return values, scores
@@ -317,7 +319,7 @@ class SCOFFCell(slots.SlotCell):
         """z times the kernel: `(batch, files, schemata, gates)`."""
         files, n = shares.shape[2:]
         if n >= files:
-            return self._products(attended(shares, values), self.kernel)
+            return self._products(weighted_sum(shares, values), self.kernel)
         # Of fewer positions than files, it is less to multiply first.
         heads, _, size = values.shape[1:]
         rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))
@@ -391,7 +393,7 @@ class SCOFFCell(slots.SlotCell):
         )
         h = self.initial_mean + self.initial_scale * noise
         h = ops.reshape(ops.cast(h, self.compute_dtype), (1, self.output_size))
-        h = for_each_example(h, batch_size)
+        h = repeat_for_batch(h, batch_size)
         if self.dynamics == "gru":
             return [h]
         return [h, ops.zeros_like(h)]

@@ -1,9 +1,9 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import may_be_equal
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
 
@@ -86,7 +86,7 @@ class SlotPooling(keras.layers.Layer):
                 f"by side. Received: inputs.shape={tuple(input_shape)}"
             )
         self.input_spec = keras.layers.InputSpec(axes={-1: size})
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             kernel=(size // self.num_slots, self.units),
@@ -98,7 +98,7 @@ class SlotPooling(keras.layers.Layer):
 
     def call(self, inputs, mask=None, return_attention_scores=False):
         if mask is not None:
-            if not may_be_equal(mask.shape, inputs.shape[:-1]):
+            if not shapes_match(mask.shape, inputs.shape[:-1]):
                 raise ValueError(
                     f"{self.name} takes a mask with one value a vector, of "
                     f"shape {tuple(inputs.shape[:-1])}. Received: mask.shape="

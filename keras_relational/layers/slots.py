@@ -14,12 +14,12 @@ from keras import ops
 from keras.src import backend
 
 from keras_relational.counter_based_random import random_uniform
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import dot_product_attention
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import own_initializer
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import dot_product_attention
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers.operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
 NUM_GATES = {"gru": 3, "lstm": 4}
@@ -155,7 +155,7 @@ class SlotCell(keras.layers.Layer):
             shape = [rows, gates]
             shape.insert(axis, number)
             draws = functools.partial(one_each, axis=axis)
-            add_kernels(self, initializer, draws, **{name: tuple(shape)})
+            add_weights(self, initializer, draws, **{name: tuple(shape)})
         # As in Keras, a GRU has two: beside the inputs', the state's.
         self.bias = self.add_weight(
             (2 if self.dynamics == "gru" else 1, number, gates),
@@ -442,7 +442,7 @@ def check_states(layer, states, batch_size):
     expected = [(batch_size, size) for size in layer.cell.state_size]
     received = [tuple(x.shape) for x in keras.tree.flatten(states)]
     if len(received) != len(expected) or not all(
-        map(may_be_equal, received, expected)
+        map(shapes_match, received, expected)
     ):
         raise ValueError(
             f"{layer.name} takes initial states of shapes {expected}. "
@@ -474,7 +474,7 @@ def mask_of_positions(layer, sequences, mask):
         ValueError: If the mask is neither.
     """
     step_shape = sequences.shape[2:]
-    same = may_be_equal(mask.shape[:2], sequences.shape[:2])
+    same = shapes_match(mask.shape[:2], sequences.shape[:2])
     if not same or tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
         raise ValueError(
             f"{layer.name} takes a mask of steps (batch, time) or of "
@@ -551,7 +551,7 @@ def messages(queries, keys, values, num_heads, keep=None):
     queries, keys, values = (
         split_heads(x, num_heads) for x in (queries, keys, values)
     )
-    return dot_product_attention(queries, keys, values, keep=keep)
+    return dot_product_attention(queries, keys, values, dropout_mask=keep)
 
 
 def kept(shape, rate, seed_generator, dtype):
@@ -618,13 +618,13 @@ def one_each(initializer, weight_number, axis):
     """An initializer of kernels side by side along an axis, one by one.
 
     They are drawn in float32, as no other type has orthogonal matrices. With
-    a seed they are not all the same either: `own_initializer`.
+    a seed they are not all the same either: `clone_initializer`.
     """
 
     def draw(shape, dtype):
         own_shape = (*shape[:axis], *shape[axis + 1 :])
         parts = [
-            own_initializer(initializer, weight_number, number)(
+            clone_initializer(initializer, weight_number, number)(
                 own_shape, "float32"
             )
             for number in range(shape[axis])

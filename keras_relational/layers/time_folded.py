@@ -3,7 +3,7 @@ import inspect
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import may_be_equal
+from keras_relational.layers.operations import shapes_match
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -57,7 +57,7 @@ class TimeFolded(keras.layers.TimeDistributed):
         self.input_spec = keras.layers.InputSpec(min_ndim=3)
 
     def call(self, inputs, training=None, mask=None):
-        if mask is not None and not may_be_equal(
+        if mask is not None and not shapes_match(
             mask.shape[:2], inputs.shape[:2]
         ):
             raise ValueError(
@@ -92,7 +92,7 @@ class TimeFolded(keras.layers.TimeDistributed):
             return None
         rank = len(mask.shape)
         outputs_shape = self.compute_output_shape(tuple(inputs.shape))
-        if may_be_equal(mask.shape, outputs_shape[:-1][:rank]):
+        if shapes_match(mask.shape, outputs_shape[:-1][:rank]):
             return mask
         return ops.any(mask, axis=tuple(range(2, rank)))
 

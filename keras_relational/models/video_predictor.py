@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_relational import layers
-from keras_relational.layers.shared import with_row
+from keras_relational.layers.operations import update_row
 from keras_relational.validation import check_positive_integers
 
 SIZE = 64
@@ -162,7 +162,7 @@ class RollOut(keras.layers.Layer):
             stack = ops.split(window, before + 1, axis=1)
             stack = ops.concatenate(stack, axis=-1)
             frame, states = self._step(stack, states)
-            rolled = with_row(rolled, step, frame[:, 0])
+            rolled = update_row(rolled, step, frame[:, 0])
             return (rolled, window[:, 1:], frame, *states)
 
         rolled = ops.pad(ops.swapaxes(predicted, 0, 1), rest)

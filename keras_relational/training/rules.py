@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.layers.shared import at_least_float32
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.training.supervised import adam
 
 Preset = collections.namedtuple(

@@ -7,6 +7,7 @@ from layer_contract import outputs_and_gradients
 
 from keras_relational.layers import ESBN
 from keras_relational.layers import esbn
+from keras_relational.layers.esbn import esbn_step
 
 UNITS, KEY_DIM = 3, 4
 
@@ -18,8 +19,8 @@ def algorithm_1(extra_step=True, confidence=False, sequences=False):
         if mask is None:
             mask = np.ones(inputs.shape[:2], bool)
         examples = [
-            one_example(weights, z, there, extra_step, confidence)
-            for z, there in zip(inputs, mask, strict=True)
+            one_example(weights, z, valid, extra_step, confidence)
+            for z, valid in zip(inputs, mask, strict=True)
         ]
         hs, retrieved = (np.stack(x) for x in zip(*examples, strict=True))
         if sequences:
@@ -29,7 +30,7 @@ def algorithm_1(extra_step=True, confidence=False, sequences=False):
     return reference
 
 
-def one_example(weights, z, there, extra_step, confidence):
+def one_example(weights, z, valid, extra_step, confidence):
     kernel, recurrent, bias, write, write_bias = (
         weights[name]
         for name in (
@@ -46,11 +47,11 @@ def one_example(weights, z, there, extra_step, confidence):
     predicted = np.zeros(z.shape[1])
     keys, values = [], []
     hs, retrieved = [], []
-    steps = [*zip(z, there, strict=True)]
+    steps = [*zip(z, valid, strict=True)]
     if extra_step:
-        steps.append((None, there.any()))
-    for value, is_there in steps:
-        if is_there:
+        steps.append((None, valid.any()))
+    for value, is_valid in steps:
+        if is_valid:
             gates = read @ kernel + h @ recurrent + bias
             i, f, g, o = np.split(gates, 4)
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
@@ -60,9 +61,9 @@ def one_example(weights, z, there, extra_step, confidence):
             read = np.zeros(KEY_DIM + confidence)
             predicted = np.zeros(z.shape[1])
             if keys:
-                matches = softmax([k @ asked for k in keys])
+                weights_read = softmax([k @ asked for k in keys])
                 predicted = value_gate * sum(
-                    w * v for w, v in zip(matches, values, strict=True)
+                    w * v for w, v in zip(weights_read, values, strict=True)
                 )
             if keys and value is not None:
                 products = np.array([v @ value for v in values])
@@ -70,11 +71,11 @@ def one_example(weights, z, there, extra_step, confidence):
                     softmax(products), products, keys, strict=True
                 ):
                     if confidence:
-                        sure = sigmoid(
+                        match = sigmoid(
                             weights["confidence_gain"] * product
                             + weights["confidence_bias"]
                         )
-                        key = np.append(key, sure)
+                        key = np.append(key, match)
                     read += key_gate * w * key
             if value is not None:
                 keys.append(written)
@@ -282,37 +283,27 @@ def test_initial_weights_are_those_of_appendix_a1():
         assert 0.9 < np.abs(array(bias)).max() * np.sqrt(units) <= 1
 
 
-def controlled_step_by_step(
-    read,
-    sure,
-    running,
-    kernel,
-    recurrent_kernel,
-    bias,
-    write_kernel,
-    write_bias,
-):
-    """The recurrence unrolled, whose gradient is the backend's own."""
-    h = c = ops.zeros_like(read[:, 0, :1]) @ ops.zeros((1, UNITS))
-    k = ops.zeros_like(read[:, 0, :1]) @ ops.zeros((1, kernel.shape[0]))
-    hs, keys = [], []
-    for t in range(read.shape[1]):
-        gates = k @ kernel + h @ recurrent_kernel + bias
-        i, f, g, o = ops.split(gates, 4, axis=-1)
-        new_c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        new_h = ops.sigmoid(o) * ops.tanh(new_c)
-        there = running[:, t] > 0
-        c, h = ops.where(there, new_c, c), ops.where(there, new_h, h)
-        head = h @ write_kernel + write_bias
-        mean = sum(
-            (read[:, t, i, None] * key for i, key in enumerate(keys)),
-            start=ops.zeros_like(head[:, :-1]),
+def recurrence_step_by_step(key_scores, confidence, valid, *weights):
+    """`esbn_step` in a loop, with the gradient that the backend derives."""
+    batch, steps, _ = key_scores.shape
+    sizes = UNITS, UNITS, KEY_DIM + confidence.shape[-1]
+    state = tuple(ops.zeros((batch, size)) for size in sizes)
+    hs, keys = [], [ops.zeros((batch, KEY_DIM))]
+    for t in range(steps):
+        # The zeros come first: before step 0 there is no key to read.
+        scores = ops.pad(key_scores[:, t, :t], [(0, 0), (1, 0)])
+        new_state, key = esbn_step(
+            state, ops.stack(keys, 1), scores, confidence[:, t], *weights
         )
-        mean = ops.concatenate([mean, sure[:, t]], axis=-1)
-        k = ops.where(there, ops.sigmoid(head[:, -1:]) * mean, k)
-        hs.append(h)
-        keys.append(ops.relu(head[:, :-1]))
-    return ops.concatenate([ops.stack(hs, 1), ops.stack(keys, 1)], axis=-1)
+        state = tuple(
+            ops.where(valid[:, t] > 0, new, old)
+            for new, old in zip(new_state, state, strict=True)
+        )
+        hs.append(state[0])
+        keys.append(key)
+    return ops.concatenate(
+        [ops.stack(hs, axis=1), ops.stack(keys[1:], axis=1)], axis=-1
+    )
 
 
 @pytest.mark.parametrize(
@@ -333,7 +324,7 @@ def test_the_gradient_is_that_of_automatic_differentiation(
     for arguments in ({}, {"mask": mask}):
         ours = outputs_and_gradients(layer, z, **arguments)
         with monkeypatch.context() as patch:
-            patch.setattr(esbn, "_controlled", controlled_step_by_step)
+            patch.setattr(esbn, "esbn_recurrence", recurrence_step_by_step)
             theirs = outputs_and_gradients(layer, z, **arguments)
         for one, other in zip(
             keras.tree.flatten(ours), keras.tree.flatten(theirs), strict=True

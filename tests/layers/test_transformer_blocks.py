@@ -329,7 +329,7 @@ def test_iterations_share_all_but_normalizations(
         (
             SimplicialTransformerBlock,
             {**SIMPLICIAL, "score": "dot"},
-            "unsigned.*'dot'",
+            "'dot'.*unsigned",
         ),
     ],
 )

@@ -293,7 +293,7 @@ def test_sizes_of_the_sets_may_be_unknown():
     [
         ({"num_heads": 0, "key_dim": 4}, "`num_heads`.*Received: num_heads=0"),
         ({"num_heads": 1, "key_dim": 4.0}, "`key_dim`.*Received: key_dim=4.0"),
-        ({"num_heads": 1, "key_dim": 4, "score": "dot"}, "unsigned.*'dot'"),
+        ({"num_heads": 1, "key_dim": 4, "score": "dot"}, "'dot'.*unsigned"),
         (
             {"num_heads": 1, "key_dim": 4, "score": "determinant"},
             "multiple of 3.*key_dim=4",
