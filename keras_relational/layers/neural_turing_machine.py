@@ -109,7 +109,7 @@ class NTMCell(keras.layers.Layer):
         states: list[keras.KerasTensor],
         training: bool = False,
         return_attention_scores: bool = False,
-    ):
+    ) -> tuple:
         h, c, read, memory = states
         memory = ops.reshape(memory, (-1, self.memory_size, self.memory_dim))
         h, c = lstm_controller.lstm_step(

@@ -11,7 +11,7 @@ from keras_relational.layers import AppendCoordinates
 
 
 def coordinates_in_loops(weights, inputs, mask=None, low=-1.0, high=3.0):
-    """Row before column, as the contract is run."""
+    """The reference in loops, for order "yx"."""
     batch, height, width, channels = inputs.shape
     outputs = np.zeros((batch, height, width, channels + 2))
     for example in range(batch):
@@ -29,7 +29,7 @@ def random_image(shape=(2, 3, 4, 5)):
 
 class AppendCoordinatesTest(LayerContract):
     def test_contract(self):
-        """All of it but masks, of which it passes on what it gets."""
+        """The whole contract, except for masks, which are passed on."""
         case = LayerCase(
             layer_cls=AppendCoordinates,
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
@@ -56,10 +56,10 @@ class AppendCoordinatesTest(LayerContract):
         image[0, 1, 2] = 0
         masked = keras.layers.Masking()(image)
         outputs = AppendCoordinates()(masked)
-        there = self.convert_to_numpy(outputs._keras_mask)
-        assert there.shape == (2, 3, 4)
-        assert not there[0, 1, 2]
-        assert there.sum() == 2 * 3 * 4 - 1
+        valid = self.convert_to_numpy(outputs._keras_mask)
+        assert valid.shape == (2, 3, 4)
+        assert not valid[0, 1, 2]
+        assert valid.sum() == 2 * 3 * 4 - 1
 
     def test_inputs_stay_as_they_are(self):
         image = random_image()
