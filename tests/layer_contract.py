@@ -563,7 +563,7 @@ class LayerContract(TestCase):
         layer = case.random_layer()
         inputs = symbolic_inputs(case.model_shape())
         model = keras.Model(inputs, apply(layer, inputs))
-        # XLA knows the sizes when it compiles; a plain graph does not.
+        # XLA knows the sizes when it compiles. A plain graph does not.
         model.compile("sgd", "mse", jit_compile=False)
         for shape in case.sizes():
             inputs = random_inputs(shape)

@@ -233,7 +233,7 @@ class TemporalContextNormalization(ContextNormalization):
     Call arguments:
         inputs: Float tensor `(batch, time, features)`. There may be more axes
             between batch and time, such as an axis of candidate answers. Each
-            entry along them has contexts of its own.
+            entry along them has separate contexts.
         mask: Optional boolean tensor of the shape of `inputs` without its last
             axis. `True` marks a real step. Padded steps do not count, and are
             returned unchanged.

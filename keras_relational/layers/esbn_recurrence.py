@@ -4,12 +4,13 @@
 This function is there because it trains faster, and because it compiles fast
 for long sequences and takes any number of steps.
 
-Measured by `benchmarks/esbn.py` on 25 November 2026, with TensorFlow 2.21 on two
-cores of an Intel Xeon (AVX-512, AMX): 512 units, keys of 256 numbers, 9 values
-of 128 numbers, batch 32; medians of alternating rounds, in processor time. With
-XLA, `esbn_steps` takes 1.25 times as long to train in one run and 1.4 times in
-another. Without XLA, training takes the same time. Prediction takes the same
-time, within 10 percent, with XLA and without.
+Measured by `benchmarks/esbn.py` on 25 November 2026, with TensorFlow 2.21 on
+two cores of an Intel Xeon (AVX-512, AMX). Sizes: 512 units, keys of 256
+numbers, 9 values of 128 numbers, batch 32. The figures are medians of
+alternating rounds, in processor time. With XLA, `esbn_steps` took 1.25 times as
+long to train in one run, and 1.4 times in another. Without XLA, training took
+the same time. Prediction took the same time within 10 percent, with XLA and
+without.
 """
 
 from collections.abc import Callable
