@@ -606,12 +606,12 @@ class LayerContract(TestCase):
                 )
 
     def without_padding(self, outputs, padding, mask):
-        """Checks that padded items come out unchanged, and zeroes them."""
+        """Outputs with zeros for padded items, which come out as they were."""
         outputs = self.convert_to_numpy(outputs)
-        padded = outputs[~mask]
+        kept = outputs[~mask]
         assert np.array_equal(
-            padded, np.full_like(padded, padding), equal_nan=True
-        ), f"padding of {padding} comes out as {padded}"
+            kept, np.full_like(kept, padding), equal_nan=True
+        ), f"padding of {padding} comes out as {kept}"
         return np.where(mask[..., None], outputs, 0)
 
     def assert_finite(self, name, values):

@@ -1,4 +1,4 @@
-"""Tests of all recurrent cells, without a `keras.layers.RNN`."""
+"""What all cells have in common, outside of a `keras.layers.RNN`."""
 
 import keras
 import numpy as np
@@ -43,7 +43,7 @@ def test_where_it_begins_is_a_weight(name):
 
 @pytest.mark.parametrize("name", ["scoff", "rims"])
 def test_what_a_cell_attends_to(name):
-    """A single step gives the same as the layer around it."""
+    """In a step as in the layer around it."""
     cell = CELLS[name]()
     layer = {
         "scoff": lambda: layers.SCOFF(4, 2, 3, num_active=1),

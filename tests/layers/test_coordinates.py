@@ -29,7 +29,7 @@ def random_image(shape=(2, 3, 4, 5)):
 
 class AppendCoordinatesTest(LayerContract):
     def test_contract(self):
-        """The whole contract, except for masks, which are passed on."""
+        """All of it but masks, of which it passes on what it gets."""
         case = LayerCase(
             layer_cls=AppendCoordinates,
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
@@ -56,10 +56,10 @@ class AppendCoordinatesTest(LayerContract):
         image[0, 1, 2] = 0
         masked = keras.layers.Masking()(image)
         outputs = AppendCoordinates()(masked)
-        valid = self.convert_to_numpy(outputs._keras_mask)
-        assert valid.shape == (2, 3, 4)
-        assert not valid[0, 1, 2]
-        assert valid.sum() == 2 * 3 * 4 - 1
+        there = self.convert_to_numpy(outputs._keras_mask)
+        assert there.shape == (2, 3, 4)
+        assert not there[0, 1, 2]
+        assert there.sum() == 2 * 3 * 4 - 1
 
     def test_inputs_stay_as_they_are(self):
         image = random_image()

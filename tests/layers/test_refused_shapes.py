@@ -1,6 +1,6 @@
-"""Inputs that do not fit together, or do not fit the layer.
+"""Inputs that do not fit together, or to what a layer was built for.
 
-An earlier version accepted each of them, or failed inside the backend.
+Each was once taken without a word, or ended in an error of the backend.
 """
 
 import re
@@ -191,7 +191,7 @@ def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_contract_a_cell_tells_what_it_takes(name):
-    """An RNN of inputs `(5, 6)` passes `(5,)` to the cell at each step."""
+    """Of `(5, 6)` an RNN gives it, as the input of a step, `(5,)`."""
     with pytest.raises(
         ValueError, match=r"takes inputs .*\(batch, .*inputs\.shape=\(5,\)"
     ):
