@@ -123,7 +123,7 @@ def weighted_sum(
 def split_heads(
     projected: keras.KerasTensor, num_heads: int
 ) -> keras.KerasTensor:
-    """Gives each head an axis of its own.
+    """Splits the last axis into an axis of heads and an axis of features.
 
     Args:
         projected: Tensor `(batch, n, num_heads * d)`.

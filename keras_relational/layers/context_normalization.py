@@ -94,7 +94,7 @@ class ContextNormalization(keras.layers.Layer):
         mask: keras.KerasTensor | None = None,
         return_moments: bool = False,
         training: bool = False,
-    ):
+    ) -> keras.KerasTensor | tuple:
         # In float16, squares overflow and epsilon is rounded to zero.
         z = at_least_float32(inputs)
         valid = None
@@ -172,7 +172,7 @@ class ContextNormalization(keras.layers.Layer):
         mask: keras.KerasTensor | None = None,
         return_moments: bool = False,
         training: bool = False,
-    ):
+    ) -> keras.KerasTensor | tuple:
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
         shape = self.compute_moments_shape(inputs.shape)
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
@@ -233,7 +233,7 @@ class TemporalContextNormalization(ContextNormalization):
     Call arguments:
         inputs: Float tensor `(batch, time, features)`. There may be more axes
             between batch and time, such as an axis of candidate answers. Each
-            entry along them has contexts of its own.
+            entry along them has separate contexts.
         mask: Optional boolean tensor of the shape of `inputs` without its last
             axis. `True` marks a real step. Padded steps do not count, and are
             returned unchanged.

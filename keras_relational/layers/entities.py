@@ -90,7 +90,7 @@ def check_entities_shape(
     shape: Sequence[int | None],
     name: str = "inputs",
 ) -> None:
-    """Checks that a shape is that of a set, not of an image.
+    """Checks that a tensor is a set of entities, not an image.
 
     Args:
         layer: The layer that reads the set. An error names it.

@@ -100,7 +100,9 @@ class LSTMKernel(keras.initializers.Initializer):
     8
     """
 
-    def __call__(self, shape: tuple[int, ...], dtype: str | None = None):
+    def __call__(
+        self, shape: tuple[int, ...], dtype: str | None = None
+    ) -> keras.KerasTensor:
         units = shape[-1] // 4
         gates = concatenate_initializers(
             (units, sigmoid_initializer()),

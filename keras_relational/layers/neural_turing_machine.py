@@ -41,10 +41,10 @@ class NTMCell(keras.layers.Layer):
 
     Call arguments:
         inputs: Float tensor `(batch, features)`.
-        states: List of four tensors: h and the LSTM's cell state, each
-            `(batch, units)`; r, `(batch, memory_dim)`; and M,
-            `(batch, memory_size * memory_dim)`.
-        training: Boolean. It changes nothing; `keras.layers.RNN` passes it.
+        states: List of four tensors: h `(batch, units)`, the LSTM's cell state
+            `(batch, units)`, r `(batch, memory_dim)`, and M `(batch,
+            memory_size * memory_dim)`.
+        training: Boolean. `keras.layers.RNN` passes it. It changes nothing.
         return_attention_scores: Boolean. If `True`, the cell also returns the
             weights of reading and writing.
 
@@ -109,7 +109,7 @@ class NTMCell(keras.layers.Layer):
         states: list[keras.KerasTensor],
         training: bool = False,
         return_attention_scores: bool = False,
-    ):
+    ) -> tuple:
         h, c, read, memory = states
         memory = ops.reshape(memory, (-1, self.memory_size, self.memory_dim))
         h, c = lstm_controller.lstm_step(

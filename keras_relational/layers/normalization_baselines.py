@@ -28,10 +28,10 @@ class BatchContextNormalization(ContextNormalization):
         outputs = gamma (z − μ) / σ + beta,    σ = √(variance + epsilon)
 
     The context of a step is the same step of all examples. With `group_size`,
-    the batch is cut into groups of so many examples, and each is a context.
+    the batch is cut into groups of this many examples, and each is a context.
     With `over_time`, the sequences of all examples are joined, one after the
     other, to one long sequence. It is one context, or, with `group_size`, is
-    cut into groups of so many steps. The last group may be smaller.
+    cut into groups of this many steps. The last group may be smaller.
 
     In Tables 1, 2 and 4 of [Webb et al., 2020](
     https://arxiv.org/abs/2007.05059) these rows are
@@ -44,8 +44,8 @@ class BatchContextNormalization(ContextNormalization):
     | TCN + batch norm. | `…(over_time=True)` |
     | misaligned TCN | `…(over_time=True, group_size=5)` |
 
-    There is no moving average. By default, μ and σ are those of the present
-    batch, also at inference.
+    There is no moving average. By default, μ and σ are computed from the
+    present batch, also at inference.
 
     Args:
         group_size: Optional positive integer, the size of a context: a number
@@ -61,15 +61,14 @@ class BatchContextNormalization(ContextNormalization):
 
     Call arguments:
         inputs: Float tensor `(batch, time, features)`. There may be more axes
-            between batch and time. Each entry along them has contexts of its
-            own.
+            between batch and time. Each entry along them has separate contexts.
         mask: Optional boolean tensor of the shape of `inputs` without its last
             axis. `True` marks a real step. Padded steps do not count, and are
             returned unchanged.
         return_moments: Boolean. If `True`, the layer also returns μ and σ,
             which `denormalize` takes.
-        training: Boolean. If `True`, μ and σ are those of the present batch
-            also with `statistics="training"`.
+        training: Boolean. If `True`, μ and σ are computed from the present
+            batch, also with `statistics="training"`.
 
     Returns:
         Tensor like `inputs`, in the compute dtype. With `return_moments`, a
@@ -132,7 +131,7 @@ class BatchContextNormalization(ContextNormalization):
         )
 
     def adapt(self, batches: Iterable) -> None:
-        """Sets the moments for inference to those of a data set.
+        """Computes the moments for inference from a data set.
 
         Args:
             batches: Iterable of arrays like `inputs`, without padding. It is
@@ -261,8 +260,7 @@ class SlidingWindowNormalization(ContextNormalization):
 
     Call arguments:
         inputs: Float tensor `(batch, time, features)`. There may be more axes
-            between batch and time. Each entry along them has contexts of its
-            own.
+            between batch and time. Each entry along them has separate contexts.
         mask: Optional boolean tensor of the shape of `inputs` without its last
             axis. `True` marks a real step. Padded steps keep their place in
             the window, but do not count. They are returned unchanged.

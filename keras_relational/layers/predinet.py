@@ -22,8 +22,9 @@ class PrediNet(keras.layers.Layer):
         D = E1 W_S − E2 W_S         R = (D, P1, P2)
 
     `P1` and `P2` are the last two elements of `E1` and `E2`: their positions.
-    Append them with `AppendCoordinates`. All heads share `W_K` and `W_S`; each
-    has its own `W_Q1` and `W_Q2`. The layer concatenates the `R` of all heads.
+    Append them with `AppendCoordinates`. All heads share `W_K` and `W_S`, and
+    each has its own `W_Q1` and `W_Q2`. The layer concatenates the `R` of all
+    heads.
 
     The queries have separate weights for each position, so the number of
     entities is fixed when the layer is built.
@@ -158,7 +159,7 @@ class PrediNet(keras.layers.Layer):
         Returns:
             Dictionary of tensors: `positions_1` and `positions_2`, each
             `(batch, num_heads, 2)`, in the units of the inputs' last two
-            features; and `distances`, `(batch, num_heads, num_relations)`.
+            features, and `distances` `(batch, num_heads, num_relations)`.
         """
         outputs = ops.reshape(
             self(inputs, mask=mask), (-1, self.num_heads, self._head_size())

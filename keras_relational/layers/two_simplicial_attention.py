@@ -46,9 +46,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
     https://arxiv.org/abs/1909.00668).
 
     Two other scores, from [Roy et al., 2025](https://arxiv.org/abs/2507.02754),
-    can replace the triple product: `"trilinear"` is Σ_r a_r b_r c_r / √d;
-    `"determinant"` cuts a, b and c into pieces of three numbers and adds up the
-    determinants of the pieces, divided by √d.
+    can replace the triple product: `"trilinear"` is Σ_r a_r b_r c_r / √d,
+    and `"determinant"` cuts a, b and c into pieces of three numbers and adds up
+    the determinants of the pieces, divided by √d.
 
     With d for `key_dim`, each head needs about `n v² d` multiplications to
     average. If the base is smaller than the query, B is applied to every pair
@@ -185,7 +185,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
             weights = self._weights(
                 queries, keys_1, keys_2, pair_mask=pair_mask
             )
-            if products_first:  # The values are those of pairs.
+            if products_first:  # Each value belongs to a pair.
                 return weights, average(weights, values)
             return weights, average_product(weights, values, product_kernel)
 

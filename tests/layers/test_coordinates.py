@@ -12,7 +12,7 @@ from keras_relational.layers import AppendCoordinates
 
 
 def coordinates_in_loops(weights, inputs, mask=None, low=-1.0, high=3.0):
-    """Row before column, as the contract is run."""
+    """The reference in loops, for order "yx"."""
     batch, height, width, channels = inputs.shape
     outputs = np.zeros((batch, height, width, channels + 2))
     for example in range(batch):

@@ -7,13 +7,12 @@ from layer_contract import outputs_and_gradients
 
 from keras_relational.layers import ESBN
 from keras_relational.layers import esbn
-from keras_relational.layers.esbn import esbn_step
 
 UNITS, KEY_DIM = 3, 4
 
 
 def algorithm_1(extra_step=True, confidence=False, sequences=False):
-    """Step by step, memory growing row by row, one example after the other."""
+    """Algorithm 1 in loops over examples and steps, with a growing memory."""
 
     def reference(weights, inputs, mask=None):
         if mask is None:
@@ -186,7 +185,7 @@ class ESBNTest(LayerContract):
 class TestTheControllerSeesNoFillers:
     @pytest.mark.parametrize("confidence", [False, True])
     def test_values_rotated_alike(self, confidence):
-        """Every output of the controller stays; what is retrieved rotates."""
+        """The controller's outputs stay the same; ẑ is rotated."""
         layer = random_layer(
             return_sequences=True, return_retrieved=True, confidence=confidence
         )
@@ -199,7 +198,7 @@ class TestTheControllerSeesNoFillers:
         np.testing.assert_allclose(
             rotated, array(retrieved) @ rotation, atol=1e-4
         )
-        # It is not deaf: other relations between values are heard.
+        # Other relations between the values do change the outputs.
         other, _ = layer(z[:, [1, 0, *range(2, 9)]] * np.float32(1.5))
         assert np.abs(array(other) - array(h)).max() > 1e-3
 
@@ -223,7 +222,7 @@ def test_memory_never_reads_its_own_step_or_later_ones():
         sums = weights.sum(-1)
         np.testing.assert_allclose(sums[:, 1:6], 1, atol=1e-5)
     key_scores, value_scores = map(array, scores)
-    assert (key_scores[:, 6] == 0).all()  # Nothing is read at the extra step,
+    assert (key_scores[:, 6] == 0).all()  # No key is read at the extra step.
     np.testing.assert_allclose(value_scores[:, 6].sum(-1), 1, atol=1e-5)
 
 
@@ -283,33 +282,10 @@ def test_initial_weights_are_those_of_appendix_a1():
         assert 0.9 < np.abs(array(bias)).max() * np.sqrt(units) <= 1
 
 
-def recurrence_step_by_step(key_scores, confidence, valid, *weights):
-    """`esbn_step` in a loop, with the gradient that the backend derives."""
-    batch, steps, _ = key_scores.shape
-    sizes = UNITS, UNITS, KEY_DIM + confidence.shape[-1]
-    state = tuple(ops.zeros((batch, size)) for size in sizes)
-    hs, keys = [], [ops.zeros((batch, KEY_DIM))]
-    for t in range(steps):
-        # The zeros come first: before step 0 there is no key to read.
-        scores = ops.pad(key_scores[:, t, :t], [(0, 0), (1, 0)])
-        new_state, key = esbn_step(
-            state, ops.stack(keys, 1), scores, confidence[:, t], *weights
-        )
-        state = tuple(
-            ops.where(valid[:, t] > 0, new, old)
-            for new, old in zip(new_state, state, strict=True)
-        )
-        hs.append(state[0])
-        keys.append(key)
-    return ops.concatenate(
-        [ops.stack(hs, axis=1), ops.stack(keys[1:], axis=1)], axis=-1
-    )
-
-
 @pytest.mark.parametrize(
     ("confidence", "extra_step"), [(False, True), (True, False)]
 )
-def test_the_gradient_is_that_of_automatic_differentiation(
+def test_the_fused_recurrence_equals_the_plain_steps_and_their_gradients(
     monkeypatch, confidence, extra_step
 ):
     layer = random_layer(
@@ -324,7 +300,7 @@ def test_the_gradient_is_that_of_automatic_differentiation(
     for arguments in ({}, {"mask": mask}):
         ours = outputs_and_gradients(layer, z, **arguments)
         with monkeypatch.context() as patch:
-            patch.setattr(esbn, "esbn_recurrence", recurrence_step_by_step)
+            patch.setattr(esbn, "esbn_recurrence", esbn.esbn_steps)
             theirs = outputs_and_gradients(layer, z, **arguments)
         for one, other in zip(
             keras.tree.flatten(ours), keras.tree.flatten(theirs), strict=True
@@ -348,7 +324,7 @@ def test_two_hundred_steps_compiled_with_gradients():
 
 @pytest.mark.parametrize("confidence", [False, True])
 def test_padding_with_the_extra_step(confidence):
-    """It comes after the padding, and is not there if nothing is."""
+    """The extra step follows the padding. It is real if any step is."""
     layer = random_layer(
         return_sequences=True, return_retrieved=True, confidence=confidence
     )
@@ -413,7 +389,7 @@ def test_nothing_is_lost_in_float64(confidence):
 
 
 def test_written_keys_of_any_dtype():
-    """As in a call, which casts what comes."""
+    """They are cast, as in a call."""
     layer = ESBN(3, 4, confidence=True)
     z = random_values(2, 4, 5)
     layer(z)
