@@ -1,9 +1,10 @@
 import keras
 from keras import ops
 
-from keras_relational.layers import slots
 from keras_relational.layers.shared import check_step
 from keras_relational.layers.shared import for_each_example
+from keras_relational.layers.slot_attention import attend_to_slots
+from keras_relational.layers.slot_products import over_rows
 from keras_relational.validation import check_positive_integers
 
 
@@ -112,16 +113,16 @@ class RelationalMemoryCell(keras.layers.Layer):
         memory = ops.reshape(states[0], shape)
         x = self.embedding(inputs)
         everything = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
-        attended, scores = slots.messages(
-            slots.over_rows(self.query, memory),
-            slots.over_rows(self.key, everything),
-            slots.over_rows(self.value, everything),
+        attended, scores = attend_to_slots(
+            over_rows(self.query, memory),
+            over_rows(self.key, everything),
+            over_rows(self.value, everything),
             self.num_heads,
         )
         new = self.attention_norm(memory + attended)
-        transformed = slots.over_rows(self.hidden, new)
-        new = self.norm(new + slots.over_rows(self.transformed, transformed))
-        gates = slots.over_rows(self.memory_gates, ops.tanh(memory))
+        transformed = over_rows(self.hidden, new)
+        new = self.norm(new + over_rows(self.transformed, transformed))
+        gates = over_rows(self.memory_gates, ops.tanh(memory))
         gates = gates + ops.expand_dims(self.input_gates(x), 1)
         i, f = ops.split(gates, 2, axis=-1)
         memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory

@@ -39,7 +39,7 @@ def in_loops(dynamics="gru", num_active=None, return_sequences=False):
         if mask is None:
             mask = np.ones(inputs.shape[:2], bool)
         outputs = []
-        for steps, there in zip(inputs, mask, strict=True):
+        for steps, valid in zip(inputs, mask, strict=True):
             noise = np.random.default_rng(0).standard_normal(
                 (FILES, UNITS), "float32"
             )
@@ -49,8 +49,8 @@ def in_loops(dynamics="gru", num_active=None, return_sequences=False):
             ]
             c = [np.zeros(UNITS) for _ in range(FILES)]
             rows = [np.zeros(FILES * UNITS)]
-            for x, is_there in zip(steps, there, strict=True):
-                if is_there:
+            for x, is_valid in zip(steps, valid, strict=True):
+                if is_valid:
                     h, c = one_step(weights, x, h, c, dynamics, num_active)
                     rows.append(np.concatenate(h))
                 else:
@@ -370,10 +370,11 @@ def test_schemata_are_drawn_in_training():
     assert np.ptp(outputs, axis=0).max() == 0
 
 
-def stepped(cell, inputs, states, drawn):
-    """One step, given as arrays what it would have drawn itself."""
-    drawn = [ops.convert_to_tensor(x) for x in drawn]
-    return cell.step(inputs, states, drawn)
+def new_h(cell, inputs, states, **drawn):
+    """h after one step, given as arrays what the cell would have drawn."""
+    drawn = {name: ops.convert_to_tensor(x) for name, x in drawn.items()}
+    (h,), _ = cell.step(inputs, states, **drawn)
+    return array(h)
 
 
 @pytest.mark.parametrize("step_shape", [(5,), (4, 5)])
@@ -381,15 +382,14 @@ def test_what_dropout_takes_is_not_seen(step_shape):
     cell = random_scoff((None, *step_shape)).cell
     inputs, states = random_inputs(2, *step_shape), cell.get_initial_state(2)
     shapes = cell.scores_shapes(step_shape)
-    gumbel, message_keep = (np.zeros((2, *x), "float32") for x in shapes[1:])
-    keep = random_inputs(2, *shapes[0])
-    drawn = [gumbel, 0 * keep, message_keep + 1]
-    (dropped,), _ = stepped(cell, inputs, states, drawn)
-    drawn[1] = keep
-    (seen,), _ = stepped(cell, inputs, states, drawn)
-    assert np.abs(array(seen) - array(dropped)).max() > 0.01
+    gumbel, messages = (np.zeros((2, *x), "float32") for x in shapes[1:])
+    drawn = {"gumbel": gumbel, "message_dropout_mask": messages + 1}
+    mask = random_inputs(2, *shapes[0])
+    dropped = new_h(cell, inputs, states, dropout_mask=0 * mask, **drawn)
+    seen = new_h(cell, inputs, states, dropout_mask=mask, **drawn)
+    assert np.abs(seen - dropped).max() > 0.01
     cell.value_kernel.assign(0 * cell.value_kernel)
-    (nothing,), _ = stepped(cell, inputs, states, drawn)
+    nothing = new_h(cell, inputs, states, dropout_mask=mask, **drawn)
     np.testing.assert_allclose(dropped, nothing, atol=1e-6)
 
 
@@ -398,31 +398,33 @@ def test_messages_that_dropout_takes_are_not_read(num_active):
     cell = random_scoff(num_active=num_active).cell
     inputs, states = random_inputs(2, 5), cell.get_initial_state(2)
     shapes = cell.scores_shapes((5,))
-    gumbel = np.zeros((2, *shapes[1]), "float32")
-    keep = np.ones((2, *shapes[0]), "float32")
-    message_keep = np.zeros((2, *shapes[2]), "float32")
-    # Nobody hears of the last object file.
-    message_keep[..., :-1] = 1
-    drawn = [gumbel, keep, message_keep]
-    (without_last,), _ = stepped(cell, inputs, states, drawn)
-    drawn = [gumbel, keep, 0 * message_keep]
-    (nothing,), _ = stepped(cell, inputs, states, drawn)
-    (all_of_them,), _ = stepped(cell, inputs, states, [])
-    assert np.abs(array(without_last) - array(all_of_them)).max() > 1e-3
-    assert np.abs(array(without_last) - array(nothing)).max() > 1e-3
-    # Nor does the file that has not heard anything itself.
-    message_keep[...] = 1
-    message_keep[:, :, 0] = 0
-    drawn = [gumbel, keep, message_keep]
-    (deaf,), _ = stepped(cell, inputs, states, drawn)
+    drawn = {
+        "gumbel": np.zeros((2, *shapes[1]), "float32"),
+        "dropout_mask": np.ones((2, *shapes[0]), "float32"),
+    }
+
+    def after_messages(mask):
+        return new_h(cell, inputs, states, message_dropout_mask=mask, **drawn)
+
+    mask = np.zeros((2, *shapes[2]), "float32")
+    # Nobody reads from the last object file.
+    mask[..., :-1] = 1
+    without_last = after_messages(mask)
+    nothing = after_messages(0 * mask)
+    all_of_them = new_h(cell, inputs, states)
+    assert np.abs(without_last - all_of_them).max() > 1e-3
+    assert np.abs(without_last - nothing).max() > 1e-3
+    # The first object file reads nothing, and the others read as before.
+    mask[...] = 1
+    mask[:, :, 0] = 0
+    deaf = after_messages(mask)
     deaf, nothing, all_of_them = (
-        array(x).reshape(2, FILES, UNITS) for x in (deaf, nothing, all_of_them)
+        x.reshape(2, FILES, UNITS) for x in (deaf, nothing, all_of_them)
     )
     np.testing.assert_allclose(deaf[:, 0], nothing[:, 0], atol=1e-6)
     np.testing.assert_allclose(deaf[:, 1:], all_of_them[:, 1:], atol=1e-6)
     cell.message_value_kernel.assign(0 * cell.message_value_kernel)
-    (without,), _ = cell.step(inputs, states, [])
-    without = array(without).reshape(2, FILES, UNITS)
+    without = new_h(cell, inputs, states).reshape(2, FILES, UNITS)
     np.testing.assert_allclose(nothing, without, atol=1e-6)
 
 
@@ -430,14 +432,14 @@ def test_messages_that_dropout_takes_are_not_read(num_active):
 def test_the_schema_with_the_best_score_is_the_one_chosen(dtype):
     """In half precision scores of two may be equal though one is larger."""
     layer = SCOFF(16, 4, 4, return_sequences=True, unroll=True, dtype=dtype)
-    taken, choice_of = [], layer.cell._choice
+    taken, choice_of = [], layer.cell.choose_schema
 
     def noted(*args):
         choice, scores = choice_of(*args)
         taken.append(array(ops.cast(choice, "float32")).argmax(-1))
         return choice, scores
 
-    layer.cell._choice = noted
+    layer.cell.choose_schema = noted
     outputs, (_, schemata, _) = layer(
         random_inputs(16, 10, 8), return_attention_scores=True
     )
@@ -685,7 +687,8 @@ def test_a_seed_fixes_what_is_drawn():
     drawn = []
     for seed in (1, 1, 2):
         cell = SCOFFCell(**SIZES, dropout=0.5, seed=seed)
-        drawn.append([array(x) for x in cell.noise((4,), (5,), True)])
+        noise = cell.noise((4,), (5,), True)
+        drawn.append([array(x) for x in noise.values()])
     for one, again, other in zip(*drawn, strict=True):
         np.testing.assert_array_equal(again, one)
         assert (other != one).any()
