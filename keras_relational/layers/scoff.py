@@ -49,10 +49,10 @@ class SCOFFCell(SlotCell):
         h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v
 
     In the first softmax object files compete for each position. All object
-    files share all weights. They are exchangeable, therefore, and the same
-    weights serve any number of them. The noise γ is drawn in training only. The
-    choice of a schema is hard, and has the gradient of softmax((… + γ) /
-    temperature). Reference: Algorithm 1 of [Goyal et al., 2020](
+    files share all weights, so they are exchangeable, and the same weights
+    serve any number of them. The noise γ is drawn in training only. The choice
+    of a schema is hard, and has the gradient of softmax((… + γ) / temperature).
+    Reference: Algorithm 1 of [Goyal et al., 2020](
     https://arxiv.org/abs/2006.16225).
 
     Heads. With several heads z_k is the concatenation of their sums. Ŵ_v is the
@@ -69,10 +69,10 @@ class SCOFFCell(SlotCell):
     √positions, since z adds up the values of all positions. The matrix of Ŵ_v
     that maps back to `units` is scaled down by 100. A new layer is then nearly
     a GRU with attended input. At full size h would grow with every step, and
-    with h the differences between the scores of schemata, until always the same
-    schema was drawn. Training may still lead there in episodes of hundreds of
-    steps: a GRU adds messages to an h that it keeps in part. An LSTM computes h
-    anew from c, and messages are added to h alone.
+    with h the differences between the scores of schemata, until one schema was
+    drawn every time. Training may still lead there in episodes of hundreds of
+    steps: a GRU keeps part of its h, messages included. An LSTM computes h anew
+    from c at each step, and messages are added to h alone.
 
     Sparse updates. With `num_active` only the object files with the most input
     attention are updated, and schemata are tried for them alone. The paper's

@@ -32,12 +32,14 @@ def constructor_signature(cell_class: type) -> inspect.Signature:
 
     First come the cell's arguments, then those of `keras.layers.RNN`.
     """
+    signature = inspect.signature(cell_class.__init__)
+    *of_cell, kwargs = signature.parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    *of_cell, kwargs = inspect.signature(
-        cell_class.__init__
-    ).parameters.values()
-    of_rnn = [inspect.Parameter(x, kind, default=False) for x in RNN_ARGUMENTS]
-    return inspect.Signature([*of_cell, *of_rnn, kwargs])
+    of_rnn = [
+        inspect.Parameter(name, kind, default=False, annotation=bool)
+        for name in RNN_ARGUMENTS
+    ]
+    return signature.replace(parameters=[*of_cell, *of_rnn, kwargs])
 
 
 class SlotRNN(keras.layers.RNN):
@@ -57,21 +59,19 @@ class SlotRNN(keras.layers.RNN):
     accepts_sets = True
 
     def __init__(self, cell_class: type, *args: object, **kwargs: object):
-        signature = constructor_signature(cell_class)
-        # A missing argument, or one that is given twice, is a `TypeError` here.
-        given = signature.bind(self, *args, **kwargs).arguments
-        options = given.pop("kwargs", {})
-        names = [x for x in argument_names(cell_class) if x in given]
+        # An argument that is missing or given twice is a `TypeError` here.
+        bound = constructor_signature(cell_class).bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given, names = bound.arguments, argument_names(cell_class)
+        # An unknown one is left in `kwargs`, and Keras refuses it by its name.
+        options = given["kwargs"]
         cell = cell_class(
             **{name: given[name] for name in names}, dtype=options.get("dtype")
         )
-        # Keras refuses names that it does not know.
         super().__init__(
-            cell,
-            **{name: given[name] for name in RNN_ARGUMENTS if name in given},
-            **options,
+            cell, **{name: given[name] for name in RNN_ARGUMENTS}, **options
         )
-        for name in argument_names(cell_class):
+        for name in names:
             setattr(self, name, getattr(cell, name))
 
     def build(
