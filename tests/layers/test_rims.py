@@ -174,7 +174,7 @@ class RIMsTest(LayerContract):
         self.assertAllClose(layer(inputs), expected, atol=1e-5)
 
 
-def test_others_keep_their_state_and_are_not_trained():
+def test_inactive_modules_keep_their_state_and_are_not_trained():
     layer = random_rims()
     inputs = random_inputs(1, 1, 5)
     state = [random_inputs(1, MODULES * UNITS, seed=n) for n in (1, 2)]
@@ -213,7 +213,7 @@ def test_others_keep_their_state_and_are_not_trained():
 
 
 def test_before_training_states_stay_small():
-    """Where gates are open all the time: nothing bounds messages added up."""
+    """Also with open gates, where nothing bounds the sum of messages."""
     keras.utils.set_random_seed(0)
     layer = RIMs(64, 4, 4, dynamics="gru", return_sequences=True)
     outputs = layer(np.repeat(10 * random_inputs(2, 1, 5), 100, axis=1))
@@ -234,10 +234,10 @@ def test_padded_positions_are_not_there():
     layer = random_rims()
     inputs = random_inputs(2, 6, 4, 5)
     scores = scores_without_the_second_position(layer, inputs)
-    assert not array(scores)[..., 2].any()  # After the null input.
+    assert not array(scores)[..., 2].any()  # The null input comes first.
 
 
-def test_dropout_is_of_training_alone():
+def test_dropout_acts_in_training_only():
     keras.utils.set_random_seed(0)
     layer = RIMs(**SIZES, dropout=0.5, seed=1)
     inputs = random_inputs(2, 5, 3, 4)

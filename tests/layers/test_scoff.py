@@ -201,7 +201,7 @@ class SCOFFTest(LayerContract):
         )
 
     def test_equals_the_algorithm(self):
-        """As LSTMs, for vectors, sets and images, few positions and many."""
+        """GRUs and LSTMs; vectors, sets and images; few positions and many."""
         for dynamics, shape, active in (
             ("lstm", (6, 5), None),
             ("gru", (6, 5), None),
@@ -233,7 +233,7 @@ class SCOFFTest(LayerContract):
 
 
 def test_object_files_are_exchangeable(float64):
-    # In float64: what is chosen must not hang on rounding.
+    # In float64, so that no choice depends on rounding.
     layer = random_scoff(return_sequences=True, num_active=2, dtype="float64")
     inputs = random_inputs(2, 6, 5).astype("float64")
     state = random_inputs(2, FILES, UNITS, seed=3).astype("float64")
@@ -249,7 +249,7 @@ def test_object_files_are_exchangeable(float64):
 
 
 def test_the_order_of_schemata_does_not_matter(float64):
-    # In float64: what is chosen must not hang on rounding.
+    # In float64, so that no choice depends on rounding.
     layer = random_scoff(num_schemata=4, dtype="float64")
     inputs = random_inputs(3, 6, 5).astype("float64")
     outputs, scores = layer(inputs, return_attention_scores=True)
@@ -328,20 +328,20 @@ def test_files_of_the_default_state_differ():
 
 @pytest.mark.parametrize("cells", [1, 64])
 def test_before_training_states_stay_small_and_schemata_open(cells):
-    """However long the sequence: nothing bounds messages that are added up."""
+    """Also in long sequences, where nothing bounds the sum of messages."""
     keras.utils.set_random_seed(1)
     layer = SCOFF(64, 1, 3, num_heads=4, return_sequences=True)
     inputs = abs(random_inputs(2, 200, cells, 16))
     outputs, (_, schemata, _) = layer(inputs, return_attention_scores=True)
     assert np.abs(array(outputs)).max() < 5
-    # The chance that, with Gumbel noise, the best schema is the one chosen.
+    # The probability that the best schema is chosen in spite of the noise.
     assert np.median(array(schemata).max(axis=-1)) < 0.95
 
 
 def test_gradients_reach_all_schemata():
     """One file, one step: one schema is chosen, and the others learn too.
 
-    Also where nothing is drawn: an agent learns from what it did itself.
+    So it is without noise, too: an agent learns from its own actions.
     """
     layer = random_scoff(num_object_files=1, num_schemata=4)
     for training in (True, False):
@@ -354,7 +354,7 @@ def test_gradients_reach_all_schemata():
 
 
 def test_schemata_are_drawn_in_training():
-    """As often as softmax says, at any temperature."""
+    """With the probabilities of the softmax, at any temperature."""
     layer = random_scoff(num_object_files=1, num_schemata=3)
     inputs = np.repeat(random_inputs(1, 1, 5), 4000, axis=0)
     _, (_, scores, _) = layer(inputs[:1], return_attention_scores=True)
@@ -430,7 +430,7 @@ def test_messages_that_dropout_takes_are_not_read(num_active):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_float16"])
 def test_the_schema_with_the_best_score_is_the_one_chosen(dtype):
-    """In half precision scores of two may be equal though one is larger."""
+    """In half precision two scores may be rounded to the same number."""
     layer = SCOFF(16, 4, 4, return_sequences=True, unroll=True, dtype=dtype)
     taken, choice_of = [], layer.cell.choose_schema
 
@@ -493,7 +493,7 @@ def test_files_that_are_not_active_keep_their_state():
     assert (same.sum(-1) == FILES - 1).all()
     most = array(scores)[:, 0].sum((1, 3)).argmax(-1)
     np.testing.assert_array_equal((~same).argmax(-1), most)
-    # Nor is a schema chosen for them, or a message read.
+    # No schema is chosen for them, and they read no messages.
     np.testing.assert_allclose(array(schemata)[:, 0].sum(-1), ~same, atol=1e-6)
     read = array(messages)[:, 0].sum(-1)
     np.testing.assert_allclose(
@@ -544,7 +544,7 @@ def test_padded_positions_are_not_there():
 
 
 def test_masks_directions_and_loops():
-    # So small that h stays near 1, where float32 has seven digits.
+    # Small weights keep h near 1, where float32 is exact to 1e-7.
     arguments = {"scale": 0.2, "return_sequences": True}
     layer = random_scoff(**arguments)
     inputs = random_inputs(2, 5, 5)
@@ -557,7 +557,7 @@ def test_masks_directions_and_loops():
     unrolled = random_scoff((5, 5), unroll=True, **arguments)
     np.testing.assert_allclose(unrolled(inputs), expected, atol=1e-6)
 
-    # Padded steps in between change nothing; the scores there are zero.
+    # Padded steps in between change nothing, and their scores are zero.
     mask = np.array([True, False, True, True, False, True, True])
     padded = np.full((2, 7, 5), np.nan, "float32")
     padded[:, mask] = inputs
@@ -683,7 +683,7 @@ def test_a_seed_does_not_make_all_schemata_alike(name):
 
 
 def test_a_seed_fixes_what_is_drawn():
-    """Schemata and dropout, whatever Keras' own seed is."""
+    """Schemata and dropout do not depend on Keras' global seed."""
     drawn = []
     for seed in (1, 1, 2):
         cell = SCOFFCell(**SIZES, dropout=0.5, seed=seed)
