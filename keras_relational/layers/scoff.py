@@ -307,8 +307,9 @@ class SCOFFCell(SlotCell):
         queries = split_heads(project(old_h, self.query_kernel), self.num_heads)
         keys = split_heads(project(a, self.key_kernel), self.num_heads)
         values = split_heads(project(a, self.value_kernel), self.num_heads)
+        # The last axis of `matches`, and of its softmax, has the object files.
         scores = masked_softmax(matches(keys, queries))
-        scores = ops.swapaxes(scores, 2, 3)
+        scores = ops.swapaxes(scores, 2, 3)  # (batch, heads, files, n)
         if mask is not None:
             scores = ops.where(mask[:, None, None], scores, 0)
         # Sparse SCOFF: nothing below is computed for the other object files.

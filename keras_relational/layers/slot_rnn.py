@@ -220,23 +220,19 @@ class SlotRNN(keras.layers.RNN):
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        def tensors(shapes, dtype=self.compute_dtype):
-            return tuple(keras.KerasTensor(shape, dtype) for shape in shapes)
-
         if initial_state is not None:
             check_states(self, initial_state, sequences.shape[0])
-        shapes = self.compute_output_shape(sequences.shape)
-        if self.return_state:
-            results = tensors(shapes)
-        else:
-            (results,) = tensors([shapes])
+        results = keras.tree.map_shape_structure(
+            lambda shape: keras.KerasTensor(shape, self.compute_dtype),
+            self.compute_output_shape(sequences.shape),
+        )
         if not return_attention_scores:
             return results
         batch, time, *step_shape = sequences.shape
-        scores_shapes = self.cell.scores_shapes(step_shape)
-        return results, tensors(
-            [(batch, time, *x) for x in scores_shapes],
-            keras.backend.result_type(self.compute_dtype, "float32"),
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        return results, tuple(
+            keras.KerasTensor((batch, time, *shape), dtype)
+            for shape in self.cell.scores_shapes(step_shape)
         )
 
     def get_config(self) -> dict:
