@@ -307,7 +307,7 @@ class SCOFFCell(SlotCell):
         queries = split_heads(project(old_h, self.query_kernel), self.num_heads)
         keys = split_heads(project(a, self.key_kernel), self.num_heads)
         values = split_heads(project(a, self.value_kernel), self.num_heads)
-        # The last axis of `matches`, and of its softmax, has the object files.
+        # The softmax runs over the last axis: the object files.
         scores = masked_softmax(matches(keys, queries))
         scores = ops.swapaxes(scores, 2, 3)  # (batch, heads, files, n)
         if mask is not None:

@@ -1,7 +1,8 @@
 """Initial values of the kernels of slots.
 
-Each function returns what `add_kernels` takes as `draws`: a function from an
-initializer and the number of a weight to the initializer of that weight.
+`stacked` and `scaled` return what `add_kernels` takes as its third argument: a
+function from an initializer and the number of a weight to the initializer of
+that weight.
 """
 
 from collections.abc import Callable
