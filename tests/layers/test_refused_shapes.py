@@ -193,7 +193,7 @@ def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
 @pytest.mark.any_backend
 @pytest.mark.parametrize("name", CELLS)
 def test_contract_a_cell_tells_what_it_takes(name):
-    """Of `(5, 6)` an RNN gives it, as the input of a step, `(5,)`."""
+    """From `(5, 6)` an RNN takes inputs of shape `(5,)` for each step."""
     with pytest.raises(
         ValueError, match=r"takes inputs .*\(batch, .*inputs\.shape=\(5,\)"
     ):
