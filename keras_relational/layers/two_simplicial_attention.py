@@ -265,8 +265,8 @@ class TwoSimplicialAttention(keras.layers.Layer):
         expected = (query.shape[0], None, self.value_kernel.shape[0])
         if not shapes_match(base.shape, expected):
             raise ValueError(
-                f"{self.name} takes a base of shape {expected}: the batch size "
-                "of the query, and the last axis that the layer was built for. "
+                f"{self.name} takes a base of shape {expected}, with the batch "
+                "size of the query and the last axis of its build. "
                 f"Received: base.shape={tuple(base.shape)}, query.shape="
                 f"{tuple(query.shape)}"
             )
