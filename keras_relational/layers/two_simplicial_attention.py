@@ -266,7 +266,8 @@ class TwoSimplicialAttention(keras.layers.Layer):
         if not shapes_match(base.shape, expected):
             raise ValueError(
                 f"{self.name} takes a base of shape {expected}, with the batch "
-                "size of the query and the last axis of its build. "
+                "size of the query and the last axis that the layer was built "
+                "for. "
                 f"Received: base.shape={tuple(base.shape)}, query.shape="
                 f"{tuple(query.shape)}"
             )
