@@ -78,8 +78,8 @@ def rule_flops(time=9, units=512, key_dim=256):
 def recurrences(jit_compile, batch=32, steps=10, rounds=9):
     """`esbn_recurrence` beside `esbn_steps`: an ESBN on 9 vectors of 128.
 
-    Rounds of both alternate, and processor time counts, not time on the clock:
-    other work on the machine would otherwise hide the difference.
+    The rounds alternate between both, so that other work on the machine slows
+    both down alike.
     """
     rng = np.random.default_rng(0)
     values = rng.normal(size=(batch * steps, 9, 128)).astype("float32")
@@ -99,9 +99,9 @@ def recurrences(jit_compile, batch=32, steps=10, rounds=9):
 
     def seconds(recurrence, function):
         with mock.patch.object(esbn, "esbn_recurrence", recurrence):
-            started = time.process_time()
+            started = time.perf_counter()
             function()
-            return (time.process_time() - started) / steps
+            return (time.perf_counter() - started) / steps
 
     def train(model):
         model.fit(values, targets, batch, verbose=0, shuffle=False)

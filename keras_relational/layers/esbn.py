@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.src import backend
 
 from keras_relational.layers import lstm_controller
 from keras_relational.layers.attention import dot_products
@@ -370,8 +371,8 @@ def esbn_steps(
 ) -> keras.KerasTensor:
     """All steps of the controller by `esbn_step`, one after the other.
 
-    It computes what `esbn_recurrence` computes, for a known number of steps.
-    The tests hold both equal, and the benchmark compares their speed.
+    It computes what `esbn_recurrence` computes. The tests hold both equal, and
+    the benchmark compares their speed.
 
     Args:
         key_scores: Float tensor `(batch, steps, steps)`, the weights with which
@@ -387,29 +388,39 @@ def esbn_steps(
         Tensor `(batch, steps, units + key_dim)`: h_t, then k_w,t.
     """
     kernel, recurrent_kernel, _, write_kernel, _ = weights
-    batch, units = ops.shape(key_scores)[0], recurrent_kernel.shape[0]
-    state = tuple(
-        ops.zeros((batch, size), key_scores.dtype)
-        for size in (units, units, kernel.shape[0])
+    batch, steps = ops.shape(key_scores)[:2]
+    size, units, key_dim = (
+        kernel.shape[0],
+        recurrent_kernel.shape[0],
+        write_kernel.shape[1] - 1,
     )
-    # A key of zeros comes first, since step 0 has no earlier key to read.
-    keys = [ops.zeros((batch, write_kernel.shape[1] - 1), key_scores.dtype)]
-    outputs = []
-    for t in range(key_scores.shape[1]):
-        new_state, key = esbn_step(
-            state,
-            ops.stack(keys, axis=1),
-            ops.pad(key_scores[:, t, :t], [(0, 0), (1, 0)]),
-            confidence[:, t],
-            *weights,
-        )
-        state = tuple(
-            ops.where(valid[:, t] > 0, new, old)
+
+    def zeros(*shape):
+        return ops.zeros((batch, *shape), key_scores.dtype)
+
+    def step(inputs, states):
+        scores, confidence, valid, is_step = inputs
+        *state, keys = states
+        new_state, key = esbn_step(state, keys, scores, confidence, *weights)
+        state = [
+            ops.where(valid > 0, new, old)
             for new, old in zip(new_state, state, strict=True)
-        )
-        keys.append(key)
-        outputs.append(ops.concatenate([state[0], key], axis=-1))
-    return ops.stack(outputs, axis=1)
+        ]
+        keys = keys + is_step[..., None] * key[:, None]
+        return ops.concatenate([state[0], key], axis=-1), (*state, keys)
+
+    # Row t has a 1 at t: there the key of step t is written.
+    is_step = ops.broadcast_to(
+        ops.eye(steps, dtype=key_scores.dtype), (batch, steps, steps)
+    )
+    _, outputs, _ = backend.rnn(
+        step,
+        (key_scores, confidence, valid, is_step),
+        (zeros(units), zeros(units), zeros(size), zeros(steps, key_dim)),
+        input_length=key_scores.shape[1],
+        return_all_outputs=True,
+    )
+    return outputs
 
 
 def key_and_gate(

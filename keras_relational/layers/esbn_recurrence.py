@@ -1,15 +1,15 @@
 """The controller of an ESBN over all steps, with a gradient written by hand.
 
-`esbn.esbn_steps` computes the same step by step, and the tests hold both equal.
-This function is there because it trains faster, and because it compiles fast
-for long sequences and takes any number of steps.
+`esbn.esbn_steps` computes the same as a plain loop, and the tests hold both
+equal. This function is there because it trains faster under XLA, with which
+the library trains on TensorFlow and JAX.
 
 Measured by `benchmarks/esbn.py` on 25 November 2026, with TensorFlow 2.21 on
 two cores of an Intel Xeon (AVX-512, AMX). Sizes: 512 units, keys of 256
-numbers, 9 values of 128 numbers, batch 32. The figures are medians of
-alternating rounds, in processor time. With XLA, `esbn_steps` took 1.25 times as
-long to train in one run, and 1.4 times in another. Without XLA, training took
-the same time. Prediction took the same time within 10 percent, with XLA and
+numbers, 9 values of 128 numbers, batch 32. The figures compare the medians of
+alternating rounds. With XLA, `esbn_steps` took 1.2 times as long to train (1.22
+to 1.25 in four runs), and 1.3 times with 32 values. Without XLA it took about
+1.1 times as long. Prediction took 1.0 to 1.15 times as long, with XLA and
 without.
 """
 
