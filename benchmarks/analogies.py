@@ -76,10 +76,10 @@ def analogy_flops(num_images=7, num_terms=4, units=256):
 
 def plain_analogy_scorer(model):
     """The same layers, applied to one candidate after the other."""
-    encoder = model.get_layer("encoder").layer
-    scorer = model.get_layer("scorer")
-    normalization, recurrent, score = map(
-        scorer.get_layer, ("normalization", "recurrent", "score")
+    encoder = models.part(model, "encoder").layer
+    normalization, recurrent, score = (
+        models.part(model, role)
+        for role in ("normalization", "recurrent", "score")
     )
     inputs = {
         name: keras.Input(x.shape[1:], dtype=x.dtype, name=name)

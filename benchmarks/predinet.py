@@ -241,8 +241,10 @@ class PlainAttentionPooling(keras.layers.Layer):
 def plain_classifier(model):
     """The same model with Keras' own convolution, and the same weights."""
 
+    encoder = models.part(model, "encoder")
+
     def clone(layer):
-        if layer.name == "encoder":
+        if layer is encoder:
             config = layer.get_config()
             return keras.layers.Conv2D.from_config(config)
         return layer.__class__.from_config(layer.get_config())

@@ -137,6 +137,10 @@ MODELS = {
 NOT_MADE = {
     # Functions of a name or of layers, made of what is there.
     "normalization",
+    # Functions of a model, tested in tests/models/.
+    "declare",
+    "part",
+    "roles",
     # Of a model that is trained, and never saved.
     "over_fillers",
 }

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational.analysis.central_module import layer_with_heads
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.layers import PrediNet
@@ -230,7 +231,7 @@ def head_weights(model):
     (32,)
     """
     layer = layer_with_heads(model)
-    kernel = as_float32(model.get_layer("hidden").kernel)
+    kernel = as_float32(models.part(model, "hidden").kernel)
     # Rows beyond those of the heads are a task's one-hot code.
     of_heads = np.abs(kernel[: layer.output.shape[-1]])
     return of_heads.reshape(layer.num_heads, -1).mean(axis=1)

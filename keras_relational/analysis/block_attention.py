@@ -10,6 +10,7 @@ import io
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
@@ -50,21 +51,21 @@ def block_attention(model, images):
     >>> attention.pairs.shape
     (1, 2, 1, 40, 2, 2)
     """
-    names = [layer.name for layer in model.layers]
-    if "block" not in names:
+    roles = models.roles(model)
+    if "block" not in roles.parts:
         raise ValueError(
             "Attention needs a relational or a simplicial agent. Received: "
-            f"{model.name} with the layers {', '.join(names)}"
+            f"{model.name} with the parts {', '.join(roles.parts)}"
         )
-    block = model.get_layer("block")
-    if len(model.inputs) > 1:  # A recurrent agent takes sequences of frames.
+    block = models.part(model, "block")
+    if roles.states:  # A recurrent agent takes sequences of frames.
         images = images[:, None]
-    part = keras.Model(model.inputs[0], model.get_layer("entities").output)
-    entities = part(images)
+    entities = models.part(model, "entities").output
+    entities = keras.Model(model.inputs[0], entities)(images)
     if not isinstance(block, SimplicialTransformerBlock):
         _, standard = block(entities, return_attention_scores=True)
         return BlockAttention(as_float32(standard), None, None)
-    virtual_entities = model.get_layer("virtual_entities")(entities)
+    virtual_entities = models.part(model, "virtual_entities")(entities)
     _, scores = block(entities, virtual_entities, return_attention_scores=True)
     return BlockAttention(*(as_float32(x) for x in scores))
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_relational import models
 from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import PrediNet
 
@@ -33,7 +34,7 @@ def central_outputs(model, images, batch_size=250):
     >>> central_outputs(model, np.zeros((3, 36, 36, 3), "uint8")).shape
     (3, 640)
     """
-    part = keras.Model(model.inputs[0], central_layer(model).output)
+    part = keras.Model(model.inputs[0], models.part(model, "central").output)
     outputs = part.predict(images, batch_size=batch_size, verbose=0)
     return outputs.astype("float32")
 
@@ -70,21 +71,9 @@ def head_outputs(model, images, batch_size=250):
     return outputs.reshape(len(outputs), num_heads, -1)
 
 
-def central_layer(model):
-    """The layer `"central"` of a model, or a `ValueError`."""
-    for layer in model.layers:
-        if layer.name == "central":
-            return layer
-    raise ValueError(
-        "The model has no layer named 'central'; build it with "
-        "models.relations_classifier, or name its central module so. "
-        f"Received a model with layers {[layer.name for layer in model.layers]}"
-    )
-
-
 def layer_with_heads(model):
     """The central layer, or a `ValueError` if it is not made of heads."""
-    layer = central_layer(model)
+    layer = models.part(model, "central")
     if isinstance(layer, PrediNet | MultiHeadAttentionPooling):
         return layer
     raise ValueError(

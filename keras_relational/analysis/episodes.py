@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational.counter_based_random import random_draws
 from keras_relational.environments.compilation import compiled
 
@@ -206,7 +207,10 @@ class _Player:
         self.model = model
         self.greedy = greedy
         self.weights = ()
+        self.states = ()
         if model is not None:
+            states = models.roles(model).states
+            self.states = [x for x in model.inputs if x.name in states]
             variables = (
                 model.trainable_variables,
                 model.non_trainable_variables,
@@ -214,12 +218,10 @@ class _Player:
             self.weights = tuple([v.value for v in kind] for kind in variables)
 
     def first_memory(self, seeds):
-        """Of one that remembers: the cell starts afresh at the first frame."""
-        if self.model is None or len(self.model.inputs) == 1:
-            return ()
+        """Zeros: the first frame starts the cell from its initial state."""
         return tuple(
             ops.zeros((seeds.shape[0], *x.shape[1:]), x.dtype)
-            for x in self.model.inputs[2:]
+            for x in self.states
         )
 
     def actions(self, weights, state, memory, seeds, step):

@@ -9,6 +9,7 @@ import typing
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
@@ -44,15 +45,15 @@ def bindings(model, sequences):
     Raises:
         ValueError: If the model has no ESBN.
     """
-    reasoner = model.get_layer("reasoner")
-    names = [layer.name for layer in reasoner.layers]
-    if "esbn" not in names:
+    parts = models.roles(model).parts
+    if "esbn" not in parts:
         raise ValueError(
-            f"{model.name} has no ESBN: its reasoner has the layers {names}"
+            f"{model.name} has no ESBN. Its parts are {list(parts)}. Expected "
+            "a model that models.rule_learner builds with sequential='esbn'"
         )
-    esbn = reasoner.get_layer("esbn")
-    z = model.get_layer("encoder")(sequences)
-    # Which may be normalized on their way.
+    reasoner, esbn = models.part(model, "reasoner"), models.part(model, "esbn")
+    z = models.part(model, "encoder")(sequences)
+    # The reasoner may normalize the embeddings first.
     z = keras.Model(reasoner.input, esbn.input)(z)
     _, scores = esbn(z, return_attention_scores=True)
     scores = scores if esbn.return_retrieved else (scores, None)

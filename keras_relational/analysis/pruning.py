@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational.analysis.central_module import layer_with_heads
 from keras_relational.analysis.plotting import new_figure
 
@@ -51,7 +52,7 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
             "`kept` must have one row a set and one column a head, "
             f"(num_sets, {layer.num_heads}). Received: kept.shape={kept.shape}"
         )
-    hidden, last = model.get_layer("hidden"), model.get_layer("logits")
+    hidden, last = models.part(model, "hidden"), models.part(model, "logits")
     kernel, bias, last_kernel, last_bias = (
         ops.convert_to_numpy(weight).astype("float32")
         for weight in (hidden.kernel, hidden.bias, last.kernel, last.bias)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_relational import layers
+from keras_relational import models
 from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
@@ -91,13 +92,13 @@ def episode_object_files(model, images):
     Raises:
         ValueError: If the agent has no `SCOFFCell`.
     """
-    names = [layer.name for layer in model.layers]
-    cell = model.get_layer("core").cell if "core" in names else None
+    has_core = "core" in models.roles(model).parts
+    cell = models.part(model, "core").cell if has_core else None
     if not isinstance(cell, layers.SCOFFCell):
         raise ValueError(
             f"The memory of {model.name} is no SCOFFCell. Received: {cell!r}"
         )
-    features = keras.Model(model.inputs[0], model.get_layer("core").input[0])
+    features = keras.Model(model.inputs[0], models.part(model, "core").input[0])
     states, steps = cell.get_initial_state(1), []
     for x in features(images[None]):
         _, states, scores = cell(x[None], states, return_attention_scores=True)
