@@ -145,7 +145,7 @@ def _metadata(response):
 
 
 def _predict(model, name, version, body):
-    # As in TensorFlow Serving, the body is parsed first: a body that is not JSON
+    # As in TensorFlow Serving, parsing comes first: a body that is not JSON
     # is refused even if the model does not exist.
     with _room_for(body):
         request = _parse(body)
