@@ -4,7 +4,7 @@ Nothing here trains. Functions `plot_...` return matplotlib figures.
 
 Any model and run:
     `mean_and_spread`, `plot_learning_curves`, `plot_transfer_curves`;
-    `finished_runs`, `add_run`, `mean_text`, `markdown_table`;
+    `mean_text`, `markdown_table`;
     `principal_components`, `project`, `plot_components`;
     `save_figure`, `save_videos`.
 Relations Game (models of `models.relations_classifier`):
@@ -15,7 +15,7 @@ Relations Game (models of `models.relations_classifier`):
     `plot_attention_maps`, `plot_head_attention`.
     Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`.
 BoxWorld and the maze (agents):
-    Episodes: `play`, `record`, `shortest_lengths`, `by_puzzle_type`.
+    Episodes: `play`, `record`, `shortest_lengths`, `by_level`.
     Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
     `animate_attention`.
 Object files (SCOFF layers):

@@ -198,7 +198,7 @@ def by_puzzle_type(episodes):
     """Share solved and mean length for each type of puzzle: Figs. 14 and 15.
 
     Args:
-        episodes: Result of `play`.
+        episodes: As `play` returns.
 
     Returns:
         Dictionary from the puzzle type, integers, to a dictionary of

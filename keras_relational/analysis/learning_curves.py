@@ -1,4 +1,4 @@
-"""Learning curves: mean and standard deviation over several seeds.
+"""What is learned over time, mean and spread of several seeds.
 
 Figs. 4 and S11 of Shanahan et al., 2020, *An Explicitly Relational Neural
 Network Architecture*; Figs. 6, 8, 14 and 15 of Clift et al., 2019, *Logic and
@@ -7,15 +7,10 @@ the 2-Simplicial Transformer*. Curves are dictionaries of arrays, as
 `curves.csv`, as `np.genfromtxt(path, delimiter=",", names=True)` reads it.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-
 import numpy as np
 
-from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
-from keras_relational.validation import check_choice
 
 _STAGE_NAMES = {
     1: "1: target from scratch",
@@ -32,30 +27,28 @@ _X_LABELS = {
 _UNITS = {"batches": 1e3, "steps": 1e6, "minutes": 1}
 
 
-def mean_and_spread(
-    runs: Sequence[Mapping[str, np.ndarray]], curve: str, x: str = "batches"
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mean_and_spread(runs, curve, x="batches"):
     """Mean and standard deviation of one curve over the runs of several seeds.
 
-    The variance is divided by the number of runs. For a single run it is 0.
-    Classifiers are measured after the same numbers of batches. Agents are
-    measured at different numbers of steps. Their curves are therefore
-    interpolated linearly, over the range that all runs share. Points that are
-    NaN are ignored.
+    The standard deviation is that of the runs themselves, divided by their
+    number; 0 for a single run. Classifiers are measured after the same numbers
+    of batches. Agents are not, so that their curves are joined by straight
+    lines, and averaged as far as all of them go; points that are NaN are left
+    out.
 
     Args:
-        runs: Sequence of curves, an item for each seed.
-        curve: Name of the curve, such as `"stripes_accuracy"` or `"solved"`.
-        x: Name of the curve on the horizontal axis: `"batches"`, or for agents
-            `"steps"` or `"minutes"`.
+        runs: Sequence of curves, one a seed.
+        curve: Name of the curve, as `"stripes_accuracy"` or `"solved"`.
+        x: Name of the curve that it is a function of, as `"batches"`, or
+            `"steps"` or `"minutes"` of agents.
 
     Returns:
-        Tuple `(x, mean, spread)` of arrays of one length.
+        `(x, mean, spread)`, arrays of one length.
 
     Raises:
-        ValueError: If a run lacks one of the curves, if runs were measured
-            after different numbers of batches, or if the runs have no range in
-            common.
+        ValueError: If a run lacks one of both curves, if runs were not all
+            measured after the same numbers of batches, or if there is nothing
+            that all runs have.
 
     Example:
 
@@ -69,7 +62,11 @@ def mean_and_spread(
     for run in runs:
         names = run.dtype.names if isinstance(run, np.ndarray) else list(run)
         for name in (x, curve):
-            check_choice("curve", name, names)
+            if name not in names:
+                raise ValueError(
+                    f"There is no curve {name!r}. Expected one of: "
+                    f"{', '.join(names)}"
+                )
     lines = [(np.atleast_1d(run[x]), np.atleast_1d(run[curve])) for run in runs]
     if x == "batches":
         points = lines[0][0]
@@ -96,20 +93,16 @@ def mean_and_spread(
     return points, values.mean(axis=0), values.std(axis=0)
 
 
-def plot_transfer_curves(
-    runs: Mapping[str, Sequence[Mapping[int, Mapping[str, np.ndarray]]]],
-    curve: str = "stripes_accuracy",
-) -> Figure:
-    """Draws the four stages, with a panel for each architecture: Fig. 4.
+def plot_transfer_curves(runs, curve="stripes_accuracy"):
+    """Draws the four stages, one panel an architecture: Fig. 4.
 
-    Lines are means over the seeds. Bands are one standard deviation to each
-    side.
+    Lines are means over the seeds, bands one standard deviation to each side.
 
     Args:
-        runs: Dictionary from the architecture to a list with an item for each
-            seed: a dictionary from stage to curves, the result of
-            `training.four_stage_transfer`. Architectures may have different
-            stages and seeds.
+        runs: Dictionary from architecture to a list with one item a seed,
+            each a dictionary from stage to curves, as
+            `training.four_stage_transfer` returns it. Stages and seeds may
+            differ between architectures.
         curve: Name of the curve to draw, a share between 0 and 1.
 
     Returns:
@@ -117,8 +110,7 @@ def plot_transfer_curves(
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If a run lacks the curve, or runs were measured after
-            different numbers of batches.
+        ValueError: As for `mean_and_spread`.
     """
     figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
     panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
@@ -134,35 +126,30 @@ def plot_transfer_curves(
     return figure
 
 
-def plot_learning_curves(
-    runs: Mapping[str, Sequence[Mapping[str, np.ndarray]]],
-    curve: str = "stripes_accuracy",
-    x: str = "batches",
-) -> Figure:
-    """Draws a line for each architecture: Fig. S11, Figs. 6, 8, 14 and 15.
+def plot_learning_curves(runs, curve="stripes_accuracy", x="batches"):
+    """Draws one line an architecture: Fig. S11, and Figs. 6, 8, 14 and 15.
 
-    Lines are means over the seeds. Bands are one standard deviation to each
-    side.
+    Lines are means over the seeds, bands one standard deviation to each side.
 
     Args:
-        runs: Dictionary from the architecture to a list with an item for each
-            seed: the curves of `training.train_classifier` or
-            `agent_runs.train_agent`.
-        curve: Name of the curve to draw, a share between 0 and 1. For agents
+        runs: Dictionary from architecture to a list with one item a seed,
+            each the curves that `training.train_classifier` or
+            `agent_runs.train_agent` returns.
+        curve: Name of the curve to draw, a share between 0 and 1: of agents
             `"solved"`, or `"solved_1_1_2"` for one type of puzzles.
-        x: Horizontal axis: `"batches"`, or for agents `"steps"` (Fig. 6) or
-            `"minutes"` (Fig. 8).
+        x: `"batches"`; of agents `"steps"` (Fig. 6) or `"minutes"` (Fig. 8).
 
     Returns:
         `matplotlib.figure.Figure`.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If `x` is unknown, a run lacks one of the curves, runs were
-            measured after different numbers of batches, or the runs have no
-            range in common.
+        ValueError: As for `mean_and_spread`, or if `x` is another.
     """
-    check_choice("curve `x` of the horizontal axis", x, _X_LABELS)
+    if x not in _X_LABELS:
+        raise ValueError(
+            f"`x` must be one of {', '.join(_X_LABELS)}. Received: x={x!r}"
+        )
     figure = new_figure(6, 4)
     panel = figure.subplots()
     for number, seeds in enumerate(runs.values()):

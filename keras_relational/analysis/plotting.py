@@ -10,8 +10,10 @@ import numpy as np
 
 from keras_relational.file_io import write_atomically
 
-# A `matplotlib.figure.Figure`.
-Figure = typing.Any
+if typing.TYPE_CHECKING:
+    from matplotlib.figure import Figure
+else:  # Importing matplotlib waits until a figure is drawn.
+    Figure = typing.Any
 
 
 def new_figure(width: float, height: float) -> Figure:

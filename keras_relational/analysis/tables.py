@@ -1,30 +1,25 @@
-"""Tables of finished runs in Markdown, from the results of the runs."""
+"""Tables of finished runs, in Markdown, from what each left behind."""
 
 import pathlib
-import typing
-from collections.abc import Iterable
-from collections.abc import Sequence
 
 import numpy as np
 
 from keras_relational.file_io import read_json
 
 
-def finished_runs(
-    directory: pathlib.Path | str,
-) -> list[tuple[pathlib.Path, dict[str, typing.Any]]]:
-    """The results of all finished runs in a folder.
+def finished_runs(directory):
+    """The figures of all runs in a folder that have finished.
 
     Args:
-        directory: Folder that contains folders of runs, at any depth.
+        directory: Folder that holds folders of runs, at any depth.
 
     Returns:
-        List of pairs, sorted by path: the folder of the run, and the dictionary
-        in its `result.json`.
+        List of pairs, by path: the `pathlib.Path` of the run's folder, and what
+        it kept by `training.save_result`, a dictionary.
 
     Raises:
-        FileNotFoundError: If the folder does not exist or has no finished run.
-        ValueError: If a `result.json` is damaged or has no name of a run.
+        FileNotFoundError: If there is no such folder, or none of those.
+        ValueError: If a `result.json` is damaged, or tells no name of a run.
     """
     runs = []
     for path in sorted(pathlib.Path(directory).glob("**/result.json")):
@@ -37,23 +32,23 @@ def finished_runs(
         runs.append((path.parent, result))
     if not runs:
         raise FileNotFoundError(
-            f"There are no finished runs in {directory}. A run of an example "
-            "writes a result.json when it has finished"
+            f"There are no finished runs in {directory}. Runs that the "
+            "examples make leave a result.json there when they have finished"
         )
     return runs
 
 
-def add_run(runs: list[tuple], seed: int, run: tuple, name: str) -> None:
-    """Adds a run to the runs of one row of a table, one for each seed.
+def add_run(runs, seed, run, name):
+    """Adds a run to those of one row of a table, one a seed.
 
     Args:
         runs: List of tuples that begin with a seed.
         seed: Seed of the run.
-        run: Tuple of the run's other values.
+        run: Tuple of what else there is to it.
         name: Name of the run.
 
     Raises:
-        ValueError: If `runs` has a run of that seed.
+        ValueError: If there is one of that seed: a folder holds a run twice.
     """
     if seed in [other for other, *_ in runs]:
         raise ValueError(
@@ -63,19 +58,17 @@ def add_run(runs: list[tuple], seed: int, run: tuple, name: str) -> None:
     runs.append((seed, *run))
 
 
-def mean_text(
-    values: Sequence[float], digits: int = 1, standard_error: bool = False
-) -> str:
-    """The mean and the spread of values over seeds, as text.
+def mean_text(values, digits=1, standard_error=False):
+    """A mean and its spread over seeds, as text.
 
     Args:
-        values: List of numbers, one for each seed.
-        digits: Number of digits after the decimal point.
-        standard_error: Whether the spread is the standard error of the mean.
-            Otherwise it is the standard deviation. A single value has none.
+        values: List of numbers, one a seed.
+        digits: Number of digits after the point.
+        standard_error: Whether the spread is the standard error of the mean,
+            the standard deviation by default; of two values or more.
 
     Returns:
-        String. It is empty if there are no values.
+        String, an empty one if there are no values.
 
     Example:
 
@@ -93,17 +86,15 @@ def mean_text(
     return f"{text} ± {spread:.{digits}f}"
 
 
-def markdown_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]]
-) -> str:
-    """A table in Markdown.
+def markdown_table(columns, rows):
+    """A table as Markdown has it.
 
     Args:
         columns: Sequence of names.
-        rows: Sequence of rows. A row is a sequence with a cell for each column.
+        rows: Sequence of rows, sequences of as many cells, of any kind.
 
     Returns:
-        String of lines, without a line break at the end.
+        String of lines, without one at the end.
 
     Example:
 
