@@ -1,4 +1,4 @@
-"""The analogy scorer, beside one that encodes each candidate's images."""
+"""The analogy scorer, compared with one that encodes images per candidate."""
 
 import time
 
@@ -16,7 +16,7 @@ from keras_relational import training
 from keras_relational.datasets import vaec
 
 
-def main():
+def main() -> None:
     training_step()
     problems, mebibytes = in_a_process(_vaec_epoch)
     print(
@@ -26,7 +26,7 @@ def main():
 
 
 def training_step():
-    """One Adam step on 32 VAEC problems, drawn on the way."""
+    """One Adam step on 32 VAEC problems, with the drawing of their images."""
     model = models.analogy_scorer()
     reference = plain_analogy_scorer(model)
     batches = training.AnalogyBatches(vaec.generate(seed=0))
@@ -51,7 +51,7 @@ def training_step():
 
 
 def _vaec_epoch():
-    """Problems a second, and the MiB that they add to this process."""
+    """Problems per second, and the memory in MiB that an epoch needs."""
     before = memory("VmHWM")
     batches = training.AnalogyBatches(vaec.generate(seed=0))
     batches[0]

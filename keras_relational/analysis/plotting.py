@@ -27,13 +27,14 @@ def new_figure(width: float, height: float) -> Figure:
         ImportError: If matplotlib is not installed.
     """
     try:
-        from matplotlib import figure
+        import matplotlib.figure
     except ImportError as error:
         raise ImportError(
             "Figures are drawn with matplotlib, which is not installed. Run: "
             "pip install 'keras_relational[plots]'"
         ) from error
-    return figure.Figure(figsize=(width, height), layout="constrained")
+    figure_class = matplotlib.figure.Figure
+    return figure_class(figsize=(width, height), layout="constrained")
 
 
 def legend_below(
