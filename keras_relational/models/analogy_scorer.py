@@ -317,9 +317,9 @@ class CandidateSequences(keras.layers.Layer):
         An exported model refuses a request with an index out of bounds.
 
         Args:
-            embeddings: As for `call`.
-            context: As for `call`.
-            candidates: As for `call`.
+            embeddings: Tensor `(batch, images, features)`.
+            context: Integer tensor `(batch, terms)`.
+            candidates: Integer tensor `(batch, candidates)`.
 
         Returns:
             Dictionary from the name of each tensor of indices to the tensor,

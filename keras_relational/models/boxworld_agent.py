@@ -8,7 +8,6 @@ from keras import ops
 from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import EpisodicRNN
 from keras_relational.layers import RelationalTransformerBlock
-from keras_relational.layers import SCOFFCell
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.layers import SlotPooling
 from keras_relational.layers import StridedConv2D
@@ -42,7 +41,7 @@ def boxworld_agent(
     With a `cell` the agent has a memory: the last dense layer feeds a recurrent
     layer, which feeds the policy and the value. The agent then takes sequences
     of frames of any length. Its memory starts anew where an episode begins. If
-    the cell is a `SCOFFCell` of several object files, `SlotPooling` follows it,
+    the cell has several object files, as a `SCOFFCell`, `SlotPooling` follows,
     which makes the object files exchangeable, as in section 4 of [Goyal et al.,
     2020](https://arxiv.org/abs/2006.16225).
 
@@ -118,8 +117,9 @@ def boxworld_agent(
         ]
         inputs = [images, is_first, *states]
         x, *states = core(x, is_first, states)
-        if isinstance(cell, SCOFFCell) and cell.num_object_files > 1:
-            x = SlotPooling(cell.num_object_files, 256, name="slot_pooling")(x)
+        num_object_files = getattr(cell, "num_object_files", 1)
+        if num_object_files > 1:
+            x = SlotPooling(num_object_files, 256, name="slot_pooling")(x)
     logits = keras.layers.Dense(num_actions, use_bias=False, name="policy")(x)
     value = keras.layers.Dense(1, use_bias=False, name="value_column")(x)
     value = ops.squeeze(value, -1)

@@ -177,9 +177,10 @@ class DeclaredRoles(keras.layers.Layer):
     it.
 
     Args:
-        outputs: As for `declare`: dictionary from names to kinds.
-        states: As for `declare`: names of the inputs that are states.
-        parts: As for `declare`: dictionary from roles to names of layers.
+        outputs: Dictionary from a name for each output but the states, in the
+            model's order, to its kind.
+        states: Names of the inputs that are states.
+        parts: Dictionary from the roles of layers to their names or paths.
 
     Call arguments:
         outputs: Tensor, or nested tensors.
