@@ -17,9 +17,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m keras_relational.serving",
         description="Serves an exported model over REST and gRPC, as "
-        "TensorFlow Serving does. This is a stand-in for development. For "
-        "users, run the real server (see serving/ in the repository). Ctrl-C "
-        "or SIGTERM stops it.",
+        "TensorFlow Serving does. A stand-in for development: for users, run "
+        "TensorFlow Serving (see serving/ in the repository). Ctrl-C or "
+        "SIGTERM stops it.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(

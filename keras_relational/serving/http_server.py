@@ -227,8 +227,9 @@ class _Request(httputil.HTTPMessageDelegate):
     def _refuse_size(self):
         self._refuse(
             413,
-            f"The body has more bytes than the server accepts, {MAX_BODY_BYTES}"
-            ". Send fewer examples at a time, or use gRPC",
+            "The body is too large. The server accepts at most "
+            f"{MAX_BODY_BYTES} bytes. Send fewer examples at a time, or use "
+            "gRPC",
         )
 
     def _refuse(self, status, explanation):
