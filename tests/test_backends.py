@@ -137,7 +137,8 @@ MODELS = {
 NOT_MADE = {
     # Functions of a name or of layers, made of what is there.
     "normalization",
-    # Functions of a model, tested in tests/models/.
+    # What a model declares, tested in tests/models/.
+    "Roles",
     "declare",
     "part",
     "roles",
