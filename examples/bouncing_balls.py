@@ -40,7 +40,10 @@ def main():
     core = new_core(args.core, num_slots, args.num_schemata)
     some = generate(50, seed=[args.seed, 0, 2])
     model = models.video_predictor(
-        core, num_channels=test.shape[-1], mean_pixel=some.mean() / 255
+        core,
+        num_channels=test.shape[-1],
+        mean_pixel=some.mean() / 255,
+        positions=args.core.startswith("scoff"),
     )
     model.compile(
         training.adam(args.learning_rate),

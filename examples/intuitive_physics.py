@@ -40,7 +40,9 @@ def main():
     else:
         cell = layers.RelationalMemoryCell(85, 6, num_heads=5)
         core = keras.layers.RNN(cell, **returned)
-    model = models.video_predictor(core, num_channels=3)
+    model = models.video_predictor(
+        core, num_channels=3, positions=args.core == "scoff"
+    )
     model.compile(
         training.adam(args.learning_rate),
         "binary_crossentropy",

@@ -1,3 +1,33 @@
+"""Reads trained models and finished runs: arrays, figures and tables.
+
+Nothing here trains. Functions `plot_...` return matplotlib figures.
+
+Any model and run:
+    `mean_and_spread`, `plot_learning_curves`, `plot_transfer_curves`;
+    `mean_text`, `markdown_table`;
+    `principal_components`, `project`, `plot_components`;
+    `save_figure`, `save_videos`.
+Relations Game (models of `models.relations_classifier`):
+    Outputs of the central module and its heads: `central_outputs`,
+    `head_outputs`, `head_relations`, `plot_head_components`.
+    Attention of heads: `attention_maps`, `content_masks`, `object_attention`,
+    `attended_locations`, `object_heads`, `head_weights`,
+    `plot_attention_maps`, `plot_head_attention`.
+    Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`.
+BoxWorld and the maze (agents):
+    Episodes: `play`, `record`, `shortest_lengths`, `by_level`.
+    Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
+    `animate_attention`.
+Object files (SCOFF layers):
+    `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
+    `mutual_information`, `plot_schemata`, `plot_spatial_attention`.
+Abstract rules (ESBN):
+    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
+Analogies and prediction:
+    `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
+    `plot_level_embeddings`, `plot_predicted_frames`.
+"""
+
 from keras_relational.analysis.analogies import accuracy_by_dimension
 from keras_relational.analysis.analogies import level_embeddings
 from keras_relational.analysis.analogies import plot_accuracy_by_region

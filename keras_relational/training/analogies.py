@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_relational import models
 from keras_relational.datasets import vaec
 from keras_relational.training.minibatches import Minibatches
 
@@ -83,7 +84,7 @@ def solved_analogies(model, problems, batch_size=32):
         Boolean array `(n,)`; its mean is the accuracy.
     """
     z = embeddings(model, problems.levels)
-    scores = model.get_layer("scorer").predict(
+    scores = models.part(model, "scorer").predict(
         {"embeddings": z, **_terms(problems)}, batch_size=batch_size, verbose=0
     )
     return (scores[:, :1] > scores[:, 1:]).all(axis=1)
@@ -100,11 +101,10 @@ def adapt_normalization(model, problems, batch_size=1_000):
         problems: `vaec.Problems` that it was trained on.
         batch_size: Number of problems taken at once.
     """
-    scorer = model.get_layer("scorer")
-    normalization = scorer.get_layer("normalization")
+    normalization = models.part(model, "normalization")
     if getattr(normalization, "statistics", "batch") != "training":
         return
-    sequences = scorer.get_layer("sequences")
+    sequences = models.part(model, "sequences")
     z = embeddings(model, problems.levels)
     terms = _terms(problems)
 
@@ -127,7 +127,7 @@ def embeddings(model, levels, batch_size=250):
     Returns:
         float32 array `(..., features)`.
     """
-    encoder = model.get_layer("encoder").layer
+    encoder = models.part(model, "encoder").layer
     image_size = encoder.input_shape[1]
     codes = np.ravel_multi_index(
         np.moveaxis(levels, -1, 0), 4 * (vaec.NUM_LEVELS,)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_relational import models
 from keras_relational.datasets import dynamic_objects
 from keras_relational.training.generated_batches import GeneratedBatches
 
@@ -53,7 +54,7 @@ def frame_embeddings(model, sequences, batch_size=50):
         float32 array `(n, time, features)`.
     """
     frames = sequences.reshape(-1, *sequences.shape[2:])
-    encoder = model.get_layer("encoder")
+    encoder = models.part(model, "encoder")
     z = encoder.predict(
         frames, batch_size=batch_size * sequences.shape[1], verbose=0
     )

@@ -8,6 +8,7 @@ import pathlib
 
 import keras
 
+from keras_relational import models
 from keras_relational.file_io import read_curves
 from keras_relational.training.supervised import train_classifier
 
@@ -102,10 +103,8 @@ def four_stage_transfer(
         if stage in stages:
             model = fresh_model(stage)
             frozen, trained = _cut(model, last_frozen)
-            for layer in frozen.layers:
-                layer.set_weights(
-                    pretrained.get_layer(layer.name).get_weights()
-                )
+            reused, _ = _cut(pretrained, last_frozen)
+            frozen.set_weights(reused.get_weights())
             train(
                 stage,
                 trained,
@@ -132,10 +131,10 @@ def _check_pretrained(directory, num_batches):
         )
 
 
-def _cut(model, layer_name):
-    """Cuts a model behind a layer, into two that share its weights."""
+def _cut(model, last_part):
+    """Cuts a model behind a part, into two models that share its weights."""
     images, tasks = model.inputs
-    features = model.get_layer(layer_name).output
+    features = models.part(model, last_part).output
     return (
         keras.Model(images, features),
         keras.Model([features, tasks], model.output),
