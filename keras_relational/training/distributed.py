@@ -4,6 +4,7 @@
 """
 
 import os
+import pathlib
 import socket
 import time
 
@@ -140,15 +141,31 @@ class DistributedActorLearner:
             )
         )
 
-    def checkpointer(self, directory):
-        """As for `ActorLearner`."""
+    def checkpointed(self, directory: pathlib.Path | str) -> dict:
+        """All that a run needs to go on, for `tf.train.Checkpoint`.
+
+        Args:
+            directory: Folder of the checkpoints, for the error if the cluster
+                goes away.
+
+        Returns:
+            Dictionary of TensorFlow's trackable objects.
+        """
         self._checkpoints = str(directory)
+        return {
+            "state": tf.nest.flatten(self.agent.state),
+            "metrics": [self.environment_steps, self.num_episodes],
+            "actors_started": self.actors_started,
+        }
+
+    def checkpointer(self, directory: pathlib.Path | str):
+        """tf-agents' `Checkpointer` of all that a run needs to go on.
+
+        Args:
+            directory: Folder; the two last checkpoints are kept.
+        """
         return common.Checkpointer(
-            str(directory),
-            max_to_keep=2,
-            state=tf.nest.flatten(self.agent.state),
-            metrics=[self.environment_steps, self.num_episodes],
-            actors_started=self.actors_started,
+            str(directory), max_to_keep=2, **self.checkpointed(directory)
         )
 
     def train(self):
@@ -233,8 +250,7 @@ class DistributedActorLearner:
         if self._checkpoints is not None:
             kept = (
                 f"Its last checkpoint is kept in {self._checkpoints}. Join a "
-                "cluster again, and continue with "
-                "agent_runs.train_agent(..., resume=True)."
+                "cluster again, and start the same run again to continue it."
             )
         raise ConnectionError(
             f"The Ray cluster at {self._address} has gone away, and the run "

@@ -1,6 +1,7 @@
 """IMPALA, the importance weighted actor-learner, on tf-agents."""
 
 import collections
+import pathlib
 
 from keras_relational.training import tf_agents_bridge
 
@@ -22,10 +23,10 @@ ImpalaInfo = collections.namedtuple(
     "ImpalaInfo", ("policy_loss", "value_loss", "entropy", "gradient_norm")
 )
 # Tensors `[T, B]`: of each step the reward, after it the return and length so
-# far of its episode, whether that was its last, and, `[T, B, n]`, its type of
-# puzzle.
+# far of its episode, whether that was its last, and, `[T, B, n]`, its
+# level.
 Episodes = collections.namedtuple(
-    "Episodes", ("rewards", "returns", "lengths", "is_last", "puzzle_types")
+    "Episodes", ("rewards", "returns", "lengths", "is_last", "levels")
 )
 
 
@@ -305,17 +306,29 @@ class ActorLearner:
             for function in (self.iteration, self._act)
         )
 
-    def checkpointer(self, directory):
+    def checkpointed(self, directory: pathlib.Path | str) -> dict:
+        """All that a run needs to go on, for `tf.train.Checkpoint`.
+
+        Args:
+            directory: Folder of the checkpoints.
+
+        Returns:
+            Dictionary of TensorFlow's trackable objects.
+        """
+        del directory  # For learners that tell where their checkpoints are.
+        return {
+            "state": tf.nest.flatten(self.state),
+            "metrics": [self.environment_steps, self.num_episodes],
+        }
+
+    def checkpointer(self, directory: pathlib.Path | str):
         """tf-agents' `Checkpointer` of all that a run needs to go on.
 
         Args:
             directory: Folder; the two last checkpoints are kept.
         """
         return common.Checkpointer(
-            str(directory),
-            max_to_keep=2,
-            state=tf.nest.flatten(self.state),
-            metrics=[self.environment_steps, self.num_episodes],
+            str(directory), max_to_keep=2, **self.checkpointed(directory)
         )
 
     @tf.function(autograph=False)

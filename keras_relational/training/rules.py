@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import runs
 from keras_relational.layers.shared import at_least_float32
 from keras_relational.training.supervised import adam
 
@@ -253,24 +254,40 @@ def rule_accuracy(model, problems, fillers=None, batch_size=250):
     return float(np.mean(answers == problems.labels))
 
 
-def train_autoencoder(autoencoder, fillers, epochs=500, verbose=0):
-    """Trains an autoencoder on all fillers, as pre-trained models have it.
+def train_autoencoder(
+    autoencoder: keras.Model,
+    fillers: np.ndarray,
+    epochs: int = 500,
+    run: runs.Run | None = None,
+    verbose: int | str = 0,
+) -> float:
+    """Trains an autoencoder on all fillers, for models that are pre-trained.
 
-    Adam, batches of 10; on images the mean squared error and learning rate
-    5e-4, on vectors cross entropy and 0.01: sections 4.5 and A.3. From some
-    initial weights the sigmoid at the end of images is driven to 0 at all
-    pixels, where it has no gradient, and stays there: look at what is returned.
+    It uses Adam and batches of 10; on images the mean squared error and a
+    learning rate of 5e-4, on vectors the cross entropy and 0.01 (sections 4.5
+    and A.3 of Sinha et al., 2020). From some initial weights the sigmoid of an
+    image is driven to 0 at all pixels, where it has no gradient, and stays
+    there: look at the share that is returned.
 
     Args:
         autoencoder: As `models.filler_autoencoder` builds. It is trained in
             place.
-        fillers: All fillers, as it takes them.
+        fillers: All fillers, as the autoencoder takes them.
         epochs: Positive integer.
+        run: `runs.Run` to save the autoencoder in, as `autoencoder.keras`. If
+            it is there already, its weights are loaded, and nothing is trained.
         verbose: As in `keras.Model.fit`.
 
     Returns:
-        The share of fillers that are reconstructed: `reconstructed_share`.
+        The share of fillers that are reconstructed, as `reconstructed_share`
+        takes it.
     """
+    name = "autoencoder.keras"
+    if run is not None and (run.directory / name).exists():
+        # Weights alone: a model that is loaded whole would draw initial
+        # weights, and those of layers made later would differ.
+        autoencoder.load_weights(run.directory / name)
+        return reconstructed_share(autoencoder, fillers)
     vectors = fillers.ndim == 2
     autoencoder.compile(
         adam(0.01 if vectors else 5e-4),
@@ -278,11 +295,14 @@ def train_autoencoder(autoencoder, fillers, epochs=500, verbose=0):
         jit_compile=keras.backend.backend() == "jax",
     )
     autoencoder.fit(
-        *(fillers, as_put_out(fillers)),
+        fillers,
+        as_put_out(fillers),
         batch_size=10,
         epochs=epochs,
         verbose=verbose,
     )
+    if run is not None:
+        run.save_model(autoencoder, name)
     return reconstructed_share(autoencoder, fillers)
 
 

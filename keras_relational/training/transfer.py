@@ -4,11 +4,9 @@ Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
 section 4 and Fig. 3.
 """
 
-import pathlib
-
 import keras
 
-from keras_relational.file_io import read_curves
+from keras_relational import runs
 from keras_relational.training.supervised import train_classifier
 
 STAGES = {
@@ -27,7 +25,7 @@ def four_stage_transfer(
     target_tests,
     stages=(1, 2, 3, 4),
     num_batches=100_000,
-    directory=None,
+    run=None,
     seed=0,
     **training_arguments,
 ):
@@ -56,8 +54,8 @@ def four_stage_transfer(
         stages: Those whose curves are wanted; stage 2 is trained for stages 3
             and 4 in any case.
         num_batches: Number of training steps of each stage.
-        directory: Folder for logs and checkpoints, one within it for each
-            stage; a run that was killed continues.
+        run: `runs.Run` to keep curves and checkpoints in, a part of it for each
+            stage: `stage_1` to `stage_4`. By default nothing is written.
         seed: Non-negative integer that fixes initial weights and order.
         **training_arguments: Further arguments of `train_classifier`;
             `optimizer` must be left out or be a string.
@@ -67,15 +65,15 @@ def four_stage_transfer(
 
     Raises:
         ValueError: For a stage that is not one of the four, or if stages 3 or
-            4 in `directory` were begun on a stage 2 of another length.
+            4 in the run were begun on a stage 2 of another length.
     """
     unknown = set(stages) - set(STAGES)
     if unknown:
         raise ValueError(
             f"Stages are numbered 1 to 4. Received: stages={tuple(stages)}"
         )
-    if directory:
-        _check_pretrained(pathlib.Path(directory), num_batches)
+    if run is not None:
+        _check_pretrained(run.directory, num_batches)
     curves = {}
 
     def fresh_model(stage):
@@ -88,7 +86,8 @@ def four_stage_transfer(
             *data,
             validation=tests,
             num_batches=num_batches,
-            directory=directory and pathlib.Path(directory) / f"stage_{stage}",
+            run=run,
+            part=f"stage_{stage}",
             seed=seed,
             **training_arguments,
         )
@@ -118,10 +117,10 @@ def four_stage_transfer(
 def _check_pretrained(directory, num_batches):
     """Stages 3 and 4 go on only with what they were begun on."""
     built_on_it = [directory / f"stage_{stage}" for stage in (3, 4)]
-    if not any((x / "checkpoint.npz").exists() for x in built_on_it):
+    if not any(any(x.glob("checkpoint-*.npz")) for x in built_on_it):
         return
     path = directory / "stage_2" / "curves.csv"
-    batches = read_curves(path).get("batches")
+    batches = runs.read_curves(path).get("batches")
     if not batches:
         raise ValueError(f"{path} should tell the batches of stage 2.")
     if batches[-1] != num_batches:
