@@ -159,8 +159,8 @@ class Run:
         for part, log in self._logs:
             if part is None:
                 result[log.unit] = log.done
-        self.result = {**result, **figures}
-        content = json.dumps(self.result, indent=1)
+        content = json.dumps({**result, **figures}, indent=1)
+        self.result = json.loads(content)
         write_atomically(self.directory / "result.json", content.encode())
         return self.result
 
