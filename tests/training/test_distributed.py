@@ -166,7 +166,7 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
         training.checkpointer(tmp_path / "run")
         with pytest.raises(
             ConnectionError,
-.*{tmp_path}/run.*start "
+            match=rf"(?s){training._address} has gone.*{tmp_path}/run.*start "
             "the same run again",
         ):
             training.train()
