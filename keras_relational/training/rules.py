@@ -330,9 +330,7 @@ def train_autoencoder(
     return reconstructed_share(autoencoder, fillers)
 
 
-def reconstructed_share(
-    autoencoder: keras.Model, fillers: np.ndarray
-) -> float:
+def reconstructed_share(autoencoder: keras.Model, fillers: np.ndarray) -> float:
     """The share of fillers that are the nearest one to their reconstruction.
 
     Args:
