@@ -230,7 +230,7 @@ def test_each_type_comes_back_bit_by_bit(tmp_path, dtype):
     expected = keras.ops.convert_to_numpy(weight).astype("float64")
     checkpoints = runs.ModelCheckpoints(model, tmp_path)
     checkpoints.save(20, zeros(20))
-    weight.assign(keras.ops.zeros_like(weight))
+    weight.assign(keras.ops.zeros(weight.shape, dtype))
     checkpoints.restore(20)
     found = keras.ops.convert_to_numpy(weight).astype("float64")
     np.testing.assert_array_equal(found, expected)
