@@ -12,6 +12,7 @@ continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -87,7 +88,7 @@ def main():
         "minutes": round(float(curves["minutes"][-1]), 1),
         "errors": errors(args.num_test),
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     if args.core == "scoff":
         x, _ = adding.generate(1, 20, 4, [args.seed, 1])
         figure = analysis.plot_schemata(

@@ -14,6 +14,7 @@ one vector a frame. Killed, it continues when it is started again.
 
 import argparse
 import functools
+import json
 import pathlib
 
 import keras
@@ -85,7 +86,7 @@ def main():
     if core.startswith("scoff"):
         found = analysis.object_files(model, test[:200, :-1])
         result["schemata_in_use"] = analysis.schemata_in_use(found)
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     if core.startswith("scoff"):
         figure = analysis.plot_schemata(found)
         analysis.save_figure(figure, directory / "schemata.png")

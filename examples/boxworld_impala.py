@@ -7,6 +7,7 @@ cores; the paper's bridge puzzles (--world bridge) take some 10⁹ steps.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational.training import impala  # first: it needs Keras 2 too
@@ -114,7 +115,7 @@ def main():
     if args.shortest:
         lengths = analysis.shortest_lengths(world, seeds)
         result["shortest_length"] = float(lengths.mean())
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     if args.export:
         print(f"Exported: {serving.export_model(model, args.export)}")
 

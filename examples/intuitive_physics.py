@@ -12,6 +12,7 @@ trained on ours. Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -97,7 +98,7 @@ def main():
         videos = sets.reshape(-1, *sets.shape[2:])
         plausibility = training.plausibility(model, videos)
         result[block] = training.relative_error(plausibility.reshape(-1, 4))
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
 
 
 def options_in_name(parser, args, names):

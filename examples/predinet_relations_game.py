@@ -9,6 +9,7 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -80,7 +81,7 @@ def main():
         "minutes": round(float(curves["minutes"][-1]), 1),
         **{k: training.accuracy(model, *test) for k, test in tests.items()},
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
 
 
 def options_in_name(parser, args, names):

@@ -10,6 +10,7 @@ Killed, a run continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational import models
@@ -72,7 +73,7 @@ def main():
         "minutes": {**kept["minutes"], **minutes},
         "stripes": {**kept["stripes"], **stripes},
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
 
 
 def options_in_name(parser, args, names):

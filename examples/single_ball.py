@@ -11,6 +11,7 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -105,7 +106,7 @@ def main():
         "information": [analysis.mutual_information(x) for x in tables],
         "roll_out_error": float(errors.mean()),
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     figure = analysis.plot_schemata(found, labels=labels[0, :-1])
     analysis.save_figure(figure, directory / "schemata.png")
 

@@ -10,6 +10,7 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -96,7 +97,7 @@ def main():
         "minutes": round(float(curves["minutes"][-1]), 1),
         "regions": accuracies,
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     if args.export:
         from keras_relational import serving
 
