@@ -12,12 +12,14 @@ continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
 
 from keras_relational import analysis
 from keras_relational import layers
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import adding
 
@@ -62,25 +64,31 @@ def main():
             for number, (x, y) in tests.items()
         }
 
-    curves = training.fit_and_log(
-        model,
-        lambda first: training.Minibatches(
-            inputs, targets[:, None], 64, None, first, args.seed
-        ),
-        args.epochs * batches_per_epoch,
-        batches_per_epoch,
-        measure=lambda: {f"error_{k}": v for k, v in errors(500).items()},
-        directory=directory,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(
+        directory,
+        "adding",
+        vars(args),
+        ("epochs", "num_test", "verbose", "export"),
+    ) as run:
+        curves = training.fit(
+            model,
+            lambda first: training.Minibatches(
+                inputs, targets[:, None], 64, None, first, args.seed
+            ),
+            args.epochs * batches_per_epoch,
+            batches_per_epoch,
+            measure=lambda: {f"error_{k}": v for k, v in errors(500).items()},
+            run=run,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     result = {
         "run": name,
         "epochs": int(curves["batches"][-1]) // batches_per_epoch,
         "minutes": round(float(curves["minutes"][-1]), 1),
         "errors": errors(args.num_test),
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
     if args.core == "scoff":
         x, _ = adding.generate(1, 20, 4, [args.seed, 1])
         figure = analysis.plot_schemata(
@@ -102,6 +110,14 @@ def new_core(args):
     return layers.SCOFF(60, 5, 2, num_active=active, **shared)
 
 
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -119,7 +135,7 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    args.options = training.options_in_name(
+    args.options = options_in_name(
         parser, args, ("num_active", "learning_rate", "num_train")
     )
     return args

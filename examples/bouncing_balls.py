@@ -14,6 +14,7 @@ one vector a frame. Killed, it continues when it is started again.
 
 import argparse
 import functools
+import json
 import pathlib
 
 import keras
@@ -22,6 +23,7 @@ import numpy as np
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import bouncing_balls
 
@@ -57,18 +59,24 @@ def main():
         core = f"{core}{args.num_schemata}"
     name = f"bouncing_balls-{args.task}-{core}{args.options}-seed{args.seed}"
     directory = args.directory / name
-    curves = training.fit_and_log(
-        model,
-        lambda first: training.VideoBatches(
-            functools.partial(generate, num_frames=args.num_frames),
-            *(args.batch_size, first, args.seed),
-        ),
-        args.num_batches,
-        batches_per_epoch=min(100, args.num_batches),
-        directory=directory,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(
+        directory,
+        "bouncing_balls",
+        vars(args),
+        ("num_batches", "num_test", "verbose", "export"),
+    ) as run:
+        curves = training.fit(
+            model,
+            lambda first: training.VideoBatches(
+                functools.partial(generate, num_frames=args.num_frames),
+                *(args.batch_size, first, args.seed),
+            ),
+            args.num_batches,
+            batches_per_epoch=min(100, args.num_batches),
+            run=run,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     errors = training.roll_out_errors(model, test)
     result = {
         "run": name,
@@ -81,7 +89,7 @@ def main():
     if core.startswith("scoff"):
         found = analysis.object_files(model, test[:200, :-1])
         result["schemata_in_use"] = analysis.schemata_in_use(found)
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
     if core.startswith("scoff"):
         figure = analysis.plot_schemata(found)
         analysis.save_figure(figure, directory / "schemata.png")
@@ -114,6 +122,14 @@ def new_core(core, num_slots, num_schemata):
     )
 
 
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -138,8 +154,8 @@ def parse_arguments():
     args = parser.parse_args()
     frames = ("num_frames", "num_test")
     options = ("num_object_files", "learning_rate", "batch_size", *frames)
-    args.options = training.options_in_name(parser, args, options)
-    training.check_export(parser, args)
+    args.options = options_in_name(parser, args, options)
+    runs.check_export(args.export)
     return args
 
 

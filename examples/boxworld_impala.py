@@ -7,6 +7,7 @@ cores; the paper's bridge puzzles (--world bridge) take some 10⁹ steps.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational.training import impala  # first: it needs Keras 2 too
@@ -16,9 +17,10 @@ import keras
 import numpy as np
 
 from keras_relational import analysis
+from keras_relational import legacy_keras
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import serving
-from keras_relational import training
 from keras_relational.environments import boxworld
 from keras_relational.environments import tf_agents_environment
 from keras_relational.training import agent_runs
@@ -57,15 +59,27 @@ def main():
     agent = impala.ImpalaAgent(
         environment.time_step_spec(), environment.action_spec(), model
     )
-    curves = agent_runs.train_agent(
-        impala.ActorLearner(agent, environment, seed=args.seed),
-        args.num_steps,
-        world.success_reward,
+    with runs.Run(
         args.directory,
-        resume=args.resume,
-        by_level=args.by_level,
-    )
-    training.save_model(args.directory, model)
+        "boxworld_impala",
+        vars(args),
+        (
+            "num_steps",
+            "num_test",
+            "shortest",
+            "by_level",
+            "export",
+            "verbose",
+        ),
+    ) as run:
+        curves = agent_runs.train_agent(
+            impala.ActorLearner(agent, environment, seed=args.seed),
+            args.num_steps,
+            world.success_reward,
+            run=run,
+            by_level=args.by_level,
+        )
+    run.save_model(model)
     figure = analysis.plot_learning_curves(
         {args.network: [curves]}, "solved", "steps"
     )
@@ -101,7 +115,7 @@ def main():
     if args.shortest:
         lengths = analysis.shortest_lengths(world, seeds)
         result["shortest_length"] = float(lengths.mean())
-    training.save_result(args.directory, result)
+    print(json.dumps(run.finish(result)))
     if args.export:
         print(f"Exported: {serving.export_model(model, args.export)}")
 
@@ -128,12 +142,11 @@ def parse_arguments():
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs/boxworld")
-    add("--resume", action="store_true", help="continue the run there")
     args = parser.parse_args()
     if args.world == "bridge" and args.num_distractors:
         parser.error("--num-distractors is for --world box")
-    agent_runs.check_backend(parser)
-    training.check_export(parser, args)
+    legacy_keras.check_backend("Agents that train")
+    runs.check_export(args.export)
     return args
 
 

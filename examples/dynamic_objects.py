@@ -9,12 +9,14 @@ started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
 
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import dynamic_objects
 
@@ -31,15 +33,21 @@ def main():
     keras.utils.set_random_seed(args.seed)
     autoencoder = models.image_autoencoder()
     compile_model(autoencoder)
-    training.fit_and_log(
-        autoencoder,
-        lambda first: training.FrameBatches(32, first, args.seed),
-        args.num_autoencoder_batches,
-        batches_per_epoch=min(1_000, args.num_autoencoder_batches),
-        directory=args.directory
+    with runs.Run(
+        args.directory
         / f"autoencoder{args.autoencoder_options}-seed{args.seed}",
-        verbose=args.verbose,
-    )
+        "dynamic_objects",
+        vars(args),
+        ("num_batches", "num_train", "num_test", "normalization", "options"),
+    ) as run:
+        training.fit(
+            autoencoder,
+            lambda first: training.FrameBatches(32, first, args.seed),
+            args.num_autoencoder_batches,
+            batches_per_epoch=min(1_000, args.num_autoencoder_batches),
+            run=run,
+            verbose=args.verbose,
+        )
     sequences = dynamic_objects.generate(args.num_train, seed=[args.seed, 0])
     z = training.frame_embeddings(autoencoder, sequences)
     tests = [
@@ -62,19 +70,25 @@ def train_predictor(args, autoencoder, normalization, z, tests):
     compile_model(predictor, keras.backend.backend() != "torch")
     name = f"{normalization}{args.options}-seed{args.seed}"
     directory = args.directory / name
-    curves = training.fit_and_log(
-        predictor,
-        lambda first: training.Minibatches(
-            z[:, :-1], z[:, 1:], 32, None, first, args.seed
-        ),
-        args.num_batches,
-        batches_per_epoch=min(1_000, args.num_batches),
-        directory=directory,
-        verbose=args.verbose,
-    )
+    with runs.Run(
+        directory,
+        "dynamic_objects",
+        vars(args),
+        ("num_batches", "num_test", "normalization", "verbose"),
+    ) as run:
+        curves = training.fit(
+            predictor,
+            lambda first: training.Minibatches(
+                z[:, :-1], z[:, 1:], 32, None, first, args.seed
+            ),
+            args.num_batches,
+            batches_per_epoch=min(1_000, args.num_batches),
+            run=run,
+            verbose=args.verbose,
+        )
     if normalization == "batch_training_statistics":
         predictor.get_layer("normalization").adapt([z[:500, :-1]])
-    training.save_model(directory, model)
+    run.save_model(model)
     sequence = tests[0][:1]
     predictions = {normalization: model.predict(sequence[:, :-1], verbose=0)[0]}
     figure = analysis.plot_predicted_frames(sequence[0], predictions)
@@ -85,7 +99,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
         "minutes": round(float(curves["minutes"][-1]), 1),
         "errors": [training.prediction_error(model, x) for x in tests],
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
 
 
 def compile_model(model, jit_compile=False):
@@ -93,6 +107,14 @@ def compile_model(model, jit_compile=False):
     jit_compile = jit_compile or keras.backend.backend() == "jax"
     model.compile(training.adam(5e-4), "mse", jit_compile=jit_compile)
     model.optimizer.build(model.trainable_variables)
+
+
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
 
 
 def parse_arguments():
@@ -113,9 +135,9 @@ def parse_arguments():
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
     names = ["num_autoencoder_batches"]
-    args.autoencoder_options = training.options_in_name(parser, args, names)
+    args.autoencoder_options = options_in_name(parser, args, names)
     names.append("num_train")
-    args.options = training.options_in_name(parser, args, names)
+    args.options = options_in_name(parser, args, names)
     return args
 
 

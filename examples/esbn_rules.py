@@ -11,6 +11,7 @@ percent. Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import math
 import pathlib
 
@@ -20,15 +21,18 @@ import numpy as np
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import distribution_of_three
+
+MAY_DIFFER = ("images", "verbose", "export")
 
 
 def main():
     args = parse_arguments()
     if args.images:
         fillers = distribution_of_three.load_images(args.images)
-        digest = training.data_digest(fillers)
+        digest = runs.data_digest(fillers)
         args.options = f"-images{args.images.name}_{digest}{args.options}"
     elif args.fillers == "vector":
         fillers = distribution_of_three.one_hot()
@@ -65,14 +69,10 @@ def main():
     )
     reconstructed = None
     if args.pretrained:
-        saved = directory / "autoencoder.keras"
-        if saved.exists():
-            # A model loaded whole would draw, and the weights after it differ.
-            autoencoder.load_weights(saved)
-            reconstructed = training.reconstructed_share(autoencoder, fillers)
-        else:
-            reconstructed = training.train_autoencoder(autoencoder, fillers)
-            training.save_model(directory, autoencoder, saved.name)
+        with runs.Run(directory, "esbn_rules", vars(args), MAY_DIFFER) as run:
+            reconstructed = training.train_autoencoder(
+                autoencoder, fillers, run=run
+            )
         print(f"Fillers reconstructed: {reconstructed:.0%}")
         if reconstructed < 0.5:
             raise SystemExit(
@@ -118,22 +118,23 @@ def main():
     batches = math.ceil(min(len(targets), preset.num_train) / 32)
     batches *= preset.epochs if args.epochs is None else args.epochs
     batches = math.ceil(batches / 20)
-    curves = training.fit_and_log(
-        trained,
-        lambda first: training.Minibatches(
-            train.fillers, targets, 32, None, first, args.seed
-        ),
-        num_batches=20 * batches,
-        batches_per_epoch=batches,
-        measure=lambda: {
-            "test": training.rule_accuracy(
-                tested, type(test)(*(x[:2000] for x in test)), candidates
-            )
-        },
-        directory=directory,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(directory, "esbn_rules", vars(args), MAY_DIFFER) as run:
+        curves = training.fit(
+            trained,
+            lambda first: training.Minibatches(
+                train.fillers, targets, 32, None, first, args.seed
+            ),
+            num_batches=20 * batches,
+            batches_per_epoch=batches,
+            measure=lambda: {
+                "test": training.rule_accuracy(
+                    tested, type(test)(*(x[:2000] for x in test)), candidates
+                )
+            },
+            run=run,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
@@ -143,7 +144,7 @@ def main():
         "train": training.rule_accuracy(tested, train, candidates),
         "test": training.rule_accuracy(tested, test, candidates),
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
     draw(model, test, fillers, directory, args)
     if args.export:
         from keras_relational import serving
@@ -166,6 +167,14 @@ def draw(model, test, fillers, directory, args):
         )
     for name, figure in figures.items():
         analysis.save_figure(figure, directory / name)
+
+
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
 
 
 def parse_arguments():
@@ -192,10 +201,8 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs/rules")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    args.options = training.options_in_name(
-        parser,
-        args,
-        ("confidence", "normalization", "learning_rate", "epochs"),
+    args.options = options_in_name(
+        parser, args, ("confidence", "normalization", "learning_rate", "epochs")
     )
     pairs = ("same_different", "relational_match_to_sample")
     if args.task in pairs and args.sequential == "esbn" and not args.confidence:
@@ -216,7 +223,7 @@ def parse_arguments():
         parser.error("--confidence is for --sequential esbn")
     if args.epochs is not None and args.epochs < 1:
         parser.error(f"--epochs must be 1 or more: {args.epochs}")
-    training.check_export(parser, args)
+    runs.check_export(args.export)
     return args
 
 

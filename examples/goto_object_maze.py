@@ -8,10 +8,11 @@ and with one of as many parameters in 74 %. Sizes as in Table 5, but for
 --units; they train with PPO. The agent chooses schemata without noise, and has
 no dropout, as it learns from what it did. The schemata are LSTMs: with GRUs, to
 whose h messages are added, it grew beyond all bounds in episodes of 324 steps.
---resume continues a run that was killed, or goes on with one for more steps.
+Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational.training import impala  # first: it needs Keras 2 too
@@ -22,9 +23,10 @@ import numpy as np
 
 from keras_relational import analysis
 from keras_relational import layers
+from keras_relational import legacy_keras
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import serving
-from keras_relational import training
 from keras_relational.environments import goto_object_maze
 from keras_relational.environments import tf_agents_environment
 from keras_relational.training import agent_runs
@@ -68,16 +70,21 @@ def main():
         played = analysis.play(larger, seeds[:100], model, greedy=False)
         return {"solved_in_10_by_10": float(played["solved"].mean())}
 
-    curves = agent_runs.train_agent(
-        impala.ActorLearner(agent, environment, seed=args.seed),
-        args.num_steps,
-        world.success_reward,
+    with runs.Run(
         directory,
-        resume=args.resume,
-        updates_per_epoch=UPDATES_PER_EPOCH,
-        measure=measure,
-    )
-    training.save_model(directory, model)
+        "goto_object_maze",
+        vars(args),
+        ("num_steps", "num_test", "export", "verbose"),
+    ) as run:
+        curves = agent_runs.train_agent(
+            impala.ActorLearner(agent, environment, seed=args.seed),
+            args.num_steps,
+            world.success_reward,
+            run=run,
+            updates_per_epoch=UPDATES_PER_EPOCH,
+            measure=measure,
+        )
+    run.save_model(model)
     figure = analysis.plot_learning_curves(
         {args.core: [curves]}, "solved", "steps"
     )
@@ -98,7 +105,7 @@ def main():
                 "solved": float(played["solved"].mean()),
                 "length": float(played["lengths"].mean()),
             }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
     if args.core == "scoff":
         episode = analysis.record(world, seeds[0], model, greedy=False)
         found = analysis.episode_object_files(model, episode["images"])
@@ -129,6 +136,14 @@ def new_cell(core, units):
     )
 
 
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -145,12 +160,11 @@ def parse_arguments():
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs")
-    add("--resume", action="store_true", help="continue the run there")
     args = parser.parse_args()
     options = ("units", "num_objects", "batch_size", "learning_rate")
-    args.options = training.options_in_name(parser, args, options)
-    agent_runs.check_backend(parser)
-    training.check_export(parser, args)
+    args.options = options_in_name(parser, args, options)
+    legacy_keras.check_backend("Agents that train")
+    runs.check_export(args.export)
     return args
 
 

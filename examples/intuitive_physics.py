@@ -12,12 +12,14 @@ trained on ours. Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
 
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 
@@ -52,24 +54,36 @@ def main():
     model.optimizer.build(model.trainable_variables)
     name = f"intuitive_physics-{args.core}{args.options}-seed{args.seed}"
     directory = args.directory / name
-    curves = training.fit_and_log(
-        model,
-        lambda first: training.VideoBatches(
-            intuitive_physics.generate_possible,
-            *(args.batch_size, first, args.seed),
-        ),
-        args.num_batches,
-        batches_per_epoch=min(100, args.num_batches),
-        directory=directory,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(
+        directory,
+        "intuitive_physics",
+        vars(args),
+        ("num_batches", "num_sets", "verbose", "export"),
+    ) as run:
+        curves = training.fit(
+            model,
+            lambda first: training.VideoBatches(
+                intuitive_physics.generate_possible,
+                *(args.batch_size, first, args.seed),
+            ),
+            args.num_batches,
+            batches_per_epoch=min(100, args.num_batches),
+            run=run,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     if args.folder:
-        digest = training.data_digest(*published.values())
+        digest = runs.data_digest(*published.values())
         folder = f"{args.folder.name}_{digest}"
         name = name.replace("-seed", f"-on_{folder}-seed")
-        directory = args.directory / name
-        directory.mkdir(parents=True, exist_ok=True)
+        with runs.Run(
+            args.directory / name,
+            "intuitive_physics",
+            vars(args),
+            ("num_batches", "num_sets", "verbose"),
+            {"folder": digest},
+        ) as run:
+            pass
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
@@ -86,7 +100,15 @@ def main():
         videos = sets.reshape(-1, *sets.shape[2:])
         plausibility = training.plausibility(model, videos)
         result[block] = training.relative_error(plausibility.reshape(-1, 4))
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
+
+
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
 
 
 def parse_arguments():
@@ -110,7 +132,7 @@ def parse_arguments():
     if args.folder and not args.folder.is_dir():
         parser.error(f"there is no folder {args.folder}")
     options = ("num_schemata", "learning_rate", "batch_size")
-    args.options = training.options_in_name(parser, args, options)
+    args.options = options_in_name(parser, args, options)
     return args
 
 

@@ -17,7 +17,7 @@ import keras
 import numpy as np
 
 from keras_relational import analysis
-from keras_relational import training
+from keras_relational import file_io
 from keras_relational.datasets import relations_game
 
 RUN = "runs/relations_game/colour_and_shape-predinet-sgd-k32-j16-seed0"
@@ -92,7 +92,7 @@ def save(path, figure, **arrays):
     analysis.save_figure(figure, path.with_suffix(".png"), dpi=120)
     table = io.BytesIO()
     np.savez_compressed(table, **arrays)
-    training.write_atomically(path.with_suffix(".npz"), table.getvalue())
+    file_io.write_atomically(path.with_suffix(".npz"), table.getvalue())
 
 
 def parse_arguments():

@@ -9,11 +9,13 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
 
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
 
@@ -34,7 +36,7 @@ def main():
     }
     if args.published:
         tests["published"] = relations_game.load_npz(args.published)[:2]
-        digest = training.data_digest(*tests["published"])
+        digest = runs.data_digest(*tests["published"])
         args.options += f"-published_{digest}"
 
     keras.utils.set_random_seed(args.seed)
@@ -53,27 +55,41 @@ def main():
         f"-j{args.num_relations}{args.options}-seed{args.seed}"
     )
     directory = args.directory / name
-    curves = training.train_classifier(
-        model,
-        x,
-        y,
-        num_batches=args.num_batches,
-        batches_per_epoch=1_000,
-        optimizer=optimizers[args.optimizer],
-        # A point of the curve needs fewer images than the final figure.
-        validation={k: (x[:2000], y[:2000]) for k, (x, y) in tests.items()},
-        directory=directory,
-        seed=args.seed,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(
+        directory,
+        "predinet_relations_game",
+        vars(args),
+        ("num_batches", "num_test", "published", "verbose", "export"),
+    ) as run:
+        curves = training.train_classifier(
+            model,
+            x,
+            y,
+            num_batches=args.num_batches,
+            batches_per_epoch=1_000,
+            optimizer=optimizers[args.optimizer],
+            # A point of the curve needs fewer images than the final figure.
+            validation={k: (x[:2000], y[:2000]) for k, (x, y) in tests.items()},
+            run=run,
+            seed=args.seed,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
         "minutes": round(float(curves["minutes"][-1]), 1),
         **{k: training.accuracy(model, *test) for k, test in tests.items()},
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
+
+
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
 
 
 def parse_arguments():
@@ -95,7 +111,7 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs/relations_game")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    args.options = training.options_in_name(parser, args, ["num_train"])
+    args.options = options_in_name(parser, args, ["num_train"])
     return args
 
 

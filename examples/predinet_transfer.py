@@ -10,9 +10,11 @@ Killed, a run continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
 from keras_relational.file_io import read_json
@@ -36,18 +38,26 @@ def main():
     def tests(stream, tasks):
         return {"stripes": data(stream, tasks, args.num_test, "stripes")}
 
-    curves = training.four_stage_transfer(
-        lambda: models.relations_classifier(args.central, num_tasks=NUM_TASKS),
-        curriculum=data(0, args.curriculum, args.num_train, "pentominoes"),
-        target=data(1, args.target, args.num_train, "pentominoes"),
-        curriculum_tests=tests(2, args.curriculum),
-        target_tests=tests(3, args.target),
-        stages=args.stages,
-        directory=directory,
-        seed=args.seed,
-        num_batches=args.num_batches,
-        verbose=args.verbose,
-    )
+    with runs.Run(
+        directory,
+        "predinet_transfer",
+        vars(args),
+        ("num_batches", "num_test", "verbose", "export"),
+    ) as run:
+        curves = training.four_stage_transfer(
+            lambda: models.relations_classifier(
+                args.central, num_tasks=NUM_TASKS
+            ),
+            curriculum=data(0, args.curriculum, args.num_train, "pentominoes"),
+            target=data(1, args.target, args.num_train, "pentominoes"),
+            curriculum_tests=tests(2, args.curriculum),
+            target_tests=tests(3, args.target),
+            stages=args.stages,
+            run=run,
+            seed=args.seed,
+            num_batches=args.num_batches,
+            verbose=args.verbose,
+        )
     # Beside those of stages that were trained before, for as long.
     kept = {"minutes": {}, "stripes": {}}
     path = directory / "result.json"
@@ -63,7 +73,15 @@ def main():
         "minutes": {**kept["minutes"], **minutes},
         "stripes": {**kept["stripes"], **stripes},
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
+
+
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
 
 
 def parse_arguments():
@@ -89,9 +107,7 @@ def parse_arguments():
     parser.set_defaults(stages=list(training.STAGES))
     args = parser.parse_args()
     # Stages 3 and 4 build on what so many batches of stage 2 have made.
-    args.options = training.options_in_name(
-        parser, args, ("num_batches", "num_train")
-    )
+    args.options = options_in_name(parser, args, ("num_batches", "num_train"))
     for option in ("curriculum", "target"):
         if len(getattr(args, option)) > NUM_TASKS:
             parser.error(f"--{option} takes up to {NUM_TASKS} tasks")

@@ -11,6 +11,7 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -19,6 +20,7 @@ import numpy as np
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import single_ball
 
@@ -61,20 +63,26 @@ def main():
     model.optimizer.build(model.trainable_variables)
     name = f"single_ball-{args.dynamics}{args.options}-seed{args.seed}"
     directory = args.directory / name
-    curves = training.fit_and_log(
-        model,
-        lambda first: training.VideoBatches(
-            lambda n, seed: train[
-                np.random.default_rng(seed).integers(len(train), size=n)
-            ],
-            *(args.batch_size, first, args.seed),
-        ),
-        args.num_batches,
-        batches_per_epoch=min(100, args.num_batches),
-        directory=directory,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(
+        directory,
+        "single_ball",
+        vars(args),
+        ("epochs", "num_batches", "num_test", "verbose", "export"),
+    ) as run:
+        curves = training.fit(
+            model,
+            lambda first: training.VideoBatches(
+                lambda n, seed: train[
+                    np.random.default_rng(seed).integers(len(train), size=n)
+                ],
+                *(args.batch_size, first, args.seed),
+            ),
+            args.num_batches,
+            batches_per_epoch=min(100, args.num_batches),
+            run=run,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     if not switching:
         labels = np.repeat(labels[:, None], test.shape[1], axis=1)
     # The last frame of each pair is predicted by the dynamics of the first.
@@ -98,9 +106,17 @@ def main():
         "information": [analysis.mutual_information(x) for x in tables],
         "roll_out_error": float(errors.mean()),
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
     figure = analysis.plot_schemata(found, labels=labels[0, :-1])
     analysis.save_figure(figure, directory / "schemata.png")
+
+
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
 
 
 def parse_arguments():
@@ -133,7 +149,7 @@ def parse_arguments():
             f"--num-frames must be {BURN_IN + 2} or more: schemata are counted "
             f"from the step after {BURN_IN} others on"
         )
-    args.options = training.options_in_name(parser, args, options)
+    args.options = options_in_name(parser, args, options)
     return args
 
 

@@ -10,12 +10,14 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
 
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import vaec
 
@@ -56,20 +58,26 @@ def main():
     if args.published:
         # Moved levels leave the lowest behind, levels further apart do not.
         regime = "translation" if regions[1].levels.min() else "scale"
-        size += f"-published_{training.data_digest(*sum(regions, ()))}"
+        size += f"-published_{runs.data_digest(*sum(regions, ()))}"
     name = f"{regime}-{args.normalization}-{size}-seed{args.seed}"
     directory = args.directory / name
-    curves = training.fit_and_log(
-        model,
-        lambda first: training.AnalogyBatches(
-            regions[0], 32, args.image_size, first, args.seed
-        ),
-        num_batches=args.num_batches,
-        batches_per_epoch=min(1_000, args.num_batches),
-        measure=measure,
-        directory=directory,
-        verbose=args.verbose,
-    )
+    with runs.Run(
+        directory,
+        "vaec",
+        vars(args),
+        ("num_batches", "num_test", "published", "verbose", "export"),
+    ) as run:
+        curves = training.fit(
+            model,
+            lambda first: training.AnalogyBatches(
+                regions[0], 32, args.image_size, first, args.seed
+            ),
+            num_batches=args.num_batches,
+            batches_per_epoch=min(1_000, args.num_batches),
+            measure=measure,
+            run=run,
+            verbose=args.verbose,
+        )
     training.adapt_normalization(model, regions[0])
     accuracies = [
         analysis.accuracy_by_dimension(
@@ -77,7 +85,7 @@ def main():
         )
         for problems in regions
     ]
-    training.save_model(directory, model)
+    run.save_model(model)
     for figure, file in (
         (analysis.plot_accuracy_by_region({name: accuracies}), "accuracy.png"),
         (analysis.plot_level_embeddings(model), "embeddings.png"),
@@ -89,7 +97,7 @@ def main():
         "minutes": round(float(curves["minutes"][-1]), 1),
         "regions": accuracies,
     }
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
     if args.export:
         from keras_relational import serving
 
@@ -114,7 +122,7 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs/vaec")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    training.check_export(parser, args)
+    runs.check_export(args.export)
     return args
 
 

@@ -14,6 +14,7 @@ it is started again.
 
 import argparse
 import glob
+import json
 import pathlib
 import re
 
@@ -21,6 +22,7 @@ import keras
 import numpy as np
 
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import visual_analogies
 
@@ -54,7 +56,7 @@ def main():
         # Of a folder of a million files, about a hundred.
         some = visual_analogies.load_npz(train[:: len(train) // 100 + 1])
         names = [pathlib.Path(path).name for path in train]
-        kind += f"_{training.data_digest(names, *some, *test)}"
+        kind += f"_{runs.data_digest(names, *some, *test)}"
     name = f"{args.normalization}-{kind}-{size}px{args.options}-seed{args.seed}"
     directory = args.directory / name
 
@@ -83,16 +85,22 @@ def main():
     def measure():
         return {f"{k}_accuracy": v for k, v in accuracies(512).items()}
 
-    curves = training.fit_and_log(
-        model,
-        batches,
-        num_batches=args.num_batches,
-        batches_per_epoch=min(1_000, args.num_batches),
-        measure=measure,
-        directory=directory,
-        verbose=args.verbose,
-    )
-    training.save_model(directory, model)
+    with runs.Run(
+        directory,
+        "visual_analogies",
+        vars(args),
+        ("num_batches", "num_test", "published", "verbose", "export"),
+    ) as run:
+        curves = training.fit(
+            model,
+            batches,
+            num_batches=args.num_batches,
+            batches_per_epoch=min(1_000, args.num_batches),
+            measure=measure,
+            run=run,
+            verbose=args.verbose,
+        )
+    run.save_model(model)
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),
@@ -102,7 +110,7 @@ def main():
     if not args.published:
         result["test_shares"] = shares(model, test)
         result["near_shares"] = shares(model, near)
-    training.save_result(directory, result)
+    print(json.dumps(run.finish(result)))
 
 
 def test_problems(args, regime, seed):
@@ -141,6 +149,14 @@ def shares(model, problems):
     }
 
 
+def options_in_name(parser, args, names):
+    return runs.run_name(
+        "",
+        {name: getattr(args, name) for name in names},
+        {name: parser.get_default(name) for name in names},
+    )
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -163,7 +179,7 @@ def parse_arguments():
     add("--directory", type=pathlib.Path, default="runs/visual_analogies")
     add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
     args = parser.parse_args()
-    args.options = training.options_in_name(
+    args.options = options_in_name(
         parser, args, ("no_distraction", "learning_rate")
     )
     if args.published and args.no_distraction:

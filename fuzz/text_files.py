@@ -23,9 +23,9 @@ def make_curves(folder):
 
 
 def read_curves(folder):
-    from keras_relational import file_io
+    from keras_relational import runs
 
-    return file_io.read_curves(folder / "curves.csv")
+    return runs.read_curves(folder / "curves.csv")
 
 
 def text_bomb(rng, path):

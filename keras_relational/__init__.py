@@ -21,6 +21,7 @@ from keras_relational import datasets
 from keras_relational import environments
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.version import __version__
 
@@ -31,6 +32,7 @@ __all__ = [
     "environments",
     "layers",
     "models",
+    "runs",
     "serving",
     "training",
 ]

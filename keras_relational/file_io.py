@@ -1,37 +1,118 @@
-"""Files that are whole or not there, and plain errors for damaged ones."""
+"""Files that are complete or absent, and plain errors for damaged ones."""
 
-import csv
-import io
+import contextlib
 import json
 import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+from typing import BinaryIO
 
-# Of JSON, and of a table: Python's objects take up to 27 times the space of
-# their text, so that no file takes more than some 200 MiB to refuse.
+# The largest JSON file or table that is read. Python's objects take up to 27
+# times the space of their text, so reading takes at most some 200 MiB.
 MAX_TEXT_BYTES = 8 * 2**20
 
 
-def write_atomically(path, content):
-    """Writes a whole file or none: beside its place, then into it."""
-    aside = path.with_name(path.name + ".partial")
-    aside.write_bytes(content)
-    os.replace(aside, path)
+def write_atomically(path: pathlib.Path | str, content: bytes) -> None:
+    """Writes a whole file or nothing.
+
+    A process that is killed while it writes leaves the old file as it was, and
+    a machine that loses power has the old file or the new one.
+
+    Args:
+        path: Path of the file.
+        content: What the file is to hold.
+
+    Raises:
+        OSError: If the file cannot be written; the error names it.
+    """
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)
 
 
-def read_json(path):
+@contextlib.contextmanager
+def atomic_file(path: pathlib.Path | str) -> Iterator[BinaryIO]:
+    """Opens a file for writing that appears under its name when it is complete.
+
+    Args:
+        path: Path of the file.
+
+    Yields:
+        A binary file. Leaving the block without an error puts it in place.
+
+    Raises:
+        OSError: If the file cannot be written; the error names it.
+    """
+    with atomic_path(path) as partial, open(partial, "wb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def atomic_path(path: pathlib.Path | str) -> Iterator[pathlib.Path]:
+    """Lets other code write a file that appears when it is complete.
+
+    Args:
+        path: Path of the file.
+
+    Yields:
+        The path to write to: `name.partial.ending` in the same folder. Leaving
+        the block without an error moves it into place.
+
+    Raises:
+        OSError: If the file cannot be written; the error names it.
+    """
+    path = pathlib.Path(path)
+    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    try:
+        with errors_name(path):
+            yield partial
+            sync_to_disk(partial)
+            os.replace(partial, path)
+            sync_to_disk(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def is_partial(path: pathlib.Path) -> bool:
+    """Tells whether a killed process left this file half written."""
+    return ".partial" in path.suffixes[-2:]
+
+
+@contextlib.contextmanager
+def errors_name(path: pathlib.Path | str) -> Iterator[None]:
+    """Adds the path of a file to errors that lack one, as for a full disk.
+
+    Args:
+        path: Path of the file that is written in the block.
+
+    Raises:
+        OSError: What was raised in the block, with the path.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def read_json(path: pathlib.Path | str) -> Any:
     """Reads a JSON file.
 
     Args:
         path: Path of the file, of up to 8 MiB.
 
     Returns:
-        What it holds.
+        What the file holds.
 
     Raises:
-        ValueError: If the file cannot be read, is larger, or is no JSON.
-        FileNotFoundError: If there is no such file.
+        ValueError: If the file cannot be read, is larger, or is not JSON.
+        FileNotFoundError: If the file does not exist.
     """
     try:
-        return json.loads(_read_text(path))
+        return json.loads(read_text(path))
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
@@ -40,50 +121,36 @@ def read_json(path):
         ) from error
 
 
-def read_curves(path):
-    """Reads learning curves, as `training.save_curves` writes them.
+def read_text(path: pathlib.Path | str) -> str:
+    """Reads a text file in UTF-8.
 
     Args:
-        path: Path of a `curves.csv`, of up to 8 MiB.
+        path: Path of the file, of up to 8 MiB.
 
     Returns:
-        Dictionary of names and lists of numbers, all of one length: integers
-        where the file has digits alone, else floats.
+        Its text.
 
     Raises:
-        ValueError: If the file cannot be read, is larger, or is no table of
-            numbers below a line of names.
-        FileNotFoundError: If there is no such file.
+        ValueError: If the file is larger, or is not text.
+        OSError: If the file cannot be read.
     """
-    try:
-        rows = csv.reader(io.StringIO(_read_text(path), newline=""))
-        names = next(rows, [])
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"its first line should be names, not {names}")
-        curves = {name: [] for name in names}
-        for row in rows:
-            if len(row) != len(names):
-                raise ValueError(
-                    f"line {rows.line_num} has {len(row)} cells, the first "
-                    f"{len(names)}"
-                )
-            for name, text in zip(names, row, strict=True):
-                curves[name].append(
-                    int(text) if text.isdecimal() else float(text)
-                )
-        return curves
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, csv.Error) as error:
-        raise ValueError(
-            f"{path} cannot be read: {error}. Expected the learning curves of "
-            "a run: a line of names, and lines of as many numbers."
-        ) from error
-
-
-def _read_text(path):
     with open(path, "rb") as file:
         content = file.read(MAX_TEXT_BYTES + 1)
     if len(content) > MAX_TEXT_BYTES:
         raise ValueError(f"it has more than {MAX_TEXT_BYTES:,} bytes")
     return content.decode("utf-8")
+
+
+def sync_to_disk(path: pathlib.Path) -> None:
+    """Has the system write a file, or the names in a folder, to the disk.
+
+    Args:
+        path: Path of the file or folder.
+    """
+    if path.is_dir() and os.name == "nt":
+        return  # Windows does not open folders.
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,4 +1,3 @@
-from keras_relational.file_io import write_atomically
 from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
@@ -20,12 +19,7 @@ from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
-from keras_relational.training.supervised import check_export
-from keras_relational.training.supervised import data_digest
-from keras_relational.training.supervised import fit_and_log
-from keras_relational.training.supervised import options_in_name
-from keras_relational.training.supervised import save_model
-from keras_relational.training.supervised import save_result
+from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
@@ -52,15 +46,12 @@ __all__ = [
     "adapt_normalization",
     "analogy_inputs",
     "as_put_out",
-    "check_export",
     "cross_entropy",
-    "data_digest",
     "embeddings",
-    "fit_and_log",
+    "fit",
     "four_stage_transfer",
     "frame_embeddings",
     "nearest_filler",
-    "options_in_name",
     "other_task_preset",
     "plausibility",
     "prediction_error",
@@ -69,11 +60,8 @@ __all__ = [
     "relative_error",
     "roll_out_errors",
     "rule_accuracy",
-    "save_model",
-    "save_result",
     "solved_analogies",
     "train_autoencoder",
     "train_classifier",
     "vtrace",
-    "write_atomically",
 ]

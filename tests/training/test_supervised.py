@@ -1,19 +1,11 @@
-import argparse
-import csv
-import json
-import os
-import pathlib
-import re
-import tracemalloc
-
 import keras
 import numpy as np
 import pytest
 
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
-from keras_relational.training import supervised
 
 ARGUMENTS = {
     "num_batches": 60,
@@ -35,65 +27,6 @@ def small_model(seed=1, units=8):
 def data():
     x = np.random.default_rng(0).normal(size=(40, 6)).astype("float32")
     return x, x[:, :3].argmax(-1).astype("uint8")
-
-
-class KilledError(Exception):
-    pass
-
-
-def kill_after(monkeypatch, epochs):
-    """Ends a run the way a kill does: right after some checkpoint."""
-    saved = training.supervised._Curves._save
-
-    def save(curves):
-        saved(curves)
-        if len(curves.curves["batches"]) == epochs:
-            raise KilledError
-
-    monkeypatch.setattr(training.supervised._Curves, "_save", save)
-
-
-def test_a_killed_run_continues_with_the_same_result(data, tmp_path):
-    validation = {"training": data}
-
-    def run(model, directory):
-        return training.train_classifier(
-            model,
-            *data,
-            optimizer="adam",
-            validation=validation,
-            directory=directory,
-            **ARGUMENTS,
-        )
-
-    unbroken = small_model()
-    expected = run(unbroken, tmp_path / "unbroken")
-
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        kill_after(monkeypatch, 2)
-        with pytest.raises(KilledError):
-            run(small_model(), tmp_path / "killed")
-    continued = small_model(seed=99)
-    curves = run(continued, tmp_path / "killed")
-
-    for ours, theirs in zip(
-        continued.get_weights(), unbroken.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
-    assert curves.keys() == expected.keys()
-    for name in curves.keys() - {"minutes"}:
-        np.testing.assert_array_equal(curves[name], expected[name])
-    np.testing.assert_array_equal(curves["batches"], [20, 40, 60])
-    assert (np.diff(curves["minutes"]) > 0).all()
-
-    with open(tmp_path / "killed" / "curves.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [int(row["batches"]) for row in rows] == [20, 40, 60]
-    assert [float(row["loss"]) for row in rows] == list(expected["loss"])
-    assert not list(tmp_path.glob("*/*.partial"))
-    # A finished run comes back as it was, without another step.
-    again = run(small_model(), tmp_path / "killed")
-    np.testing.assert_array_equal(again["minutes"], curves["minutes"])
 
 
 def test_training_changes_every_weight(data):
@@ -125,139 +58,48 @@ def test_validation_accuracy_is_that_of_the_model(data):
     assert training.accuracy(model, *data) == curves["it_accuracy"][-1]
 
 
-def test_another_model_in_the_directory_is_refused(data, tmp_path):
-    training.train_classifier(
-        small_model(), *data, directory=tmp_path, **ARGUMENTS
-    )
+@pytest.fixture
+def run(tmp_path):
+    with runs.Run(tmp_path, "test", {}) as run:
+        yield run
+
+
+def test_another_model_in_the_directory_is_refused(data, run):
+    training.train_classifier(small_model(), *data, run=run, **ARGUMENTS)
     other = small_model(units=9)
     with pytest.raises(ValueError, match="of another model or optimizer"):
-        training.train_classifier(other, *data, directory=tmp_path, **ARGUMENTS)
+        training.train_classifier(other, *data, run=run, **ARGUMENTS)
 
 
-def test_other_curves_in_the_directory_are_refused(data, tmp_path):
-    arguments = {**ARGUMENTS, "directory": tmp_path}
+def test_other_curves_in_the_directory_are_refused(data, run):
+    arguments = {**ARGUMENTS, "run": run}
     training.train_classifier(small_model(), *data, **arguments)
     arguments |= {"validation": {"it": data}, "num_batches": 80}
     with pytest.raises(ValueError, match=r"Received: batches.*it_accuracy"):
         training.train_classifier(small_model(), *data, **arguments)
 
 
-def save(path, curves, *variables):
-    names = [f"variable_{i}" for i in range(len(variables))]
-    arrays = dict(zip(names, variables, strict=True))
-    np.savez(path, curves=np.array(curves), **arrays)
-
-
-def curves_of(**curves):
-    return json.dumps({"batches": [20], "minutes": [1.0], **curves})
-
-
-NPY = b"\x93NUMPY\x01\0\x46\0{'descr': '<f8', 'fortran_order': False, "
-DAMAGED = {
-    "empty": lambda path: path.write_bytes(b""),
-    "no_zip": lambda path: path.write_bytes(b"\0" * 500),
-    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-700]),
-    "one_array": lambda path: path.write_bytes(NPY),
-    "pickle": lambda path: save(path, curves_of(), np.array([{}], object)),
-    "pickled_curves": lambda path: save(path, np.array([{}], object)),
-    "text": lambda path: save(path, curves_of(), np.array("0")),
-    "no_curves": lambda path: np.savez(path, variable_0=np.zeros(3)),
-    "no_variable": lambda path: np.savez(path, curves=curves_of(), b=1),
-    "no_json": lambda path: save(path, "{"),
-    "no_table": lambda path: save(path, "[1]"),
-    "other_table": lambda path: save(path, '{"loss": [1]}'),
-    "no_numbers": lambda path: save(path, curves_of(batches=["a"])),
-    "no_lists": lambda path: save(path, curves_of(batches=3)),
-    "too_large_numbers": lambda path: save(path, curves_of(minutes=[10**400])),
-    "other_lengths": lambda path: save(path, curves_of(loss=[1, 2])),
-    "no_epoch": lambda path: save(path, curves_of(batches=[], minutes=[])),
-    "deep": lambda path: save(path, "[" * 100_000),
-}
-
-
-@pytest.fixture(scope="module")
-def checkpoint(data, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("run")
-    arguments = {**ARGUMENTS, "num_batches": 20}
-    training.train_classifier(
-        small_model(), *data, directory=directory, **arguments
-    )
-    return (directory / "checkpoint.npz").read_bytes()
-
-
-@pytest.fixture(scope="module")
-def trained():
-    model = small_model()
-    # As `train_classifier` has it.
-    trained = training.MinibatchModel(model.inputs, model.outputs)
-    trained.compile("sgd", "mse", metrics=["accuracy"])
-    trained.evaluate(np.zeros((1, 6)), np.zeros((1, 3)), verbose=0)
-    trained.optimizer.build(trained.trainable_variables)
-    return trained
-
-
-@pytest.fixture
-def restore(checkpoint, trained, tmp_path):
-    """Takes up a checkpoint, after a function has changed its file."""
-
-    def continued(damage):
-        path = tmp_path / "checkpoint.npz"
-        path.write_bytes(checkpoint)
-        damage(path)
-        return supervised._Curves(dict, 20, tmp_path).restore(trained)
-
-    return continued
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_checkpoint_is_told_with_its_path(restore, name):
-    with pytest.raises(
-        ValueError, match=r"checkpoint\.npz is damaged.* delete it to begin"
-    ) as raised:
-        restore(DAMAGED[name])
-    assert "allow_pickle" not in str(raised.value)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_flipped_bit_is_told_or_changes_nothing(restore, trained, seed):
-    restore(lambda path: None)
-    expected = trained.get_weights()
-    rng = np.random.default_rng(seed)
-
-    def flip(path):
-        content = bytearray(path.read_bytes())
-        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(content)
-
-    try:
-        assert restore(flip) == 1
-    except ValueError as error:
-        assert "checkpoint.npz is damaged" in str(error)  # noqa: PT017
-    for ours, theirs in zip(trained.get_weights(), expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_what_is_measured_may_be_of_any_type(data, tmp_path):
+def test_what_is_measured_may_be_of_any_type(data, run):
     model = small_model()
     model.compile(
         "sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
     model.optimizer.build(model.trainable_variables)
     for num_batches in (10, 20):
-        curves = training.fit_and_log(
+        curves = training.fit(
             model,
             lambda first: training.Minibatches(*data, 10, None, first, seed=0),
             num_batches,
             batches_per_epoch=10,
             measure=lambda: {"error": np.float32(0.5)},
-            directory=tmp_path,
+            run=run,
             verbose=0,
         )
     assert curves["error"].tolist() == [0.5, 0.5]
 
 
-def test_another_length_of_epoch_is_refused(data, tmp_path):
-    arguments = {**ARGUMENTS, "directory": tmp_path}
+def test_another_length_of_epoch_is_refused(data, run):
+    arguments = {**ARGUMENTS, "run": run}
     training.train_classifier(small_model(), *data, **arguments)
     arguments["batches_per_epoch"] = arguments["num_batches"]
     with pytest.raises(ValueError, match="was written with batches_per_epoch"):
@@ -284,7 +126,7 @@ def test_numbers_of_batches_must_divide_each_other(data):
 def test_numbers_of_batches_are_checked(numbers, words):
     num_batches, batches_per_epoch, batches_per_item = numbers
     with pytest.raises(ValueError, match=words):
-        training.fit_and_log(
+        training.fit(
             small_model(),
             None,
             num_batches,
@@ -326,92 +168,6 @@ def test_adam_follows_gradients_of_a_billionth():
     )
 
 
-def test_options_in_name():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rate", type=float, default=0.1)
-    parser.add_argument("--size", type=int)
-    parser.add_argument("--folder", type=pathlib.Path)
-    parser.add_argument("--masked", action="store_true")
-    names = ("rate", "size", "masked")
-    for line, expected in {
-        "": "",
-        "--rate 0.1": "",
-        "--rate 0 --size 3": "-rate0.0-size3",
-        "--masked --rate 1": "-rate1.0-masked",
-    }.items():
-        args = parser.parse_args(line.split())
-        name = training.options_in_name(parser, args, names)
-        assert name == expected
-    args = parser.parse_args(["--folder", "a/b"])
-    with pytest.raises(ValueError, match=r"data_digest.*folder=a/b"):
-        training.options_in_name(parser, args, ["folder"])
-
-
-def test_data_digest_tells_values_types_and_shapes_apart():
-    zeros = np.zeros((2, 3), "uint8")
-    ones = np.ones((2, 3), "uint8")
-    data = [
-        [zeros],
-        [ones],
-        [zeros, ones],
-        [ones, zeros],
-        [zeros.T],
-        [zeros.astype("int8")],
-        [["a", "b"]],
-        [["a", "c"]],
-        [np.uint8(0)],
-        [zeros[:0]],
-    ]
-    digests = [training.data_digest(*arrays) for arrays in data]
-    assert len(set(digests)) == len(data)
-    assert digests[0] == training.data_digest(np.asfortranarray(zeros))
-    assert all(re.fullmatch("[0-9a-f]{8}", digest) for digest in digests)
-
-
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="models are exported on TensorFlow only",
-)
-def test_check_export_refuses_before_any_work(tmp_path, monkeypatch, capsys):
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--export")
-
-    def check(*line):
-        training.check_export(parser, parser.parse_args(line))
-
-    check()
-    check("--export", str(tmp_path))
-    (tmp_path / "1").mkdir()
-    with pytest.raises(SystemExit):
-        check("--export", str(tmp_path))
-    assert "is never overwritten" in capsys.readouterr().err
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    check()
-    with pytest.raises(SystemExit):
-        check("--export", str(tmp_path / "other"))
-    assert "KERAS_BACKEND=tensorflow" in capsys.readouterr().err
-
-
-def test_save_result_prints_and_writes(capsys, tmp_path):
-    training.save_result(tmp_path, {"run": "a", "accuracy": 0.5})
-    assert json.loads(capsys.readouterr().out)["accuracy"] == 0.5
-    result = json.loads((tmp_path / "result.json").read_text())
-    assert result == {"run": "a", "accuracy": 0.5}
-
-
-def test_write_aside_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
-    path = tmp_path / "result.json"
-    training.write_atomically(path, b"old")
-
-    def stopped(*_):
-        raise OSError("stopped")
-
-    monkeypatch.setattr(os, "replace", stopped)
-    with pytest.raises(OSError, match="stopped"):
-        training.write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-
-
 @pytest.mark.slow
 def test_predinet_learns_same_and_generalizes():
     x, y, _ = relations_game.generate("same", 100_000, seed=0)
@@ -424,21 +180,56 @@ def test_predinet_learns_same_and_generalizes():
     assert training.accuracy(model, *held_out[:2]) > 0.97
 
 
-def test_a_checkpoint_of_another_size_is_refused_before_it_is_read(
-    data, tmp_path
-):
-    """100 MiB of zeros in place of a variable."""
-    arguments = {**ARGUMENTS, "directory": tmp_path}
+def test_a_short_trial_is_made_up_to_a_whole_epoch(data, run):
+    """Trained on as if it had not been: a trial never blocks the real run."""
+    whole = small_model()
+    expected = training.train_classifier(whole, *data, **ARGUMENTS)
+    arguments = {**ARGUMENTS, "run": run}
+    model = small_model()
+    arguments["num_batches"] = 10
+    trial = training.train_classifier(model, *data, **arguments)
+    assert trial["batches"].tolist() == [10]
+    arguments["num_batches"] = 60
+    curves = training.train_classifier(model, *data, **arguments)
+    np.testing.assert_array_equal(curves["batches"], expected["batches"])
+    np.testing.assert_array_equal(curves["loss"][1:], expected["loss"][1:])
+    for ours, theirs in zip(
+        model.get_weights(), whole.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_run_says_that_it_continues_or_has_finished(data, run, capsys):
+    arguments = {**ARGUMENTS, "run": run, "num_batches": 20}
     training.train_classifier(small_model(), *data, **arguments)
-    path = tmp_path / "checkpoint.npz"
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    arrays["variable_0"] = np.zeros((100, 2**20), "uint8")
-    np.savez_compressed(path, **arrays)
-    del arrays
-    tracemalloc.start()
-    with pytest.raises(ValueError, match="of another model or optimizer"):
-        training.train_classifier(small_model(), *data, **arguments)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 20 * 2**20
+    assert capsys.readouterr().out == ""
+    training.train_classifier(small_model(), *data, **arguments)
+    line = f"{run.directory} has made its 20 batches: nothing is trained.\n"
+    assert capsys.readouterr().out == line
+    arguments["num_batches"] = 40
+    curves = training.train_classifier(small_model(), *data, **arguments)
+    line = f"Continues {run.directory} after 20 of 40 batches.\n"
+    assert capsys.readouterr().out == line
+    assert curves["batches"].tolist() == [20, 40]
+
+
+def test_the_bar_counts_batches(data, capsys):
+    """And not blocks of ten."""
+    training.train_classifier(
+        small_model(), *data, **{**ARGUMENTS, "verbose": 1}
+    )
+    bar = capsys.readouterr().out
+    assert "Epoch 3/3" in bar
+    assert "20/20" in bar
+    assert "2/2" not in bar.replace("20/20", "")
+
+
+def test_parts_of_a_run_have_curves_of_their_own(data, run):
+    for part, num_batches in (("first", 20), ("second", 40)):
+        arguments = {**ARGUMENTS, "num_batches": num_batches, "part": part}
+        training.train_classifier(small_model(), *data, run=run, **arguments)
+        curves = runs.read_curves(run.directory / part / "curves.csv")
+        assert curves["batches"][-1] == num_batches
+    result = run.finish({})
+    assert "batches" not in result
+    assert result["minutes"] >= 0

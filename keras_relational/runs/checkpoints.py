@@ -1,0 +1,178 @@
+"""Checkpoints of a Keras model in training, in NumPy's `.npz` files."""
+
+import json
+import pathlib
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import keras
+import ml_dtypes
+import numpy as np
+
+from keras_relational.datasets.npz import read_npz
+from keras_relational.file_io import MAX_TEXT_BYTES
+from keras_relational.file_io import atomic_file
+from keras_relational.runs.curves import check_curves
+
+NUM_GENERATIONS = 2
+
+
+class ModelCheckpoints:
+    """The last two checkpoints of a model and its optimizer, in a folder.
+
+    A file `checkpoint-NUMBER.npz` holds all variables of the model and of its
+    optimizer, random seeds included, in their own types, and the learning
+    curves so far. Nothing in it is a pickle.
+
+    Args:
+        model: A compiled `keras.Model`, its weights and those of its optimizer
+            built.
+        directory: Folder of the files.
+    """
+
+    unit = "batches"
+
+    def __init__(self, model: keras.Model, directory: pathlib.Path) -> None:
+        self.model = model
+        self.directory = directory
+
+    def numbers(self) -> list[int]:
+        """The numbers of the checkpoints, from the newest to the oldest."""
+        found = (
+            re.fullmatch(r"checkpoint-(\d+)\.npz", path.name)
+            for path in self.directory.glob("checkpoint-*.npz")
+        )
+        return sorted((int(x[1]) for x in found if x), reverse=True)
+
+    def path(self, number: int) -> pathlib.Path:
+        """The path of a checkpoint."""
+        return self.directory / f"checkpoint-{number}.npz"
+
+    def save(self, number: int, curves: Mapping[str, Sequence[float]]) -> None:
+        """Writes a checkpoint, and removes all but the newest two.
+
+        Args:
+            number: Number of batches so far.
+            curves: The curves so far.
+
+        Raises:
+            OSError: If the file cannot be written; the error names it.
+        """
+        arrays = {
+            name: _storable(variable)
+            for name, variable in self._variables().items()
+        }
+        with atomic_file(self.path(number)) as file:
+            np.savez(file, curves=json.dumps(dict(curves)), **arrays)
+        for old in self.numbers()[NUM_GENERATIONS:]:
+            self.path(old).unlink()
+
+    def restore(self, number: int) -> dict[str, list[float]]:
+        """Assigns all variables from a checkpoint, or none of them.
+
+        Args:
+            number: Number of the checkpoint.
+
+        Returns:
+            The curves of the checkpoint.
+
+        Raises:
+            ValueError: If the file is damaged, or of another model.
+        """
+        path, variables = self.path(number), self._variables()
+        try:
+            curves, values = _read(path, variables)
+        # Of any class, from what is neither JSON nor a table of numbers.
+        except Exception as error:
+            raise ValueError(
+                f"{path} is damaged, or of another model or optimizer, and "
+                f"this run cannot go on from it: {error or repr(error)} Put an "
+                "intact copy in its place, or delete it to begin again."
+            ) from error
+        for variable, value in zip(variables.values(), values, strict=True):
+            variable.assign(value)
+        return curves
+
+    def remove_newer(self, number: int) -> None:
+        """Removes the checkpoints after one, which are damaged."""
+        for newer in self.numbers():
+            if newer > number:
+                self.path(newer).unlink()
+
+    def _variables(self):
+        """Variables by their names in the file."""
+        variables = [*self.model.variables, *self.model.optimizer.variables]
+        return {
+            f"variable_{number}{_suffix(variable)}": variable
+            for number, variable in enumerate(variables)
+        }
+
+
+def _read(path, variables):
+    """Curves, and a value for each variable of this model."""
+    shapes = {name: tuple(x.shape) for name, x in variables.items()}
+
+    def check(headers):
+        for name, (shape, dtype) in headers.items():
+            if name == "curves":
+                if shape or dtype.itemsize > 4 * MAX_TEXT_BYTES:
+                    raise ValueError("its curves are no text, or too long")
+            elif dtype.kind not in "biuf":
+                raise ValueError(f"{name!r} holds no numbers: {dtype}")
+        found = {k: x.shape for k, x in headers.items() if k != "curves"}
+        if found != shapes:
+            raise ValueError(
+                f"it holds {len(found)} variables, this run has {len(shapes)}, "
+                "or their shapes or types differ"
+            )
+        for name, variable in variables.items():
+            expected = _stored_dtype(_dtype(variable))
+            if headers[name].dtype != expected:
+                raise ValueError(
+                    f"{name!r} is of type {headers[name].dtype}, and should be "
+                    f"{expected}"
+                )
+
+    arrays = read_npz(path, None, "the checkpoint of a run", check)
+    curves = json.loads(str(arrays.pop("curves")))
+    check_curves(curves, ModelCheckpoints.unit)
+    return curves, [
+        _assignable(arrays[name], _dtype(variable))
+        for name, variable in variables.items()
+    ]
+
+
+def _dtype(variable):
+    """The type of a variable; those NumPy lacks are from `ml_dtypes`."""
+    name = keras.backend.standardize_dtype(variable.dtype)
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def _is_known(dtype):
+    """Whether an `.npz` tells this type; it has `bfloat16` as mere bytes."""
+    return dtype.kind in "biuf" and dtype.isbuiltin == 1
+
+
+def _stored_dtype(dtype):
+    if _is_known(dtype):
+        return dtype
+    return np.dtype(f"uint{8 * dtype.itemsize}")
+
+
+def _suffix(variable):
+    dtype = _dtype(variable)
+    return "" if _is_known(dtype) else f"_{dtype.name}"
+
+
+def _storable(variable):
+    dtype = _dtype(variable)
+    array = keras.ops.convert_to_numpy(variable).astype(dtype)
+    return array.view(_stored_dtype(dtype))
+
+
+def _assignable(array, dtype):
+    if _is_known(dtype):
+        return array
+    # Not every backend takes the type from NumPy; float32 holds its values.
+    return array.view(dtype).astype("float32")

@@ -1,0 +1,230 @@
+"""What a run was made with: its arguments, versions, commit and machine."""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Container
+from collections.abc import Mapping
+
+import keras
+
+from keras_relational.version import __version__
+
+FORMAT = 1
+# The libraries that can change a result, by the names of their packages.
+_LIBRARIES = ("keras", "numpy", "tensorflow", "jax", "torch", "tf-agents")
+
+
+def new_config(
+    experiment: str,
+    arguments: Mapping[str, object],
+    data: Mapping[str, str],
+    part: Mapping[str, object],
+) -> dict:
+    """Describes a run that starts now.
+
+    Args:
+        experiment: Name of the experiment, such as `"adding"`.
+        arguments: Dictionary of all arguments of the command.
+        data: Dictionary of digests of the files that were read.
+        part: What `current_part` returns.
+
+    Returns:
+        Dictionary as `config.json` has it.
+    """
+    return {
+        "format": FORMAT,
+        "experiment": experiment,
+        "arguments": _as_json(arguments),
+        "data": dict(data),
+        **part,
+        "continued": [],
+    }
+
+
+def current_part() -> dict:
+    """What may differ between the parts of a run, as it is now.
+
+    Returns:
+        Dictionary of `command`, `versions`, `commit`, `machine` and `started`.
+    """
+    return {
+        "command": _command(),
+        "versions": _versions(),
+        "commit": _commit(),
+        "machine": _machine(),
+        "started": now(),
+    }
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601 has it."""
+    time = datetime.datetime.now(datetime.UTC)
+    return time.isoformat(timespec="seconds")
+
+
+def differences(
+    there: Mapping[str, object],
+    experiment: str,
+    arguments: Mapping[str, object],
+    data: Mapping[str, str],
+    may_differ: Container[str] = (),
+) -> list[str]:
+    """How a new start differs from the run in a folder, where it matters.
+
+    An argument that is a `pathlib.Path`, or a list of them, may always differ:
+    files can be moved, and `data` tells whether they are the same ones.
+
+    Args:
+        there: The `config.json` of the folder.
+        experiment: Name of the experiment that starts.
+        arguments: Its arguments.
+        data: Its digests of files.
+        may_differ: Names of arguments that may differ.
+
+    Returns:
+        List of lines such as `"seed: there 0, here 1"`.
+    """
+    here = {
+        "experiment": experiment,
+        **{
+            name: value
+            for name, value in _as_json(arguments).items()
+            if name not in may_differ and not holds_paths(arguments[name])
+        },
+        **{f"digest of {name}": digest for name, digest in data.items()},
+    }
+    before = {
+        "experiment": there["experiment"],
+        **{
+            name: value
+            for name, value in (there["arguments"] or {}).items()
+            if name not in may_differ
+            and not holds_paths(arguments.get(name, None))
+        },
+        **{f"digest of {k}": v for k, v in there["data"].items()},
+    }
+    return [
+        f"{name}: there {_shown(before, name)}, here {_shown(here, name)}"
+        for name in dict.fromkeys([*before, *here])
+        if _shown(before, name) != _shown(here, name)
+    ]
+
+
+def holds_paths(value: object) -> bool:
+    """Whether an argument is a `pathlib.Path`, or a list of them."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(map(holds_paths, value))
+    return isinstance(value, pathlib.PurePath)
+
+
+def _shown(values, name):
+    return json.dumps(values[name]) if name in values else "nothing"
+
+
+def _as_json(arguments):
+    """Arguments as they come back from a file: paths as text, no tuples."""
+
+    def default(value):
+        if isinstance(value, pathlib.PurePath):
+            return str(value)
+        if hasattr(value, "item"):  # NumPy's numbers.
+            return value.item()
+        raise TypeError(
+            "The arguments of a run must be numbers, text, paths, or lists and "
+            f"dictionaries of them. Received: {value!r}"
+        )
+
+    return json.loads(json.dumps(dict(arguments), default=default))
+
+
+def _command():
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    script = sys.argv[0] if sys.argv else ""
+    if spec is not None:
+        program = ["-m", spec.name.removesuffix(".__main__")]
+    elif script and os.path.exists(script):
+        program = [os.path.relpath(script)]
+    else:
+        return None
+    return shlex.join(["python", *program, *sys.argv[1:]])
+
+
+def _versions():
+    versions = {
+        "python": platform.python_version(),
+        "keras_relational": __version__,
+        "backend": keras.backend.backend(),
+    }
+    for library in _LIBRARIES:
+        try:
+            versions[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _commit():
+    """The commit of the library's source, if git keeps it."""
+    folder = pathlib.Path(__file__).parent
+
+    def git(*arguments):
+        return subprocess.run(  # noqa: S603
+            ["git", "-C", str(folder), *arguments],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout.strip()
+
+    try:
+        # A package that is installed inside another project is not its own.
+        git("ls-files", "--error-unmatch", pathlib.Path(__file__).name)
+        return git(
+            "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _machine():
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "accelerator": _accelerator(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _processor():
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or None
+    names = [x.partition(":")[2] for x in lines if x.startswith("model name")]
+    return names[0].strip() if names else platform.processor() or None
+
+
+def _accelerator():
+    """The name of the first GPU or TPU that Keras computes on."""
+    backend = keras.backend.backend()
+    module = sys.modules.get(backend)
+    if module is None:
+        return None
+    if backend == "tensorflow":
+        devices = module.config.list_physical_devices("GPU")
+        details = module.config.experimental.get_device_details
+        return details(devices[0]).get("device_name") if devices else None
+    if backend == "jax":
+        device = module.devices()[0]
+        return None if device.platform == "cpu" else device.device_kind
+    if backend == "torch" and module.cuda.is_available():
+        return module.cuda.get_device_name(0)
+    return None

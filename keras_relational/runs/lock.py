@@ -1,0 +1,64 @@
+"""A lock that lets one process at a time write to a folder."""
+
+import contextlib
+import os
+import pathlib
+
+try:
+    import fcntl
+except ImportError:  # Windows.
+    fcntl = None
+    import msvcrt
+
+
+class FolderLock:
+    """Holds the file `run.lock` in a folder.
+
+    The system drops the lock when the process ends, however it ends. The file
+    stays, and holds the number of the process that had the lock last.
+
+    Args:
+        directory: Path of the folder.
+
+    Raises:
+        RuntimeError: If another process, or another object of this one, holds
+            the lock.
+    """
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        path = directory / "run.lock"
+        self._file = open(path, "a+")
+        try:
+            self._lock()
+        except OSError as error:
+            self._file.seek(0)
+            process = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise RuntimeError(
+                f"Another process writes to the run in {directory}: process "
+                f"{process}. Wait for its end or stop it, or use another "
+                "directory."
+            ) from error
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        """Lets other processes write to the folder."""
+        if fcntl is None:
+            with contextlib.suppress(OSError):
+                self._file.seek(_FAR)
+                msvcrt.locking(self._file.fileno(), msvcrt.LK_UNLCK, 1)
+        self._file.close()
+
+    def _lock(self):
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        # Windows keeps others from reading what is locked, so this is a byte
+        # far behind the number of the process.
+        self._file.seek(_FAR)
+        msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
+
+
+_FAR = 2**20

@@ -1,0 +1,82 @@
+"""Names of runs, and digests of the data that they read."""
+
+import hashlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+import numpy as np
+
+from keras_relational.runs.config import holds_paths
+
+
+def run_name(
+    experiment: str,
+    arguments: Mapping[str, object],
+    defaults: Mapping[str, object],
+    always: Iterable[str] = (),
+    leave_out: Iterable[str] = (),
+    data: Mapping[str, str] | None = None,
+) -> str:
+    """The name of a run: its experiment, its options, and its seed.
+
+    Two runs that differ in an option have different names, so they are kept in
+    different folders. Options at their defaults are left out, for brevity.
+
+    Args:
+        experiment: Name of the experiment, such as `"adding"`.
+        arguments: Dictionary of all arguments of the command.
+        defaults: Dictionary of their default values.
+        always: Names of arguments whose values stand in every name, right
+            after the experiment and without their own names.
+        leave_out: Names of arguments that may differ within one run, such as
+            the number of epochs to train.
+        data: Dictionary of digests of files that were read, as `Run` takes it.
+            An argument that is a `pathlib.Path` never stands in a name: its
+            digest does.
+
+    Returns:
+        String.
+
+    Example:
+
+    >>> arguments = {"core": "scoff", "rate": 0.1, "masked": True, "seed": 3}
+    >>> defaults = {"core": "scoff", "rate": 0.001, "masked": False, "seed": 0}
+    >>> run_name("adding", arguments, defaults, always=["core"])
+    'adding-scoff-rate0.1-masked-seed3'
+    """
+    always, leave_out = list(always), {*always, *leave_out, "seed"}
+    parts = [experiment, *(_text(arguments[name]) for name in always)]
+    for name, value in arguments.items():
+        if name in leave_out or holds_paths(value):
+            continue
+        if value != defaults.get(name):
+            parts.append(name + ("" if value is True else _text(value)))
+    parts += [f"{name}_{digest}" for name, digest in (data or {}).items()]
+    if "seed" in arguments:
+        parts.append(f"seed{arguments['seed']}")
+    return "-".join(parts)
+
+
+def data_digest(*arrays: object) -> str:
+    """A short hash of data that were read from files.
+
+    Runs on different files must not continue each other, whatever the files are
+    called. Runs on the same files should, wherever the files lie.
+
+    Args:
+        *arrays: Arrays of numbers, or lists of strings.
+
+    Returns:
+        String of eight hexadecimal digits: a hash of types, shapes and values.
+    """
+    digest = hashlib.blake2b(digest_size=4)
+    for array in map(np.ascontiguousarray, arrays):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.reshape(-1).view("uint8"))
+    return digest.hexdigest()
+
+
+def _text(value):
+    if isinstance(value, list | tuple):
+        return "+".join(map(str, value))
+    return str(value)

@@ -1,0 +1,213 @@
+"""A run: a folder that tells how it was made and what came of it."""
+
+import json
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+from typing import Self
+
+import keras
+
+from keras_relational.file_io import atomic_path
+from keras_relational.file_io import read_json
+from keras_relational.file_io import write_atomically
+from keras_relational.runs import config
+from keras_relational.runs.lock import FolderLock
+from keras_relational.runs.log import remove_partial_files
+
+
+class Run:
+    """A folder for a run of an experiment, to be used in a `with` statement.
+
+    On entry the folder is made and locked, and `config.json` written. If the
+    folder holds the same run already, what is trained in it continues. If it
+    holds another one, it is refused with the difference.
+
+    Args:
+        directory: Path of the folder, one for each run: `runs.run_name` makes
+            its name.
+        experiment: Name of the experiment, such as `"adding"`.
+        arguments: Dictionary of all arguments of the command, defaults
+            included: numbers, text, paths, and lists of them.
+        may_differ: Names of arguments that may differ when the run is started
+            again, such as the number of epochs. Paths always may.
+        data: Dictionary of digests of files that were read, by a name for each,
+            as `runs.data_digest` makes them.
+
+    Attributes:
+        directory: `pathlib.Path` of the folder.
+        name: Its name.
+        config: Dictionary, the content of `config.json`.
+        result: Dictionary, the content of `result.json`, or `None` if the run
+            has not finished.
+
+    Raises:
+        ValueError: On entry, if the folder holds another run, or files of a run
+            without its `config.json`, or if `config.json` is damaged.
+        RuntimeError: On entry, if another process has the folder.
+
+    Example:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Run(folder, "sums", {"seed": 3}) as run:
+    ...         result = run.finish({"accuracy": 0.5})
+    ...     with Run(folder, "sums", {"seed": 3}) as run:
+    ...         run.result["accuracy"]
+    0.5
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path | str,
+        experiment: str,
+        arguments: Mapping[str, object],
+        may_differ: Iterable[str] = (),
+        data: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = pathlib.Path(directory)
+        self.name = self.directory.name
+        self.config = None
+        self.result = None
+        self._started_with = (experiment, arguments, data or {})
+        self._may_differ = tuple(may_differ)
+        self._lock = None
+        self._logs = []
+
+    def __enter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self.directory)
+        try:
+            remove_partial_files(self.directory)
+            self._read_or_write_config()
+            if (path := self.directory / "result.json").exists():
+                self.result = read_json(path)
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def add_log(self, log: Any, part: str | None) -> pathlib.Path:
+        """Makes the folder of a training, for a `TrainingLog`.
+
+        Args:
+            log: The log, whose minutes and progress go into the result.
+            part: Name of the part of the run, or `None` for its only training.
+
+        Returns:
+            Path of the folder.
+
+        Raises:
+            RuntimeError: If the run is used outside of its `with` statement.
+        """
+        if self.config is None:
+            raise RuntimeError(
+                f"The run in {self.directory} has not been started: use it in "
+                "a `with` statement."
+            )
+        self._logs.append((part, log))
+        directory = self.directory / (part or "")
+        directory.mkdir(exist_ok=True)
+        return directory
+
+    def has_new_results(self) -> None:
+        """Removes the result of a run that goes on, which holds no longer."""
+        (self.directory / "result.json").unlink(missing_ok=True)
+
+    def save_model(
+        self, model: keras.Model, name: str = "model.keras"
+    ) -> pathlib.Path:
+        """Saves a model in the folder.
+
+        Args:
+            model: A `keras.Model`.
+            name: Name of the file.
+
+        Returns:
+            Path of the file.
+
+        Raises:
+            OSError: If the file cannot be written; the error names it.
+        """
+        path = self.directory / name
+        with atomic_path(path) as partial:
+            model.save(partial)
+        return path
+
+    def finish(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes `result.json`: the run has finished.
+
+        Args:
+            figures: Dictionary of what JSON can hold.
+
+        Returns:
+            What was written: the date as `finished`, the `minutes` spent, the
+            progress as `batches` or `steps`, and the figures, which replace
+            those of the same names.
+
+        Raises:
+            OSError: If the file cannot be written; the error names it.
+        """
+        result = {"finished": config.now()}
+        if self._logs:
+            minutes = sum(log.minutes for _, log in self._logs)
+            result["minutes"] = round(minutes, 1)
+        for part, log in self._logs:
+            if part is None:
+                result[log.unit] = log.done
+        content = json.dumps({**result, **figures}, indent=1)
+        self.result = json.loads(content)
+        write_atomically(self.directory / "result.json", content.encode())
+        return self.result
+
+    def _read_or_write_config(self):
+        experiment, arguments, data = self._started_with
+        path = self.directory / "config.json"
+        part = config.current_part()
+        new = config.new_config(experiment, arguments, data, part)
+        try:
+            there = read_json(path)
+        except FileNotFoundError:
+            self._check_that_it_is_empty()
+            self.config = new
+        else:
+            _check_format(there, path)
+            self._check_differences(there)
+            continued = [*there.get("continued", []), part]
+            self.config = {
+                **there,
+                "arguments": new["arguments"],
+                "continued": continued,
+            }
+        write_atomically(path, json.dumps(self.config, indent=1).encode())
+
+    def _check_differences(self, there):
+        found = config.differences(there, *self._started_with, self._may_differ)
+        if found:
+            raise ValueError(
+                f"{self.directory} holds another run. The difference: "
+                f"{'; '.join(found)}. Use another directory, give the same "
+                "arguments to continue that run, or delete the folder."
+            )
+
+    def _check_that_it_is_empty(self):
+        for pattern in ("curves.csv", "checkpoint*", "result.json"):
+            if any(self.directory.glob(pattern)):
+                raise ValueError(
+                    f"{self.directory} holds files of a run without its "
+                    "config.json, so it cannot be told what run it is. Use "
+                    "another directory, or delete the folder."
+                )
+
+
+def _check_format(there, path):
+    is_known = isinstance(there, dict) and there.get("format") == config.FORMAT
+    if not is_known or not {"experiment", "arguments", "data"} <= set(there):
+        raise ValueError(
+            f"{path} cannot be read: expected the description of a run in "
+            f"format {config.FORMAT}. Received: {str(there)[:80]}"
+        )

@@ -1,0 +1,84 @@
+"""Learning curves for TensorBoard, each point once."""
+
+import importlib.util
+import math
+import pathlib
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from keras_relational.file_io import errors_name
+
+
+class TensorBoardCurves:
+    """Writes curves to a folder that TensorBoard shows.
+
+    A run that continues writes all of its curves again, into a new file in
+    place of the old ones. So the points that it made after its last checkpoint,
+    and then makes again, are there once. Nothing is written where TensorBoard
+    is not installed. TensorFlow is not needed.
+
+    Args:
+        directory: Folder for the events, made if it is missing.
+        unit: Name of the curve that counts the progress, such as `"batches"`.
+    """
+
+    def __init__(self, directory: pathlib.Path, unit: str) -> None:
+        self.directory = directory
+        self.unit = unit
+        self._path = None
+
+    def write(self, curves: Mapping[str, Sequence[float]]) -> None:
+        """Writes the last point of each curve, at first all points.
+
+        Points that are NaN are left out.
+
+        Args:
+            curves: Dictionary of names and lists of numbers, of one length.
+
+        Raises:
+            OSError: If the file cannot be written; the error names it.
+        """
+        if not _is_installed():
+            return
+        last = len(curves[self.unit]) - 1
+        if self._path is not None:
+            self._append(curves, [last])
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        old = list(self.directory.glob("events.out.tfevents.*"))
+        name = f"events.out.tfevents.{time.time_ns():020d}.curves"
+        self._path = self.directory / name
+        self._append(curves, range(last + 1), version="brain.Event:2")
+        for path in old:
+            path.unlink()
+
+    def _append(self, curves, rows, version=None):
+        from tensorboard.compat.proto import event_pb2
+        from tensorboard.plugins.scalar import summary_v2
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        # So that "relative" time in TensorBoard is time spent in training.
+        began = time.time() - 60 * curves["minutes"][-1]
+        with errors_name(self._path), open(self._path, "ab") as file:
+            writer = RecordWriter(file)
+            if version is not None:
+                event = event_pb2.Event(wall_time=began, file_version=version)
+                writer.write(event.SerializeToString())
+            for row in rows:
+                event = event_pb2.Event(
+                    wall_time=began + 60 * curves["minutes"][row],
+                    step=int(curves[self.unit][row]),
+                )
+                for name, curve in curves.items():
+                    if not math.isnan(curve[row]):
+                        summary = summary_v2.scalar_pb(name, curve[row])
+                        event.summary.MergeFrom(summary)
+                writer.write(event.SerializeToString())
+
+
+def _is_installed():
+    try:
+        return importlib.util.find_spec("tensorboard") is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,184 @@
+"""TensorFlow checkpoints of an agent in training.
+
+This file is apart from the rest of the package because it needs TensorFlow.
+"""
+
+import json
+import pathlib
+import re
+import shutil
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_relational.file_io import errors_name
+from keras_relational.file_io import sync_to_disk
+from keras_relational.runs.checkpoints import NUM_GENERATIONS
+from keras_relational.runs.curves import check_curves
+
+
+class AgentCheckpoints:
+    """The last two checkpoints of an agent and its environment, in a folder.
+
+    A checkpoint holds all variables that the learner names, random seeds
+    included, and the learning curves so far.
+
+    Args:
+        actor_learner: An `impala.ActorLearner`, or a
+            `distributed.DistributedActorLearner`.
+        directory: Folder of the run; its checkpoints are in `checkpoints/`.
+    """
+
+    unit = "steps"
+
+    def __init__(self, actor_learner: Any, directory: pathlib.Path) -> None:
+        self.directory = directory / "checkpoints"
+        self._curves = _Curves()
+        self._checkpoint = tf.train.Checkpoint(
+            curves=self._curves, **actor_learner.checkpointed(self.directory)
+        )
+        self._manager = None
+
+    def numbers(self) -> list[int]:
+        """The numbers of the checkpoints, from the newest to the oldest.
+
+        It removes what a killed process left: temporary files, and those of a
+        checkpoint that is not in TensorFlow's list.
+
+        Raises:
+            ValueError: If TensorFlow's list of the checkpoints is damaged.
+        """
+        names = self._listed()
+        for path in self.directory.glob("ckpt-*"):
+            if path.name.partition(".")[0] not in names:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        numbers = [int(name.removeprefix("ckpt-")) for name in names]
+        return sorted(numbers, reverse=True)
+
+    def path(self, number: int) -> pathlib.Path:
+        """The path of a checkpoint, without the endings of its files."""
+        return self.directory / f"ckpt-{number}"
+
+    def save(self, number: int, curves: Mapping[str, Sequence[float]]) -> None:
+        """Writes a checkpoint, and removes all but the newest two.
+
+        Args:
+            number: Number of updates so far.
+            curves: The curves so far.
+
+        Raises:
+            OSError: If the disk is full; the error names the checkpoint.
+        """
+        self._curves.curves = curves
+        if self._manager is None:
+            self._manager = tf.train.CheckpointManager(
+                self._checkpoint, str(self.directory), NUM_GENERATIONS
+            )
+        path = self.path(number)
+        try:
+            with errors_name(path):
+                self._manager.save(checkpoint_number=number)
+                for file in self.directory.glob(f"{path.name}.*"):
+                    sync_to_disk(file)
+                sync_to_disk(self.directory)
+        except tf.errors.ResourceExhaustedError as error:
+            raise OSError(
+                f"{path} cannot be written: {_explained(error)}."
+            ) from error
+
+    def restore(self, number: int) -> dict[str, list[float]]:
+        """Assigns all variables from a checkpoint.
+
+        Args:
+            number: Number of the checkpoint.
+
+        Returns:
+            The curves of the checkpoint.
+
+        Raises:
+            ValueError: If the checkpoint is damaged, or of another agent; some
+                variables may then have been assigned.
+        """
+        path = self.path(number)
+        try:
+            status = self._checkpoint.restore(str(path))
+            status.assert_consumed()
+            # The number of checkpoints is restored when the next one is saved;
+            # a run that has finished saves none.
+            status.expect_partial()
+            check_curves(self._curves.curves, self.unit)
+        # What TensorFlow raises of a damaged checkpoint is of any class.
+        except Exception as error:
+            raise ValueError(
+                f"{path} cannot be restored: {_explained(error)}. Expected an "
+                "intact checkpoint of this very agent and environment. Put an "
+                "intact copy in its place, or begin anew in another directory."
+            ) from error
+        return dict(self._curves.curves)
+
+    def remove_newer(self, number: int) -> None:
+        """Removes the checkpoints after one, which are damaged."""
+        rest = [n for n in self.numbers() if n <= number]
+        tf.compat.v1.train.update_checkpoint_state(
+            str(self.directory),
+            str(self.path(number)),
+            [str(self.path(n)) for n in reversed(rest)],
+        )
+        self.numbers()  # Removes what is no longer in the list.
+
+    def _listed(self):
+        """Names of the checkpoints in TensorFlow's list.
+
+        Those that have been deleted are left out, but for the newest, which is
+        then a damaged one.
+        """
+        path = self.directory / "checkpoint"
+        if not path.exists():
+            return []
+        try:
+            state = tf.train.get_checkpoint_state(str(self.directory))
+            if state is None:
+                raise ValueError("it names no checkpoint")
+            newest = pathlib.Path(state.model_checkpoint_path).name
+            paths = map(pathlib.Path, state.all_model_checkpoint_paths)
+            names = [
+                x.name
+                for x in paths
+                if x.name == newest or self._exists(x.name)
+            ]
+            if newest not in names or not all(map(_is_numbered, names)):
+                raise ValueError(f"it names {names}, and {newest!r} as newest")
+            return names
+        except (ValueError, OSError) as error:
+            raise ValueError(
+                f"{path} cannot be read: {error}. Expected TensorFlow's list "
+                "of the checkpoints beside it, with a line such as "
+                'model_checkpoint_path: "ckpt-100".'
+            ) from error
+
+    def _exists(self, name):
+        return (self.directory / f"{name}.index").exists()
+
+
+class _Curves(tf.train.experimental.PythonState):
+    """Learning curves as a part of a checkpoint."""
+
+    def __init__(self):
+        self.curves = {}
+
+    def serialize(self):
+        return json.dumps(dict(self.curves))
+
+    def deserialize(self, string_value):
+        self.curves = json.loads(string_value)
+
+
+def _is_numbered(name):
+    return re.fullmatch(r"ckpt-\d+", name) is not None
+
+
+def _explained(error):
+    text = getattr(error, "message", None) or str(error) or repr(error)
+    return text.strip().splitlines()[0].rstrip(".")
