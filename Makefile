@@ -71,8 +71,8 @@ test-all: .venv/installed .venv-jax/installed
 	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-jax/bin/python $(PYTEST) $(LAYER_TESTS)
 
 test-oldest: .venv-oldest/installed
-	@echo "Running on JAX with the oldest releases of Keras and NumPy (two minutes on two cores) ..."
-	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
+	@echo "Running layers and training on JAX with the oldest releases of Keras and NumPy (two to three minutes on two cores) ..."
+	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests/layers tests/training
 
 test-torch: .venv-torch/installed
 	@echo "Running on torch the layers, models, data, supervised training and analysis (five to ten minutes on two cores) ..."

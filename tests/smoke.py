@@ -44,7 +44,9 @@ def check_a_model():
     model = models.relations_classifier(
         "predinet", num_heads=2, num_relations=2, key_dim=2
     )
-    training.train_classifier(model, x, y, num_batches=4, batches_per_epoch=4)
+    training.train_classifier(
+        model, x, y, num_batches=500, batches_per_epoch=500
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.keras"
         model.save(path)
