@@ -67,7 +67,7 @@ def main():
     with runs.Run(
         directory,
         "adding",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("epochs", "num_test", "verbose", "export"),
     ) as run:
         curves = training.fit(

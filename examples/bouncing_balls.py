@@ -62,7 +62,7 @@ def main():
     with runs.Run(
         directory,
         "bouncing_balls",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_test", "verbose", "export"),
     ) as run:
         curves = training.fit(

@@ -62,7 +62,7 @@ def main():
     with runs.Run(
         args.directory,
         "boxworld_impala",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         (
             "num_steps",
             "num_test",
@@ -145,8 +145,11 @@ def parse_arguments():
     args = parser.parse_args()
     if args.world == "bridge" and args.num_distractors:
         parser.error("--num-distractors is for --world box")
-    legacy_keras.check_backend("Agents that train")
-    runs.check_export(args.export)
+    try:
+        legacy_keras.check_backend("Agents that train")
+        runs.check_export(args.export)
+    except (RuntimeError, ValueError) as error:
+        parser.error(str(error))
     return args
 
 

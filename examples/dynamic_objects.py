@@ -37,7 +37,7 @@ def main():
         args.directory
         / f"autoencoder{args.autoencoder_options}-seed{args.seed}",
         "dynamic_objects",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_train", "num_test", "normalization", "options"),
     ) as run:
         training.fit(
@@ -73,7 +73,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
     with runs.Run(
         directory,
         "dynamic_objects",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_test", "normalization", "verbose"),
     ) as run:
         curves = training.fit(

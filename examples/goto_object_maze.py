@@ -73,7 +73,7 @@ def main():
     with runs.Run(
         directory,
         "goto_object_maze",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_steps", "num_test", "export", "verbose"),
     ) as run:
         curves = agent_runs.train_agent(
@@ -163,8 +163,11 @@ def parse_arguments():
     args = parser.parse_args()
     options = ("units", "num_objects", "batch_size", "learning_rate")
     args.options = options_in_name(parser, args, options)
-    legacy_keras.check_backend("Agents that train")
-    runs.check_export(args.export)
+    try:
+        legacy_keras.check_backend("Agents that train")
+        runs.check_export(args.export)
+    except (RuntimeError, ValueError) as error:
+        parser.error(str(error))
     return args
 
 

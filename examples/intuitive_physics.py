@@ -57,7 +57,7 @@ def main():
     with runs.Run(
         directory,
         "intuitive_physics",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_sets", "verbose", "export"),
     ) as run:
         curves = training.fit(
@@ -79,7 +79,7 @@ def main():
         with runs.Run(
             args.directory / name,
             "intuitive_physics",
-            vars(args),
+            {k: v for k, v in vars(args).items() if k != "options"},
             ("num_batches", "num_sets", "verbose"),
             {"folder": digest},
         ) as run:

@@ -58,7 +58,7 @@ def main():
     with runs.Run(
         directory,
         "predinet_relations_game",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_test", "published", "verbose", "export"),
     ) as run:
         curves = training.train_classifier(

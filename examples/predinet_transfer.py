@@ -41,7 +41,7 @@ def main():
     with runs.Run(
         directory,
         "predinet_transfer",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_test", "verbose", "export"),
     ) as run:
         curves = training.four_stage_transfer(

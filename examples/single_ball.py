@@ -66,7 +66,7 @@ def main():
     with runs.Run(
         directory,
         "single_ball",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("epochs", "num_batches", "num_test", "verbose", "export"),
     ) as run:
         curves = training.fit(

@@ -64,7 +64,7 @@ def main():
     with runs.Run(
         directory,
         "vaec",
-        vars(args),
+        {k: v for k, v in vars(args).items() if k != "options"},
         ("num_batches", "num_test", "published", "verbose", "export"),
     ) as run:
         curves = training.fit(
