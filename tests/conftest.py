@@ -20,6 +20,7 @@ NEEDS = {
     "tensorflow": [
         "agents_for_tests.py",
         "environments/test_tf_agents_environment.py",
+        "models/test_declared_roles.py",
         "serving",
         "test_fuzz.py",
         "tiny_servable.py",
