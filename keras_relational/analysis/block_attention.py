@@ -146,7 +146,7 @@ def plot_block_attention(
         axis.set_title(title, fontsize=8)
     for axis in axes:
         axis.set(xticks=[], yticks=[])
-    if with_pairs:
+    if attention.pairs is not None:
         pairs = attention.pairs[0, -1].mean(axis=0)
         v = pairs.shape[-1]
         axis = figure.add_subplot(grid[down, :])
@@ -184,18 +184,18 @@ def animate_attention(
         ImportError: If matplotlib is not installed.
     """
     attention = block_attention(model, images)
-    pictures = []
+    files = []
     for number, image in enumerate(images):
-        of_frame = BlockAttention(
-            *(x if x is None else x[number : number + 1] for x in attention)
+        of_frame = BlockAttention._make(
+            x if x is None else x[number : number + 1] for x in attention
         )
-        picture = io.BytesIO()
-        plot_block_attention(image, of_frame).savefig(picture, dpi=80)
-        pictures.append(picture)
+        file = io.BytesIO()
+        plot_block_attention(image, of_frame).savefig(file, dpi=80)
+        files.append(file)
     # matplotlib, which drew the pictures, depends on Pillow.
     from PIL import Image
 
-    pictures = [np.asarray(Image.open(x).convert("RGB")) for x in pictures]
+    pictures = [np.asarray(Image.open(x).convert("RGB")) for x in files]
     save_gif(pictures, path, milliseconds)
 
 

@@ -60,10 +60,13 @@ def bindings(model: keras.Model, sequences: np.ndarray) -> Bindings:
     # The reasoner may normalize the embeddings first.
     z = keras.Model(reasoner.input, esbn.input)(z)
     _, scores = esbn(z, return_attention_scores=True)
-    scores = scores if esbn.return_retrieved else (scores, None)
+    key_scores, value_scores = (
+        scores if esbn.return_retrieved else (scores, None)
+    )
     return Bindings(
         as_float32(esbn.written_keys(z)),
-        *(None if x is None else as_float32(x) for x in scores),
+        as_float32(key_scores),
+        None if value_scores is None else as_float32(value_scores),
     )
 
 

@@ -144,7 +144,7 @@ def pruning_curve(
     (32, 10)
     """
     num_heads = layer_with_heads(model).num_heads
-    heads = np.arange(num_heads) if heads is None else np.unique(heads)
+    heads = np.arange(num_heads) if heads is None else np.unique(list(heads))
     if not len(heads) or not set(heads) <= set(range(num_heads)):
         raise ValueError(
             f"`heads` must name one or more of the heads 0 to {num_heads - 1}. "

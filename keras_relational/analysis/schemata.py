@@ -76,7 +76,7 @@ def object_files(
     inputs = keras.Model(first, tensors)
     parts = []
     for i in range(0, len(sequences), batch_size):
-        kwargs = {"return_attention_scores": True}
+        kwargs: dict[str, typing.Any] = {"return_attention_scores": True}
         x, *others = keras.tree.flatten(inputs(sequences[i : i + batch_size]))
         for tensor, value in zip(tensors[1:], others, strict=True):
             if tensor.dtype == "bool":

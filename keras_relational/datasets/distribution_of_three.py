@@ -143,9 +143,9 @@ def load_data(
                 f"than num_train + num_test = {sum(sizes)}."
             )
         both = generate(sum(sizes), range(num_fillers), task, mode, seed)
-        return tuple(
-            Problems(*(x[part] for x in both))
-            for part in (slice(num_train), slice(num_train, None))
+        return (
+            Problems(*(x[:num_train] for x in both)),
+            Problems(*(x[num_train:] for x in both)),
         )
     first = num_fillers - withheld
     parts = []
@@ -156,7 +156,8 @@ def load_data(
         total = num_problems(task, len(fillers))
         size = size if total is None else min(size, total)
         parts.append(generate(size, fillers, task, mode, [seed, *stream]))
-    return tuple(parts)
+    train, test = parts
+    return train, test
 
 
 def _divided(task, mode, num_fillers, sizes, seed):
@@ -253,7 +254,7 @@ def generate(
     """
     check_choice("task", task, TASKS)
     check_choice("mode", mode, MODES)
-    fillers = np.asarray(list(fillers))
+    chosen = np.asarray(list(fillers))
     if mode == "generative" and TASKS.index(task) > 1:
         raise ValueError(
             "`mode` must be 'multiple_choice', or 'generative' for "
@@ -264,20 +265,20 @@ def generate(
     if (task, mode) == ("distribution_of_three", "generative"):
         least = 3
     if (
-        len(fillers) < least
-        or len(np.unique(fillers)) < len(fillers)
-        or not 0 <= fillers.min() <= fillers.max() <= 255
+        len(chosen) < least
+        or len(np.unique(chosen)) < len(chosen)
+        or not 0 <= chosen.min() <= chosen.max() <= 255
     ):
         raise ValueError(
             f"{task} needs {least} or more different fillers between 0 and 255 "
-            f"({mode}). Received: fillers={fillers.tolist()}"
+            f"({mode}). Received: fillers={chosen.tolist()}"
         )
     check_positive_integers(size=size)
-    total = num_problems(task, len(fillers))
+    total = num_problems(task, len(chosen))
     if total is not None and size > total:
         raise ValueError(
             f"`size` must be at most {total}, the number of all problems of "
-            f"{len(fillers)} fillers. Received: size={size}"
+            f"{len(chosen)} fillers. Received: size={size}"
         )
     rng = np.random.default_rng(seed)
     shown, labels = {
@@ -285,10 +286,10 @@ def generate(
         "identity_rules": _identity_rules,
         "relational_match_to_sample": _relational_match_to_sample,
         "same_different": _same_different,
-    }[task](rng, size, len(fillers), mode)
+    }[task](rng, size, len(chosen), mode)
     if mode == "generative":
-        labels = fillers[labels]
-    return Problems(fillers[shown].astype("uint8"), labels.astype("uint8"))
+        labels = chosen[labels]
+    return Problems(chosen[shown].astype("uint8"), labels.astype("uint8"))
 
 
 def _distribution_of_three(rng, size, n, mode):

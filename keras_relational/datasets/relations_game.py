@@ -185,7 +185,8 @@ def load_data(
         )
         x = images if isinstance(task, str) else (images, task_ids)
         splits.append((x, labels))
-    return tuple(splits)
+    train, test = splits
+    return train, test
 
 
 def load_npz(

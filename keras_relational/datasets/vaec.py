@@ -102,10 +102,10 @@ def load_data(
         generate(regime, region, [seed, region]) for region in REGIONS
     )
     x_test = Problems(*map(np.concatenate, zip(*test, strict=True)))
-    return tuple(
-        (problems, np.zeros(len(problems.levels), "uint8"))
-        for problems in (train, x_test)
+    y_train, y_test = (
+        np.zeros(len(problems.levels), "uint8") for problems in (train, x_test)
     )
+    return (train, y_train), (x_test, y_test)
 
 
 def generate(
@@ -284,7 +284,7 @@ def load_hdf5(path: pathlib.Path | str) -> Problems:
     """
     import h5py
 
-    found = {name: [] for name in _LIMITS}
+    found: dict[str, list[np.ndarray]] = {name: [] for name in _LIMITS}
     try:
         with h5py.File(path, "r") as file:
             for number in range(len(file)):

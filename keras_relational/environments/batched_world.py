@@ -1,6 +1,7 @@
 """The base class of all worlds: many episodes at a time, as pure functions."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -216,7 +217,7 @@ class World:
 
 
 def checked_actions(
-    actions: object, shape: tuple[int | None, ...], names: Sequence[str]
+    actions: Any, shape: tuple[int | None, ...], names: Sequence[str]
 ) -> keras.KerasTensor | np.ndarray:
     """Checks actions and casts them to int32.
 

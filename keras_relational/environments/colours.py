@@ -53,5 +53,5 @@ def unpack_rgb(colours: keras.KerasTensor) -> keras.KerasTensor:
     Returns:
         uint8 tensor `(..., 3)`: red, green and blue.
     """
-    channels = ops.right_shift(colours[..., None], np.int32(SHIFTS))
+    channels = ops.right_shift(colours[..., None], np.array(SHIFTS, "int32"))
     return ops.cast(ops.bitwise_and(channels, np.int32(255)), "uint8")

@@ -204,7 +204,7 @@ class GotoObjectMaze(World):
             tensor `terminated` `(batch,)`: whether the object is found.
         """
         board, agent = state["board"], state["agent"]
-        turn = ops.take(np.int32((3, 1, 0, 0)), actions)
+        turn = ops.take(np.array((3, 1, 0, 0), "int32"), actions)
         direction = (state["direction"] + turn) % 4
         ahead = agent + self._ahead(direction)
         tile = _tiles_at(board, ahead)

@@ -165,6 +165,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         "render_modes": [],
         "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
     }
+    np_random: np.random.Generator
 
     def __init__(
         self,
@@ -220,16 +221,16 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
                     "seeds"
                 )
             # As in Gymnasium, `None` is a random seed.
-            seed = [
+            entropies: list[typing.Any] = [
                 np.random.SeedSequence().entropy if s is None else int(s)
                 for s in seed
             ]
             # Later episodes are drawn from this generator.
-            self.np_random = np.random.default_rng(seed)
+            self.np_random = np.random.default_rng(entropies)
             seeds = np.array(
                 [
                     np.random.default_rng(s).integers(2**32, dtype="uint32")
-                    for s in seed
+                    for s in entropies
                 ]
             )
         self._state, images = self._rules.reset(seeds)

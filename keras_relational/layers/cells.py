@@ -9,12 +9,15 @@ from keras import ops
 
 def check_step_shape(
     cell: keras.layers.Layer, shape: Sequence[int | None]
-) -> None:
+) -> int:
     """Checks the inputs of one step, and fixes their size from then on.
 
     Args:
         cell: The cell. Its `input_spec` is set to the shape.
         shape: Shape of the inputs, expected to be `(batch, features)`.
+
+    Returns:
+        The number of features.
 
     Raises:
         ValueError: If the shape has another rank, or `features` is unknown.
@@ -26,6 +29,7 @@ def check_step_shape(
             f"Received: inputs.shape={tuple(shape)} at each step"
         )
     cell.input_spec = keras.layers.InputSpec(ndim=2, axes={-1: shape[-1]})
+    return shape[-1]
 
 
 def check_built(cell: keras.layers.Layer) -> None:
@@ -45,7 +49,9 @@ def check_built(cell: keras.layers.Layer) -> None:
 
 
 def zero_states(
-    cell: keras.layers.Layer, batch_size: int, sizes: Iterable[int]
+    cell: keras.layers.Layer,
+    batch_size: int | keras.KerasTensor,
+    sizes: Iterable[int],
 ) -> list[keras.KerasTensor]:
     """Initial states of zeros.
 
@@ -61,7 +67,7 @@ def zero_states(
 
 
 def repeat_for_batch(
-    state: keras.KerasTensor, batch_size: int
+    state: keras.KerasTensor, batch_size: int | keras.KerasTensor
 ) -> keras.KerasTensor:
     """Repeats one initial state for every example of a batch.
 

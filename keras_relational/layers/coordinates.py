@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -80,7 +82,7 @@ class AppendCoordinates(keras.layers.Layer):
         return ops.cast(positions, self.compute_dtype)
 
     def compute_output_shape(
-        self, input_shape: tuple[int | None, ...]
+        self, input_shape: tuple[Any, ...]
     ) -> tuple[int | None, ...]:
         return (*input_shape[:-1], input_shape[-1] + 2)
 

@@ -1,6 +1,7 @@
 """Sets of entities `(batch, n, m)`: shapes, masks, and images read as sets."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,7 +13,7 @@ def entities_shape(
     layer: keras.layers.Layer,
     input_shape: Sequence[int | None],
     fixed_size: bool = False,
-) -> tuple[int | None, int | None, int]:
+) -> tuple[int | None, int | Any, int]:
     """The shape of a set of entities, or of an image read as a set.
 
     Args:
@@ -21,13 +22,14 @@ def entities_shape(
         fixed_size: If `True`, the number of entities must be known.
 
     Returns:
-        `(batch, n, m)`. For an image, `n` is `height * width`.
+        `(batch, n, m)`. For an image, `n` is `height * width`. Without
+        `fixed_size` it is `None` if it is not known.
 
     Raises:
         ValueError: If the rank is neither 3 nor 4, or a size is unknown that
             must be known.
     """
-    shape = tuple(input_shape)
+    shape: tuple[Any, ...] = tuple(input_shape)
     sizes = shape[1:] if fixed_size else shape[-1:]
     if len(shape) not in (3, 4) or None in sizes:
         raise ValueError(
@@ -89,13 +91,16 @@ def check_entities_shape(
     layer: keras.layers.Layer,
     shape: Sequence[int | None],
     name: str = "inputs",
-) -> None:
+) -> int:
     """Checks that a tensor is a set of entities, not an image.
 
     Args:
         layer: The layer that reads the set. An error names it.
         shape: The shape, expected to be `(batch, n, m)`.
         name: Name of the tensor, for the error.
+
+    Returns:
+        `m`, the number of features of an entity.
 
     Raises:
         ValueError: If the rank is not 3, or `m` is unknown.
@@ -105,6 +110,7 @@ def check_entities_shape(
             f"{layer.name} takes sets (batch, n, m) with a fixed m. Received: "
             f"{name}.shape={tuple(shape)}"
         )
+    return shape[-1]
 
 
 def check_same_size(

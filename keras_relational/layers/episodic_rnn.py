@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -74,7 +75,7 @@ class EpisodicRNN(keras.layers.Layer):
 
     def build(
         self,
-        frames_shape: Sequence[int | None],
+        frames_shape: Sequence[Any],
         is_first_shape: Sequence[int | None],
         states_shape: Sequence,
     ) -> None:

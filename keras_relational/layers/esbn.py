@@ -210,7 +210,9 @@ class ESBN(keras.layers.Layer):
             readable = readable & valid[..., None] & mask[:, None]
         return readable
 
-    def _match_values(self, values, readable):
+    def _match_values(
+        self, values: keras.KerasTensor, readable: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """softmax_i(z_i · z_t) of all steps at once, and the confidence.
 
         The controller does not change how values match, so all steps are one
@@ -281,8 +283,8 @@ class ESBN(keras.layers.Layer):
     ) -> tuple:
         batch, time, features = input_shape
         steps = None if time is None else time + bool(self.extra_step)
-        batch = (batch, steps) if self.return_sequences else (batch,)
-        shapes = (*batch, self.units), (*batch, features)
+        first = (batch, steps) if self.return_sequences else (batch,)
+        shapes = (*first, self.units), (*first, features)
         return shapes if self.return_retrieved else shapes[0]
 
     def compute_output_spec(

@@ -1,12 +1,13 @@
 """Weights that differ at the start, even if their initializer has a seed."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import keras
 import numpy as np
 
 # What `keras.initializers.get` takes.
-InitializerLike = str | Callable | keras.initializers.Initializer
+InitializerLike: TypeAlias = str | Callable | keras.initializers.Initializer
 
 
 def clone_initializer(

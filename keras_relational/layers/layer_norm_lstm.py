@@ -81,11 +81,9 @@ class LayerNormLSTMCell(keras.layers.Layer):
         )
 
     def build(self, input_shape: Sequence[int | None]) -> None:
-        check_step_shape(self, input_shape)
+        features = check_step_shape(self, input_shape)
         gates = 4 * self.units
-        add_weights(
-            self, self.kernel_initializer, kernel=(input_shape[-1], gates)
-        )
+        add_weights(self, self.kernel_initializer, kernel=(features, gates))
         add_weights(
             self,
             self.recurrent_initializer,

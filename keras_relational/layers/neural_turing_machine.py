@@ -82,9 +82,9 @@ class NTMCell(keras.layers.Layer):
         self.state_size = [units, units, memory_dim, memory_size * memory_dim]
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        check_step_shape(self, input_shape)
+        features = check_step_shape(self, input_shape)
         lstm_controller.add_lstm_weights(
-            self, input_shape[-1] + self.memory_dim, self.units
+            self, features + self.memory_dim, self.units
         )
         size = 4 * self.memory_dim
         self.head_kernel = self.add_weight(

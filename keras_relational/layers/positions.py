@@ -36,7 +36,7 @@ def flatten_positions(inputs: keras.KerasTensor) -> keras.KerasTensor:
 
 def check_step_inputs(
     layer: keras.layers.Layer, shape: Sequence[int | None], axes: str
-) -> None:
+) -> tuple[int, ...]:
     """Checks that each step's input is a vector, a set or an image.
 
     Args:
@@ -44,17 +44,22 @@ def check_step_inputs(
         shape: Shape of its inputs.
         axes: The axes before those of a step: `"batch"` or `"batch, time"`.
 
+    Returns:
+        The shape of a step's input, without those axes.
+
     Raises:
         ValueError: If the rank is another one, or a size of a step is unknown.
     """
-    step_shape = tuple(shape)[axes.count(",") + 1 :]
-    if len(step_shape) not in (1, 2, 3) or None in step_shape:
+    given = tuple(shape)[axes.count(",") + 1 :]
+    step_shape = tuple(size for size in given if size is not None)
+    if len(given) not in (1, 2, 3) or len(step_shape) < len(given):
         raise ValueError(
             f"{layer.name} takes inputs of shape ({axes}, m), ({axes}, n, m) or"
             f" ({axes}, height, width, m): at each step a vector, a set or an "
             "image, of fixed sizes. Received: inputs.shape="
             f"{tuple(shape)}"
         )
+    return step_shape
 
 
 def mask_of_steps(mask: keras.KerasTensor) -> keras.KerasTensor:

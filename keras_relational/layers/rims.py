@@ -1,3 +1,4 @@
+import typing
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -157,8 +158,7 @@ class RIMsCell(SlotCell):
         self.set_up_slots(num_modules)
 
     def build(self, input_shape: Sequence[int | None]) -> None:
-        check_step_inputs(self, input_shape, "batch")
-        features = input_shape[-1]
+        features = check_step_inputs(self, input_shape, "batch")[-1]
         self.input_spec = keras.layers.InputSpec(axes={-1: features})
         modules, units = self.num_modules, self.units
         keys = self.num_heads * self.key_dim
@@ -392,4 +392,6 @@ class RIMs(SlotRNN):
             RIMsCell, units, num_modules, num_active, *args, **kwargs
         )
 
-    __init__.__signature__ = constructor_signature(RIMsCell)
+    typing.cast(typing.Any, __init__).__signature__ = constructor_signature(
+        RIMsCell
+    )

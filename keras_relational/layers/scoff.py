@@ -1,3 +1,4 @@
+import typing
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -219,8 +220,7 @@ class SCOFFCell(SlotCell):
         self.set_up_slots(num_object_files)
 
     def build(self, input_shape: Sequence[int | None]) -> None:
-        check_step_inputs(self, input_shape, "batch")
-        step_shape = tuple(input_shape[1:])
+        step_shape = check_step_inputs(self, input_shape, "batch")
         self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
         n, features = num_positions(step_shape), step_shape[-1]
         # The order of the weights is that of saved files.
@@ -597,4 +597,6 @@ class SCOFF(SlotRNN):
             SCOFFCell, units, num_object_files, num_schemata, *args, **kwargs
         )
 
-    __init__.__signature__ = constructor_signature(SCOFFCell)
+    typing.cast(typing.Any, __init__).__signature__ = constructor_signature(
+        SCOFFCell
+    )

@@ -19,7 +19,9 @@ from keras_relational.validation import check_positive_integers
 
 def argument_names(cell_class: type) -> list[str]:
     """The names of the arguments of a cell's constructor, bar `**kwargs`."""
-    parameters = inspect.signature(cell_class.__init__).parameters.values()
+    # `signature(cell_class)` would be that of Keras' `__new__`.
+    constructor = inspect.getattr_static(cell_class, "__init__")
+    parameters = inspect.signature(constructor).parameters.values()
     return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD][1:]
 
 

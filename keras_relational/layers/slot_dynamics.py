@@ -76,7 +76,7 @@ def update(
     from_inputs = from_inputs + cell.bias[0]
     if cell.dynamics == "gru":
         return gru(from_inputs, from_state + cell.bias[1], h, *activations)
-    return lstm(from_inputs + from_state, *c, *activations)
+    return lstm(from_inputs + from_state, c[0], *activations)
 
 
 def gru(

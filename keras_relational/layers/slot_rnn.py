@@ -32,7 +32,9 @@ def constructor_signature(cell_class: type) -> inspect.Signature:
 
     First come the cell's arguments, then those of `keras.layers.RNN`.
     """
-    signature = inspect.signature(cell_class.__init__)
+    # `signature(cell_class)` would be that of Keras' `__new__`.
+    constructor = inspect.getattr_static(cell_class, "__init__")
+    signature = inspect.signature(constructor)
     *of_cell, kwargs = signature.parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     of_rnn = [

@@ -62,14 +62,12 @@ class VirtualEntities(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        check_entities_shape(self, input_shape)
-        self.input_spec = keras.layers.InputSpec(
-            ndim=3, axes={-1: input_shape[-1]}
-        )
+        features = check_entities_shape(self, input_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         add_weights(
             self,
             self.embeddings_initializer,
-            embeddings=(self.num_entities, input_shape[-1]),
+            embeddings=(self.num_entities, features),
         )
 
     def call(
@@ -177,8 +175,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        check_entities_shape(self, input_shape)
-        features = input_shape[-1]
+        features = check_entities_shape(self, input_shape)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         self._build_attention(features)
         self._build_feedforward(features, self.num_heads * self.key_dim)
@@ -287,15 +284,18 @@ class RelationalTransformerBlock(keras.layers.Layer):
             layer.build((None, None, features))
         return layers
 
-    def _heads(self, x):
+    def _heads(
+        self, x: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
         """Queries, keys and values, each `(batch, num_heads, n, key_dim)`."""
         # Three products are faster than one with a wide kernel, under XLA on a
         # CPU.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
-        return [
+        queries, keys, values = (
             split_heads(ops.matmul(x, kernel), self.num_heads)
             for kernel in kernels
-        ]
+        )
+        return queries, keys, values
 
     def _feedforward(self, entities, attended, iteration):
         update = self.update(self.hidden(attended))

@@ -129,19 +129,17 @@ class TwoSimplicialAttention(keras.layers.Layer):
         base_shape: tuple[int | None, ...] | None = None,
     ) -> None:
         base_shape = query_shape if base_shape is None else base_shape
-        for name, shape in (("query", query_shape), ("base", base_shape)):
-            check_entities_shape(self, shape, name)
-        self.input_spec = keras.layers.InputSpec(
-            ndim=3, axes={-1: query_shape[-1]}
-        )
+        features = check_entities_shape(self, query_shape, "query")
+        base_features = check_entities_shape(self, base_shape, "base")
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         width = self.num_heads * self.key_dim
         add_weights(
             self,
             self.kernel_initializer,
-            query_kernel=(query_shape[-1], width),
-            key_1_kernel=(base_shape[-1], width),
-            key_2_kernel=(base_shape[-1], width),
-            value_kernel=(base_shape[-1], width),
+            query_kernel=(features, width),
+            key_1_kernel=(base_features, width),
+            key_2_kernel=(base_features, width),
+            value_kernel=(base_features, width),
             product_kernel=(self.num_heads, *3 * (self.key_dim,)),
         )
 

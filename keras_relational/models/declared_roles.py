@@ -51,7 +51,7 @@ class Roles(typing.NamedTuple):
 
 def declare(
     model: keras.Model,
-    outputs: Mapping[str, str],
+    outputs: Mapping[str, str | None],
     states: Sequence[str] = (),
     parts: Mapping[str, str] | None = None,
 ) -> keras.Model:
@@ -191,7 +191,7 @@ class DeclaredRoles(keras.layers.Layer):
 
     def __init__(
         self,
-        outputs: Mapping[str, str],
+        outputs: Mapping[str, str | None],
         states: Sequence[str],
         parts: Mapping[str, str],
         **kwargs: typing.Any,
@@ -221,7 +221,7 @@ class DeclaredRoles(keras.layers.Layer):
         }
 
 
-def _check_numbers(model, declared):
+def _check_numbers(model: keras.Model, declared: Roles) -> None:
     outputs, states, _ = declared
     if len(outputs) + len(states) != len(model.outputs):
         raise ValueError(
@@ -237,14 +237,14 @@ def _check_numbers(model, declared):
         )
 
 
-def _layer_at(model, path):
+def _layer_at(model: keras.Model, path: str) -> keras.layers.Layer:
     layer = model
     for name in path.split("/"):
         layer = layer.get_layer(name)
     return layer
 
 
-def _maker(tensor):
+def _maker(tensor: keras.KerasTensor) -> keras.Operation:
     """The layer or operation that makes a tensor of a model."""
     return tensor._keras_history.operation
 
@@ -252,20 +252,22 @@ def _maker(tensor):
 # Models that declare nothing.
 
 
-def _roles_by_name(model):
+def _roles_by_name(model: keras.Model) -> Roles:
     states = [x.name for x in model.inputs if re.match(r"state_\d+$", x.name)]
     if len(states) >= len(model.outputs):
         states = []
     names = _output_names(model)
     known = [i for i, name in enumerate(names) if name in _KIND_OF_NAME]
     answer = known[0] if len(known) == 1 else 0
-    kinds = dict.fromkeys(names[: len(names) - len(states)])
+    kinds: dict[str, str | None] = dict.fromkeys(
+        names[: len(names) - len(states)]
+    )
     if names[answer] in kinds:
         kinds[names[answer]] = _kind(model, answer, names[answer])
     return Roles(kinds, tuple(states), _parts_by_name(model))
 
 
-def _kind(model, index, name):
+def _kind(model: keras.Model, index: int, name: str) -> str | None:
     """The kind of an output, or `None` if it is not certain."""
     output = model.outputs[index]
     if _is_softmax(_maker(output), len(output.shape)):
@@ -282,13 +284,13 @@ def _kind(model, index, name):
     return None
 
 
-def _is_softmax(layer, rank):
+def _is_softmax(layer: keras.Operation, rank: int) -> bool:
     if isinstance(layer, keras.layers.Softmax):
         return layer.axis in (-1, rank - 1)
     return getattr(layer, "activation", None) is keras.activations.softmax
 
 
-def _output_names(model):
+def _output_names(model: keras.Model) -> list[str]:
     """The names that the model's author gave the outputs, or numbers."""
     structure = getattr(model, "output", None)  # A Sequential has none.
     if isinstance(structure, dict):
@@ -301,7 +303,7 @@ def _output_names(model):
     )
 
 
-def _is_named_by_keras(layer):
+def _is_named_by_keras(layer: keras.Operation) -> bool:
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", type(layer).__name__)
     name = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
     return re.fullmatch(rf"{name}(_\d+)?", layer.name) is not None
@@ -322,7 +324,7 @@ def numbered(names: Sequence[str | None], word: str) -> list[str]:
     return [x or f"{word}_{i}" for i, x in enumerate(names)]
 
 
-def _parts_by_name(model):
+def _parts_by_name(model: keras.Model) -> dict[str, str]:
     """Every layer by its name, with those of models inside the model."""
     parts = {layer.name: layer.name for layer in model.layers}
     for layer in model.layers:

@@ -5,6 +5,7 @@ import pathlib
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import ml_dtypes
@@ -59,7 +60,7 @@ class ModelCheckpoints:
         Raises:
             OSError: If the file cannot be written; the error names it.
         """
-        arrays = {
+        arrays: dict[str, Any] = {
             name: _storable(variable)
             for name, variable in self._variables().items()
         }
@@ -100,7 +101,7 @@ class ModelCheckpoints:
             if newer > number:
                 self.path(newer).unlink()
 
-    def _variables(self):
+    def _variables(self) -> dict[str, Any]:
         """Variables by their names in the file."""
         variables = [*self.model.variables, *self.model.optimizer.variables]
         return {
@@ -109,11 +110,13 @@ class ModelCheckpoints:
         }
 
 
-def _read(path, variables):
+def _read(
+    path: pathlib.Path, variables: Mapping[str, Any]
+) -> tuple[dict[str, list[float]], list[np.ndarray]]:
     """Curves, and a value for each variable of this model."""
     shapes = {name: tuple(x.shape) for name, x in variables.items()}
 
-    def check(headers):
+    def check(headers: Mapping[str, Any]) -> None:
         for name, (shape, dtype) in headers.items():
             if name == "curves":
                 if shape or dtype.itemsize > 4 * MAX_TEXT_BYTES:
@@ -143,35 +146,35 @@ def _read(path, variables):
     ]
 
 
-def _dtype(variable):
+def _dtype(variable: Any) -> np.dtype:
     """The type of a variable; those NumPy lacks are from `ml_dtypes`."""
     name = keras.backend.standardize_dtype(variable.dtype)
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def _is_known(dtype):
+def _is_known(dtype: np.dtype) -> bool:
     """Whether an `.npz` tells this type; it has `bfloat16` as mere bytes."""
     return dtype.kind in "biuf" and dtype.isbuiltin == 1
 
 
-def _stored_dtype(dtype):
+def _stored_dtype(dtype: np.dtype) -> np.dtype:
     if _is_known(dtype):
         return dtype
     return np.dtype(f"uint{8 * dtype.itemsize}")
 
 
-def _suffix(variable):
+def _suffix(variable: Any) -> str:
     dtype = _dtype(variable)
     return "" if _is_known(dtype) else f"_{dtype.name}"
 
 
-def _storable(variable):
+def _storable(variable: Any) -> np.ndarray:
     dtype = _dtype(variable)
     array = keras.ops.convert_to_numpy(variable).astype(dtype)
     return array.view(_stored_dtype(dtype))
 
 
-def _assignable(array, dtype):
+def _assignable(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if _is_known(dtype):
         return array
     # Not every backend takes the type from NumPy; float32 holds its values.

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Container
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 
@@ -70,7 +71,7 @@ def now() -> str:
 
 
 def differences(
-    there: Mapping[str, object],
+    there: Mapping[str, Any],
     experiment: str,
     arguments: Mapping[str, object],
     data: Mapping[str, str],
@@ -124,14 +125,14 @@ def holds_paths(value: object) -> bool:
     return isinstance(value, pathlib.PurePath)
 
 
-def _shown(values, name):
+def _shown(values: Mapping[str, object], name: str) -> str:
     return json.dumps(values[name]) if name in values else "nothing"
 
 
-def _as_json(arguments):
+def _as_json(arguments: Mapping[str, object]) -> dict[str, Any]:
     """Arguments as they come back from a file: paths as text, no tuples."""
 
-    def default(value):
+    def default(value: object) -> object:
         if isinstance(value, pathlib.PurePath):
             return str(value)
         if hasattr(value, "item"):  # NumPy's numbers.
@@ -144,7 +145,7 @@ def _as_json(arguments):
     return json.loads(json.dumps(dict(arguments), default=default))
 
 
-def _command():
+def _command() -> str | None:
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     script = sys.argv[0] if sys.argv else ""
@@ -157,7 +158,7 @@ def _command():
     return shlex.join(["python", *program, *sys.argv[1:]])
 
 
-def _versions():
+def _versions() -> dict[str, str]:
     versions = {
         "python": platform.python_version(),
         "keras_relational": __version__,
@@ -171,11 +172,11 @@ def _versions():
     return versions
 
 
-def _commit():
+def _commit() -> str | None:
     """The commit of the library's source, if git keeps it."""
     folder = pathlib.Path(__file__).parent
 
-    def git(*arguments):
+    def git(*arguments: str) -> str:
         return subprocess.run(  # noqa: S603
             ["git", "-C", str(folder), *arguments],  # noqa: S607
             capture_output=True,
@@ -194,7 +195,7 @@ def _commit():
         return None
 
 
-def _machine():
+def _machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -203,7 +204,7 @@ def _machine():
     }
 
 
-def _processor():
+def _processor() -> str | None:
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -212,7 +213,7 @@ def _processor():
     return names[0].strip() if names else platform.processor() or None
 
 
-def _accelerator():
+def _accelerator() -> str | None:
     """The name of the first GPU or TPU that Keras computes on."""
     backend = keras.backend.backend()
     module = sys.modules.get(backend)

@@ -5,6 +5,7 @@ import io
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def read_curves(path: pathlib.Path | str) -> dict[str, list[float]]:
         names = next(rows, [])
         if not names or len(set(names)) < len(names):
             raise ValueError(f"its first line should be names, not {names}")
-        curves = {name: [] for name in names}
+        curves: dict[str, list[float]] = {name: [] for name in names}
         for row in rows:
             if len(row) != len(names):
                 raise ValueError(
@@ -69,7 +70,7 @@ def read_curves(path: pathlib.Path | str) -> dict[str, list[float]]:
         ) from error
 
 
-def check_curves(curves: object, unit: str) -> None:
+def check_curves(curves: Any, unit: str) -> None:
     """Raises a `ValueError` unless these are the curves of a checkpoint.
 
     Args:

@@ -3,12 +3,12 @@
 import contextlib
 import os
 import pathlib
+import sys
 
-try:
-    import fcntl
-except ImportError:  # Windows.
-    fcntl = None
+if sys.platform == "win32":
     import msvcrt
+else:
+    import fcntl
 
 
 class FolderLock:
@@ -45,20 +45,20 @@ class FolderLock:
 
     def release(self) -> None:
         """Lets other processes write to the folder."""
-        if fcntl is None:
+        if sys.platform == "win32":
             with contextlib.suppress(OSError):
                 self._file.seek(_FAR)
                 msvcrt.locking(self._file.fileno(), msvcrt.LK_UNLCK, 1)
         self._file.close()
 
-    def _lock(self):
-        if fcntl is not None:
+    def _lock(self) -> None:
+        if sys.platform == "win32":
+            # Windows keeps others from reading what is locked, so this is a
+            # byte far behind the number of the process.
+            self._file.seek(_FAR)
+            msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        # Windows keeps others from reading what is locked, so this is a byte
-        # far behind the number of the process.
-        self._file.seek(_FAR)
-        msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
 
 
 _FAR = 2**20

@@ -43,8 +43,8 @@ class TrainingLog:
     ) -> None:
         self.run = run
         self.unit = unit
-        self.curves = {}
-        self.directory = None
+        self.curves: dict[str, list[float]] = {}
+        self.directory: pathlib.Path | None = None
         if run is None:
             return
         self.directory = run.add_log(self, part)
@@ -125,7 +125,7 @@ class TrainingLog:
         for name in {**self.curves, **row}:
             curve = self.curves.setdefault(name, epochs * [float("nan")])
             curve.append(_plain(row.get(name, float("nan"))))
-        if self.run is None:
+        if self.directory is None:
             return
         self.run.has_new_results()
         write_curves(self.directory / "curves.csv", self.curves)
@@ -147,7 +147,7 @@ def remove_partial_files(directory: pathlib.Path) -> None:
             path.unlink()
 
 
-def _plain(number):
+def _plain(number: float) -> float:
     """A number that JSON takes."""
     if isinstance(number, int | np.integer):
         return int(number)

@@ -72,11 +72,11 @@ def data_digest(*arrays: object) -> str:
     digest = hashlib.blake2b(digest_size=4)
     for array in map(np.ascontiguousarray, arrays):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(array.reshape(-1).view("uint8"))
+        digest.update(array.reshape(-1).view("uint8").data)
     return digest.hexdigest()
 
 
-def _text(value):
+def _text(value: object) -> str:
     if isinstance(value, list | tuple):
         return "+".join(map(str, value))
     return str(value)

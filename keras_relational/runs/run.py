@@ -68,28 +68,30 @@ class Run:
     ) -> None:
         self.directory = pathlib.Path(directory)
         self.name = self.directory.name
-        self.config = None
-        self.result = None
+        self.config: dict[str, Any] | None = None
+        self.result: dict[str, Any] | None = None
         self._started_with = (experiment, arguments, data or {})
         self._may_differ = tuple(may_differ)
-        self._lock = None
-        self._logs = []
+        self._lock: FolderLock | None = None
+        self._logs: list[tuple[str | None, Any]] = []
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self.directory)
+        lock = FolderLock(self.directory)
         try:
             remove_partial_files(self.directory)
             self._read_or_write_config()
             if (path := self.directory / "result.json").exists():
                 self.result = read_json(path)
         except BaseException:
-            self._lock.release()
+            lock.release()
             raise
+        self._lock = lock
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def add_log(self, log: Any, part: str | None) -> pathlib.Path:
         """Makes the folder of a training, for a `TrainingLog`.
@@ -152,7 +154,7 @@ class Run:
         Raises:
             OSError: If the file cannot be written; the error names it.
         """
-        result = {"finished": config.now()}
+        result: dict[str, Any] = {"finished": config.now()}
         if self._logs:
             minutes = sum(log.minutes for _, log in self._logs)
             result["minutes"] = round(minutes, 1)
@@ -160,11 +162,12 @@ class Run:
             if part is None:
                 result[log.unit] = log.done
         content = json.dumps({**result, **figures}, indent=1)
-        self.result = json.loads(content)
+        written = json.loads(content)
+        self.result = written
         write_atomically(self.directory / "result.json", content.encode())
-        return self.result
+        return written
 
-    def _read_or_write_config(self):
+    def _read_or_write_config(self) -> None:
         experiment, arguments, data = self._started_with
         path = self.directory / "config.json"
         part = config.current_part()
@@ -185,7 +188,7 @@ class Run:
             }
         write_atomically(path, json.dumps(self.config, indent=1).encode())
 
-    def _check_differences(self, there):
+    def _check_differences(self, there: Mapping[str, Any]) -> None:
         found = config.differences(there, *self._started_with, self._may_differ)
         if found:
             raise ValueError(
@@ -194,7 +197,7 @@ class Run:
                 "arguments to continue that run, or delete the folder."
             )
 
-    def _check_that_it_is_empty(self):
+    def _check_that_it_is_empty(self) -> None:
         for pattern in ("curves.csv", "checkpoint*", "result.json"):
             if any(self.directory.glob(pattern)):
                 raise ValueError(
@@ -204,7 +207,7 @@ class Run:
                 )
 
 
-def _check_format(there, path):
+def _check_format(there: Any, path: pathlib.Path) -> None:
     is_known = isinstance(there, dict) and there.get("format") == config.FORMAT
     if not is_known or not {"experiment", "arguments", "data"} <= set(there):
         raise ValueError(

@@ -4,6 +4,7 @@ import importlib.util
 import math
 import pathlib
 import time
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -26,7 +27,7 @@ class TensorBoardCurves:
     def __init__(self, directory: pathlib.Path, unit: str) -> None:
         self.directory = directory
         self.unit = unit
-        self._path = None
+        self._path: pathlib.Path | None = None
 
     def write(self, curves: Mapping[str, Sequence[float]]) -> None:
         """Writes the last point of each curve, at first all points.
@@ -43,24 +44,31 @@ class TensorBoardCurves:
             return
         last = len(curves[self.unit]) - 1
         if self._path is not None:
-            self._append(curves, [last])
+            self._append(self._path, curves, [last])
             return
         self.directory.mkdir(parents=True, exist_ok=True)
         old = list(self.directory.glob("events.out.tfevents.*"))
         name = f"events.out.tfevents.{time.time_ns():020d}.curves"
         self._path = self.directory / name
-        self._append(curves, range(last + 1), version="brain.Event:2")
+        version = "brain.Event:2"
+        self._append(self._path, curves, range(last + 1), version)
         for path in old:
             path.unlink()
 
-    def _append(self, curves, rows, version=None):
+    def _append(
+        self,
+        path: pathlib.Path,
+        curves: Mapping[str, Sequence[float]],
+        rows: Iterable[int],
+        version: str | None = None,
+    ) -> None:
         from tensorboard.compat.proto import event_pb2
         from tensorboard.plugins.scalar import summary_v2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         # So that "relative" time in TensorBoard is time spent in training.
         began = time.time() - 60 * curves["minutes"][-1]
-        with errors_name(self._path), open(self._path, "ab") as file:
+        with errors_name(path), open(path, "ab") as file:
             writer = RecordWriter(file)
             if version is not None:
                 event = event_pb2.Event(wall_time=began, file_version=version)
@@ -77,7 +85,7 @@ class TensorBoardCurves:
                 writer.write(event.SerializeToString())
 
 
-def _is_installed():
+def _is_installed() -> bool:
     try:
         return importlib.util.find_spec("tensorboard") is not None
     except (ImportError, ValueError):

@@ -39,7 +39,7 @@ class AgentCheckpoints:
         self._checkpoint = tf.train.Checkpoint(
             curves=self._curves, **actor_learner.checkpointed(self.directory)
         )
-        self._manager = None
+        self._manager: Any = None
 
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints, from the newest to the oldest.
@@ -128,7 +128,7 @@ class AgentCheckpoints:
         )
         self.numbers()  # Removes what is no longer in the list.
 
-    def _listed(self):
+    def _listed(self) -> list[str]:
         """Names of the checkpoints in TensorFlow's list.
 
         Those that have been deleted are left out, but for the newest, which is
@@ -158,27 +158,27 @@ class AgentCheckpoints:
                 'model_checkpoint_path: "ckpt-100".'
             ) from error
 
-    def _exists(self, name):
+    def _exists(self, name: str) -> bool:
         return (self.directory / f"{name}.index").exists()
 
 
 class _Curves(tf.train.experimental.PythonState):
     """Learning curves as a part of a checkpoint."""
 
-    def __init__(self):
-        self.curves = {}
+    def __init__(self) -> None:
+        self.curves: Mapping[str, Any] = {}
 
-    def serialize(self):
+    def serialize(self) -> str:
         return json.dumps(dict(self.curves))
 
-    def deserialize(self, string_value):
+    def deserialize(self, string_value: str) -> None:
         self.curves = json.loads(string_value)
 
 
-def _is_numbered(name):
+def _is_numbered(name: str) -> bool:
     return re.fullmatch(r"ckpt-\d+", name) is not None
 
 
-def _explained(error):
+def _explained(error: Exception) -> str:
     text = getattr(error, "message", None) or str(error) or repr(error)
     return text.strip().splitlines()[0].rstrip(".")

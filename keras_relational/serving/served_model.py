@@ -43,11 +43,15 @@ class ServedModel:
         self.name = name
         self._model_dir = os.fspath(model_dir)
         self._messages = serving_api("get_model_status_pb2")
-        self._servable = None
+        # A `Servable`, once one has loaded.
+        self._servable: typing.Any = None
         self._lock = threading.Lock()
-        self._users = collections.Counter()  # Requests under way.
-        self._states = {}  # Version → (state, explanation).
-        self._broken = {}  # Version → its files when it did not load.
+        # Requests under way.
+        self._users: collections.Counter[Servable] = collections.Counter()
+        # Version → (state, explanation).
+        self._states: dict[int, tuple[int, str]] = {}
+        # Version → its files when it did not load.
+        self._broken: dict[int, list] = {}
         self._look()
         if self._servable is None:
             raise ValueError(self._nothing())

@@ -131,9 +131,9 @@ class DistributedActorLearner:
             exceptions.ObjectLostError,
         )
         self._address = self._ray.get_runtime_context().gcs_address
-        self._checkpoints = None
+        self._checkpoints: str | None = None
         self._deaths = 0
-        self._pending = {}
+        self._pending: dict[Any, Any] = {}
         self._new_actor = lambda seed: (
             self._ray.remote(_Actor)
             .options(num_cpus=num_cpus)

@@ -221,9 +221,11 @@ class ImpalaAgent(tf_agent.TFAgent):
         }
         return state, tf_agent.LossInfo(loss, ImpalaInfo(*terms, norm))
 
-    def _losses(self, weights, trajectory):
+    def _losses(
+        self, weights: list[tf.Tensor], trajectory: trajectories.Trajectory
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         is_first = tf.equal(trajectory.step_type, ts.StepType.FIRST)
-        state = ()
+        state: Any = ()
         if self.network.is_recurrent:
             state = [x[0] for x in trajectory.policy_info["state"]]
         logits, values, _ = self.network(

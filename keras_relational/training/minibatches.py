@@ -101,12 +101,12 @@ class Minibatches(keras.utils.PyDataset):
             )
         self.data = (x, y)
         self.num_examples = len(y)
-        self.block_shape = (batch_size,)
+        self.block_shape: tuple[int, ...] = (batch_size,)
         if steps_per_execution is not None:
             self.block_shape = (steps_per_execution, batch_size)
         self.initial_block = initial_block
         self.seed = seed
-        self._passes = {}
+        self._passes: dict[int, np.ndarray] = {}
 
     @property
     def num_batches(self) -> None:

@@ -31,7 +31,7 @@ class Preset(NamedTuple):
 WITHHELD = (0, 50, 85, 95, 97)
 
 # Tables 2 to 7: learning rates, epochs, batch normalization, for each M.
-_PRESETS = {
+_PRESETS: dict[tuple[str, str, str], dict[str, tuple]] = {
     ("pretrained", "vector", "generative"): {
         "lstm": ((5e-5, 5e-5, 5e-5, 5e-4, 5e-4), (80, 80, 80, 1500, 2000), 0),
         "ntm": ((5e-5,) * 5, (80, 80, 80, 1500, 2000), 0),
@@ -272,10 +272,10 @@ def rule_accuracy(
             "A model that scores options is not compared with `fillers`: leave "
             f"them out. Received: output shape {outputs.shape}"
         )
-    if predicts:
-        answers = nearest_filler(outputs, fillers)
-    else:
+    if fillers is None:
         answers = outputs.argmax(axis=1)
+    else:
+        answers = nearest_filler(outputs, fillers)
     return float(np.mean(answers == problems.labels))
 
 

@@ -78,7 +78,7 @@ def read_picture(
     gem, items = _gem_and_others(items, num_gem_locks)
     held = inventory[inventory != EMPTY].tolist()
     _check_keys(items, held, num_gem_locks)
-    ways = []
+    ways: list[list[tuple[int, int]]] = []
     for lock in gem.locks:
         taken = {lock for way in ways for _, lock in way}
         found = _ways(lock, items, held, taken)

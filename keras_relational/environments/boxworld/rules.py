@@ -26,7 +26,7 @@ ACTIONS = ("left", "up", "right", "down")
 GEM_REWARD = 10.0
 
 # A row and a column of the board are added for each action.
-_DOWN, _RIGHT = np.int32([(0, -1, 0, 1), (-1, 0, 1, 0)])
+_DOWN, _RIGHT = np.array([(0, -1, 0, 1), (-1, 0, 1, 0)], "int32")
 _COLOUR_DRAW = 0
 # Each draw has this many counters of its own.
 _COUNTERS_PER_DRAW = 100
@@ -235,7 +235,7 @@ class Board(World):
         for number, image in enumerate(images.astype("int32")):
             try:
                 picture = read_picture(
-                    image @ np.int32([1 << shift for shift in SHIFTS]),
+                    image @ np.array([1 << shift for shift in SHIFTS], "int32"),
                     self._cells_of_slot,
                     self.num_gem_locks,
                 )
@@ -247,11 +247,17 @@ class Board(World):
                 ) from error
             pictures.append(picture)
         state = {
-            "board": np.int32([picture.board for picture in pictures]),
-            "inventory": np.int32([picture.inventory for picture in pictures]),
+            "board": np.array([picture.board for picture in pictures], "int32"),
+            "inventory": np.array(
+                [picture.inventory for picture in pictures], "int32"
+            ),
             "losing": np.array([picture.losing for picture in pictures], bool),
-            "player": np.int32([picture.player for picture in pictures]),
-            "level": np.int32([self.level_of(picture) for picture in pictures]),
+            "player": np.array(
+                [picture.player for picture in pictures], "int32"
+            ),
+            "level": np.array(
+                [self.level_of(picture) for picture in pictures], "int32"
+            ),
             "steps": np.zeros(len(pictures), "int32"),
             "seed": np.arange(len(pictures), dtype="uint32"),
             "episode": np.zeros(len(pictures), "int32"),
