@@ -1,0 +1,128 @@
+"""Every public function, class and method states its types."""
+
+import importlib
+import inspect
+import types
+
+import pytest
+
+PACKAGES = (
+    "keras_relational",
+    "keras_relational.analysis",
+    "keras_relational.datasets",
+    "keras_relational.environments",
+    "keras_relational.layers",
+    "keras_relational.models",
+    "keras_relational.serving",
+    "keras_relational.training",
+)
+# These need tf-agents or Gymnasium, so no package imports them by itself.
+MODULES = (
+    "keras_relational.environments.gymnasium_environment",
+    "keras_relational.environments.tf_agents_environment",
+    "keras_relational.training.distributed",
+    "keras_relational.training.impala",
+)
+
+
+def public_values(module):
+    """What a module exports, with the contents of the modules among it."""
+    names = getattr(module, "__all__", None)
+    if names is None:
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+            and getattr(value, "__module__", None) == module.__name__
+        ]
+    for name in names:
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            # The test of a package covers its own contents.
+            if value.__name__ not in PACKAGES:
+                yield from public_values(value)
+        else:
+            yield value
+
+
+def public_functions(value):
+    """A function itself, or the public methods that a class defines."""
+    if inspect.isfunction(value):
+        yield value
+    if not inspect.isclass(value):
+        return
+    for name, method in vars(value).items():
+        if isinstance(method, property):
+            method = method.fget
+        elif isinstance(method, classmethod | staticmethod):
+            method = method.__func__
+        is_public = not name.startswith("_") or name in ("__init__", "__call__")
+        # A dataclass' `__init__` is not in a file.
+        is_written = (
+            inspect.isfunction(method)
+            and inspect.unwrap(method).__code__.co_filename != "<string>"
+        )
+        if is_public and is_written:
+            yield method
+
+
+def missing_annotations(function):
+    signature = inspect.signature(function)
+    missing = [
+        name
+        for position, (name, parameter) in enumerate(
+            signature.parameters.items()
+        )
+        if parameter.annotation is parameter.empty
+        and not (position == 0 and name in ("self", "cls"))
+    ]
+    needs_return = function.__name__ != "__init__"
+    if needs_return and signature.return_annotation is signature.empty:
+        missing.append("return")
+    return missing
+
+
+@pytest.mark.parametrize("name", [*PACKAGES, *MODULES])
+def test_every_public_name_is_annotated(name):
+    incomplete = {}
+    for value in public_values(importlib.import_module(name)):
+        for function in public_functions(value):
+            missing = missing_annotations(function)
+            if missing:
+                path = f"{function.__module__}.{function.__qualname__}"
+                incomplete[path] = missing
+    assert not incomplete, "\n".join(
+        f"{path} lacks annotations of: {', '.join(missing)}"
+        for path, missing in sorted(incomplete.items())
+    )
+
+
+def test_a_missing_annotation_is_found():
+    class Half:
+        def __init__(self, size: int, *rest):
+            pass
+
+        def call(self, x: int):
+            pass
+
+        @property
+        def whole(self) -> int:
+            return 1
+
+        @classmethod
+        def none(cls, x):
+            pass
+
+        def _private(self, x):
+            pass
+
+    found = {
+        function.__name__: missing_annotations(function)
+        for function in public_functions(Half)
+    }
+    assert found == {
+        "__init__": ["rest"],
+        "call": ["return"],
+        "whole": [],
+        "none": ["x", "return"],
+    }
