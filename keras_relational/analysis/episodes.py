@@ -5,6 +5,7 @@ Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 5.
 
 import typing
 from collections.abc import Iterable
+from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -194,7 +195,9 @@ def shortest_lengths(
     )
 
 
-def by_level(episodes):
+def by_level(
+    episodes: Mapping[str, np.ndarray],
+) -> dict[tuple[int, ...], dict[str, float]]:
     """Share solved and mean length for each level: Figs. 14 and 15.
 
     Args:

@@ -72,7 +72,7 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         value_dim: int,
         kernel_initializer: InitializerLike = "glorot_uniform",
         position_initializer: InitializerLike = "lecun_normal",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(

@@ -55,7 +55,7 @@ class ContextNormalization(keras.layers.Layer):
         epsilon: float = 1e-8,
         center: bool = True,
         scale: bool = True,
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         if not epsilon > 0:
@@ -265,7 +265,7 @@ class TemporalContextNormalization(ContextNormalization):
         epsilon: float = 1e-8,
         center: bool = True,
         scale: bool = True,
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(epsilon, center, scale, **kwargs)
         if segment_lengths is not None:

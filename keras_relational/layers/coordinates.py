@@ -45,7 +45,7 @@ class AppendCoordinates(keras.layers.Layer):
         low: float = 0.0,
         high: float = 1.0,
         order: str = "xy",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_choice("order", order, ("xy", "yx"))

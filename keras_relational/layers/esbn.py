@@ -108,7 +108,7 @@ class ESBN(keras.layers.Layer):
         return_sequences: bool = False,
         return_retrieved: bool = False,
         confidence: bool = False,
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(units=units, key_dim=key_dim)

@@ -69,7 +69,7 @@ class NTMCell(keras.layers.Layer):
         units: int,
         memory_size: int = 10,
         memory_dim: int = 256,
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(

@@ -97,7 +97,7 @@ class BatchContextNormalization(ContextNormalization):
         epsilon: float = 1e-8,
         center: bool = True,
         scale: bool = True,
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(epsilon, center, scale, **kwargs)
         if group_size is not None:
@@ -291,7 +291,7 @@ class SlidingWindowNormalization(ContextNormalization):
         epsilon: float = 1e-8,
         center: bool = True,
         scale: bool = True,
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(epsilon, center, scale, **kwargs)
         check_positive_integers(window_size=window_size)

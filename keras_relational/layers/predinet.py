@@ -77,7 +77,7 @@ class PrediNet(keras.layers.Layer):
         num_relations: int,
         key_dim: int,
         kernel_initializer: InitializerLike = "glorot_uniform",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(

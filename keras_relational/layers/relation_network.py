@@ -57,7 +57,7 @@ class RelationNetwork(keras.layers.Layer):
         units: int,
         hidden_units: int,
         kernel_initializer: InitializerLike = "glorot_uniform",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(units=units, hidden_units=hidden_units)

@@ -37,7 +37,7 @@ class StridedConv2D(keras.layers.Conv2D):
     (None, 5, 5, 32)
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         settings = {
             "kernel_size % strides": (

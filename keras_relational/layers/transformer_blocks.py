@@ -51,7 +51,7 @@ class VirtualEntities(keras.layers.Layer):
         self,
         num_entities: int,
         embeddings_initializer: InitializerLike = "random_normal",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(num_entities=num_entities)
@@ -158,7 +158,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         hidden_units: int,
         num_iterations: int = 1,
         kernel_initializer: InitializerLike = "glorot_uniform",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(
@@ -380,7 +380,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         num_iterations: int = 1,
         score: str = "unsigned",
         kernel_initializer: InitializerLike = "glorot_uniform",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(
             num_heads,

@@ -107,7 +107,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         key_dim: int,
         score: str = "unsigned",
         kernel_initializer: InitializerLike = "glorot_uniform",
-        **kwargs,
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(num_heads=num_heads, key_dim=key_dim)

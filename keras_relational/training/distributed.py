@@ -162,7 +162,9 @@ class DistributedActorLearner:
             "actors_started": self.actors_started,
         }
 
-    def checkpointer(self, directory: pathlib.Path | str):
+    def checkpointer(
+        self, directory: pathlib.Path | str
+    ) -> common.Checkpointer:
         """tf-agents' `Checkpointer` of all that a run needs to go on.
 
         Args:

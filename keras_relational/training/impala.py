@@ -350,7 +350,9 @@ class ActorLearner:
             "metrics": [self.environment_steps, self.num_episodes],
         }
 
-    def checkpointer(self, directory: pathlib.Path | str):
+    def checkpointer(
+        self, directory: pathlib.Path | str
+    ) -> common.Checkpointer:
         """tf-agents' `Checkpointer` of all that a run needs to go on.
 
         Args:
