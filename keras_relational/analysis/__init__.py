@@ -22,7 +22,7 @@ from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
-from keras_relational.analysis.episodes import by_puzzle_type
+from keras_relational.analysis.episodes import by_level
 from keras_relational.analysis.episodes import play
 from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
@@ -65,7 +65,7 @@ __all__ = [
     "attention_maps",
     "bindings",
     "block_attention",
-    "by_puzzle_type",
+    "by_level",
     "central_outputs",
     "content_masks",
     "contingency",

@@ -27,7 +27,7 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
 
     Returns:
         Dictionary of arrays with one row an episode: `returns`; `lengths`, in
-        steps; `solved`; `puzzle_types` `(batch, n)`.
+        steps; `solved`; `levels` `(batch, n)`.
 
     Example:
 
@@ -66,14 +66,14 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
         zeros = ops.zeros_like(state["steps"])
         false = ops.zeros_like(zeros, dtype="bool")
         floats = ops.zeros_like(zeros, dtype="float32")
-        puzzle_types = state["puzzle_type"]
+        levels = state["level"]
         first = (0, state, memory, false, floats, zeros, false)
         *_, returns, lengths, solved = ops.while_loop(unfinished, step, first)
         return {
             "returns": returns,
             "lengths": lengths,
             "solved": solved,
-            "puzzle_types": puzzle_types,
+            "levels": levels,
         }
 
     seeds = np.asarray(seeds, dtype="uint32")
@@ -174,27 +174,25 @@ def shortest_lengths(world, seeds, max_steps=200):
     )
 
 
-def by_puzzle_type(episodes):
-    """Share solved and mean length for each type of puzzle: Figs. 14 and 15.
+def by_level(episodes):
+    """Share solved and mean length for each level: Figs. 14 and 15.
 
     Args:
         episodes: As `play` returns.
 
     Returns:
-        Dictionary from the puzzle type, integers, to a dictionary of
+        Dictionary from the level, a tuple of integers, to a dictionary of
         `episodes`, their number, `solved`, a share, and `length`, a mean.
     """
-    types, members = np.unique(
-        episodes["puzzle_types"], axis=0, return_inverse=True
-    )
+    levels, members = np.unique(episodes["levels"], axis=0, return_inverse=True)
     members = members.reshape(-1)
     return {
-        tuple(int(x) for x in puzzle_type): {
+        tuple(int(x) for x in level): {
             "episodes": int(np.sum(members == number)),
             "solved": float(episodes["solved"][members == number].mean()),
             "length": float(episodes["lengths"][members == number].mean()),
         }
-        for number, puzzle_type in enumerate(types)
+        for number, level in enumerate(levels)
     }
 
 

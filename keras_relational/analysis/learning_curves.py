@@ -136,7 +136,7 @@ def plot_learning_curves(runs, curve="stripes_accuracy", x="batches"):
             each the curves that `training.train_classifier` or
             `agent_runs.train_agent` returns.
         curve: Name of the curve to draw, a share between 0 and 1: of agents
-            `"solved"`, or `"solved_1_1_2"` for one type of puzzles.
+            `"solved"`, or `"solved_1_1_2"` for one level.
         x: `"batches"`; of agents `"steps"` (Fig. 6) or `"minutes"` (Fig. 8).
 
     Returns:

@@ -101,7 +101,7 @@ class GotoObjectMaze(World):
 
     A state has, beside what all have, `board` `(batch, side²)`, colours;
     `agent`, the cell it stands on; `direction` it faces, a place in
-    `DIRECTIONS`; and `sought`, the colour of the object. `puzzle_type` `(batch,
+    `DIRECTIONS`; and `sought`, the colour of the object. `level` `(batch,
     1)` is the fewest doors between the agent and such an object.
 
     Args:
@@ -287,7 +287,7 @@ class GotoObjectMaze(World):
             "direction": between(pose[:, 1], 0, len(DIRECTIONS) - 1),
             "sought": sought,
             "steps": ops.zeros_like(episode),
-            "puzzle_type": ops.min(num_doors, axis=1, keepdims=True),
+            "level": ops.min(num_doors, axis=1, keepdims=True),
             "seed": seed,
             "episode": episode,
         }

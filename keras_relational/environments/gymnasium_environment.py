@@ -12,7 +12,7 @@ From then on the id is enough:
 
 >>> env = gymnasium.make("keras_relational/BridgeBoxWorld-v0", rows=7)
 >>> image, info = env.reset(seed=0)
->>> image.shape, info["puzzle_type"].shape
+>>> image.shape, info["level"].shape
 ((7, 10, 3), (3,))
 >>> envs = gymnasium.make_vec("keras_relational/BoxWorld-v0", num_envs=4)
 >>> images, infos = envs.reset(seed=0)
@@ -42,7 +42,7 @@ class WorldEnv(gymnasium.Env):
     """One episode at a time.
 
     Observations are the images of `render`, actions the places in the world's
-    `actions`; `info` has `puzzle_type`. A seed given to `reset` fixes that
+    `actions`; `info` has `level`. A seed given to `reset` fixes that
     episode and those after it.
 
     Args:
@@ -102,8 +102,8 @@ class WorldEnv(gymnasium.Env):
         )
 
     def _info(self):
-        puzzle_type = ops.convert_to_numpy(self._state["puzzle_type"])
-        return {"puzzle_type": puzzle_type[0]}
+        level = ops.convert_to_numpy(self._state["level"])
+        return {"level": level[0]}
 
 
 class WorldVectorEnv(gymnasium.vector.VectorEnv):
@@ -190,8 +190,8 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
     def _info(self):
         everywhere = np.ones(self.num_envs, bool)
         return {
-            "puzzle_type": ops.convert_to_numpy(self._state["puzzle_type"]),
-            "_puzzle_type": everywhere,
+            "level": ops.convert_to_numpy(self._state["level"]),
+            "_level": everywhere,
         }
 
 

@@ -66,10 +66,10 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         self.state = tf.nest.map_structure(tf.Variable, (state, time_step))
         self._stepped = _stepped(world, batch_size)
 
-    def puzzle_type(self, state=None):
-        """That of each episode, one a row; by default of those now."""
+    def level(self, state=None):
+        """The level of each episode, one a row; by default of those now."""
         world_state, _ = self.state if state is None else state
-        return tf.identity(world_state["puzzle_type"])
+        return tf.identity(world_state["level"])
 
     def advance(self, state, action):
         """One step of all episodes as a pure function.

@@ -65,7 +65,7 @@ class World:
 
         Returns:
             A state: dictionary of tensors with one row an episode. In each are
-            `steps` made so far; `puzzle_type` `(batch, n)`; `seed` and
+            `steps` made so far; `level` `(batch, n)`; `seed` and
             `episode`, from which the next episode is made.
         """
         if not ops.is_tensor(seeds):  # JAX makes int32 of Python's integers.

@@ -259,7 +259,7 @@ class ActorLearner:
     Args:
         agent: An `ImpalaAgent`.
         environment: A `WorldTFEnvironment`, or another `TFEnvironment` with
-            the same attribute `state` and methods `advance` and `puzzle_type`.
+            the same attribute `state` and methods `advance` and `level`.
         unroll_length: Positive integer, steps of every episode for an update.
         broadcast_interval: Positive integer: the actors take the learner's
             weights every so many updates, and lag behind it in between.
@@ -427,7 +427,7 @@ class ActorLearner:
                 now["episode_return"],
                 now["episode_length"],
                 next_step.is_last(),
-                self.environment.puzzle_type((world, next_step)),
+                self.environment.level((world, next_step)),
             )
             return (world, next_step), now, (seen, episode)
 

@@ -129,13 +129,13 @@ def test_shortest_way_avoids_what_ends_the_episode():
     assert (lengths > 4).all()
 
 
-def test_by_puzzle_type():
+def test_by_level():
     episodes = {
-        "puzzle_types": np.array([[1, 0, 0], [2, 1, 3], [1, 0, 0]]),
+        "levels": np.array([[1, 0, 0], [2, 1, 3], [1, 0, 0]]),
         "solved": np.array([True, False, False]),
         "lengths": np.array([4, 7, 8]),
     }
-    assert analysis.by_puzzle_type(episodes) == {
+    assert analysis.by_level(episodes) == {
         (1, 0, 0): {"episodes": 2, "solved": 0.5, "length": 6.0},
         (2, 1, 3): {"episodes": 1, "solved": 0.0, "length": 7.0},
     }

@@ -81,7 +81,7 @@ def solve_and_play(world, num_puzzles, first_seed=0):
         total += np.where(over, 0, ops.convert_to_numpy(reward))
         over |= ops.convert_to_numpy(terminated)
         np.testing.assert_array_equal(over, lengths <= time + 1)
-    length = arrays(state)["puzzle_type"][:, 0]
+    length = arrays(state)["level"][:, 0]
     # A key, and L − 1 boxes, for each path, and the gem.
     paths = 2 if isinstance(world, boxworld.BridgeBoxWorld) else 1
     np.testing.assert_array_equal(total, paths * length + 10)
@@ -187,7 +187,7 @@ def test_bridge_boards_are_as_the_paper_says():
     assert not tiles[:, :, [0, 3, 6]].any()
     assert not tiles[:, [0, 6]].any()
     # Solution lengths, bridges, their ends: each as likely.
-    a, b, c = state["puzzle_type"].T
+    a, b, c = state["level"].T
     assert_shares(a, {1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
     assert_shares(b > 0, {False: 0.5, True: 0.5})
     threes = (a == 3) & (b > 0)
@@ -205,7 +205,7 @@ def test_bridge_boards_are_as_the_paper_says():
 def test_the_bridge_is_where_its_type_says():
     world = boxworld.BridgeBoxWorld()
     state = reset(world, np.arange(400))
-    types = arrays(state)["puzzle_type"]
+    types = arrays(state)["level"]
     for puzzle, (a, b, c) in zip(
         python_worlds(world, state), types, strict=True
     ):
@@ -244,9 +244,7 @@ def test_the_bridge_is_where_its_type_says():
 
 def test_boxworld_is_drawn_from_its_ranges():
     world = boxworld.BoxWorld(9, 9, (1, 5), (0, 4))
-    length, distractors, _ = arrays(reset(world, np.arange(6000)))[
-        "puzzle_type"
-    ].T
+    length, distractors, _ = arrays(reset(world, np.arange(6000)))["level"].T
     assert_shares(length, dict.fromkeys(range(1, 6), 0.2))
     assert_shares(distractors, dict.fromkeys(range(5), 0.2))
 
@@ -432,7 +430,7 @@ def test_a_picture_is_played_as_what_it_was_drawn_of(world):
         state, *_ = step(state, np.array(actions, "int32"))
     images = world.render(first)
     read = arrays(world.state_from_images(images))
-    np.testing.assert_array_equal(read["puzzle_type"], first["puzzle_type"])
+    np.testing.assert_array_equal(read["level"], first["level"])
     np.testing.assert_array_equal(world.render(read), images)
     restarted = arrays(world.restart(read, np.ones(200, bool)))
     assert len(np.unique(restarted["board"], axis=0)) > 20
@@ -459,7 +457,7 @@ def test_a_picture_painted_by_hand_is_played(moves, last):
     world = boxworld.BoxWorld(3, 9, (1, 1), (0, 1))
     picture = painted("@........_", ".0..*0.20_", "........._")
     state = world.state_from_images(picture)
-    assert arrays(state)["puzzle_type"].tolist() == [[1, 1, 0]]
+    assert arrays(state)["level"].tolist() == [[1, 1, 0]]
     rewards, terminated = [], False
     for action in f"233{moves}1":
         assert not terminated

@@ -210,7 +210,7 @@ def test_very_many_random_actions_as_in_plain_python(world):
 def test_everything_is_within_reach(world):
     """All rooms, both sides of all doors, all objects; and how far they are."""
     state = reset(world, np.arange(100))
-    num_doors = arrays(state)["puzzle_type"][:, 0]
+    num_doors = arrays(state)["level"][:, 0]
     for i, maze in enumerate(python_mazes(world, state)):
         reached = maze.num_doors()
         walls = (maze.board == 128).all(axis=-1)

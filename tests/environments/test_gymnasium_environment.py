@@ -72,10 +72,10 @@ def test_spaces_hold_what_is_returned(name):
         image, reward, terminated, truncated, info = env.step(int(action))
         if name == MAZE:
             assert reward == 0.0 or 0.1 <= reward < 1.0
-            assert info["puzzle_type"].shape == (1,)
+            assert info["level"].shape == (1,)
         else:
             assert reward in (-1.0, 0.0, 1.0, 10.0)
-            assert info["puzzle_type"].shape == (3,)
+            assert info["level"].shape == (3,)
         if terminated or truncated:
             image, _ = env.reset()
 
@@ -112,9 +112,7 @@ def test_vector_environment_plays_as_single_ones_do(name):
     for i, (env, seed) in enumerate(zip(singles, (5, 6, 7), strict=True)):
         image, info = env.reset(seed=seed)
         np.testing.assert_array_equal(images[i], image)
-        np.testing.assert_array_equal(
-            infos["puzzle_type"][i], info["puzzle_type"]
-        )
+        np.testing.assert_array_equal(infos["level"][i], info["level"])
     rng = np.random.default_rng(0)
     for time in range(45):
         actions = rng.integers(4, size=3)
@@ -165,7 +163,7 @@ def test_arguments_are_those_of_the_world():
         num_distractors=(1,) * 2,
     )
     assert env.observation_space.shape == (5, 7, 3)
-    assert env.reset(seed=0)[1]["puzzle_type"].tolist() == [1, 1, 0]
+    assert env.reset(seed=0)[1]["level"].tolist() == [1, 1, 0]
     with pytest.raises(ValueError, match="room for 8"):
         gymnasium.make(IDS[1], solution_length=(1, 9))
     env = gymnasium.make(MAZE, room_size=10, num_objects=5)

@@ -128,7 +128,7 @@ def test_current_time_step_and_seeds():
     np.testing.assert_array_equal(
         one.current_time_step().observation, after.observation
     )
-    assert one.puzzle_type().shape == (4, 3)
+    assert one.level().shape == (4, 3)
     # A reset begins a new episode everywhere.
     again = one.reset()
     assert (again.step_type.numpy() == ts.StepType.FIRST).all()

@@ -39,7 +39,7 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
         directory,
         resume=True,
         updates_per_epoch=2,
-        by_puzzle_type=True,
+        by_level=True,
         measure=lambda: {"tested": int(learner.agent.train_step_counter)},
     )
     timed = ("minutes", "steps_per_second")

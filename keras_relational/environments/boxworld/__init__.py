@@ -48,7 +48,7 @@ class _Boards(World):
 
     A state has, beside what all have, `board` `(batch, rows * columns)` and
     `inventory` `(batch, 2)`, colours; `losing` `(batch, slots)`, whether the
-    box there ends the episode; `player`, the cell it stands on. `puzzle_type`
+    box there ends the episode; `player`, the cell it stands on. `level`
     is `(batch, 3)`.
     """
 
@@ -182,7 +182,7 @@ class _Boards(World):
         one, from its picture alone. Boxes that are not on the way to the gem
         end the episode. What a picture does not tell begins anew: `steps` at 0,
         the episodes that follow are those of the seeds 0, 1, 2, …, and
-        `puzzle_type` counts what is still on the board.
+        `level` counts what is still on the board.
 
         Args:
             images: uint8 array `(batch, rows, columns + 1, 3)`, as `render`
@@ -229,9 +229,9 @@ class _Boards(World):
                     f"with {self.rows} rows and {self.columns} columns that "
                     f"can be played: {error}."
                 ) from error
-            read.append({**board, "puzzle_type": self._type_of(**board)})
+            read.append({**board, "level": self._type_of(**board)})
         types = dict.fromkeys(("board", "inventory", "player"), "int32")
-        types |= {"losing": "bool", "puzzle_type": "int32"}
+        types |= {"losing": "bool", "level": "int32"}
         state = {
             name: np.array([board[name] for board in read], dtype)
             for name, dtype in types.items()
@@ -258,7 +258,7 @@ class _Boards(World):
             is_it = ops.cast(hues == number, "int32")
             return ops.sum(is_it * np.int32(HUES), axis=1)
 
-        items, ranks, puzzle_type = self._puzzle(uniform, colour)
+        items, ranks, level = self._puzzle(uniform, colour)
         blank = ops.full_like(ranks[:, 0], BLANK)
         # The item of rank r stands in the slot of rank r.
         parts = []
@@ -280,7 +280,7 @@ class _Boards(World):
             "losing": losing,
             "player": zeros,
             "steps": zeros,
-            "puzzle_type": ops.stack(puzzle_type, axis=1),
+            "level": ops.stack(level, axis=1),
             "seed": seed,
             "episode": episode,
         }
@@ -330,7 +330,7 @@ class BoxWorld(_Boards):
     The loose key opens the first box of the path, each box holds the key of the
     next, and the last one holds the gem. A branch of distractor boxes starts at
     a random key of the path, and opening its first box ends the episode.
-    `puzzle_type` is the solution length, the number of branches, and 0.
+    `level` is the solution length, the number of branches, and 0.
 
     Args:
         rows: Number of rows, at least 3.
@@ -403,8 +403,8 @@ class BoxWorld(_Boards):
                 items.append(_box(key, lock, there, losing=True))
                 lock = key
         ranks = random_ranks(uniform(4, self.num_slots))
-        puzzle_type = (length, num_distractors, ops.zeros_like(length))
-        return items, ranks, puzzle_type
+        level = (length, num_distractors, ops.zeros_like(length))
+        return items, ranks, level
 
     def _type_of(self, ways, others, **_):
         """A branch begins at a key that is in none of the other boxes."""
@@ -418,7 +418,7 @@ class BridgeBoxWorld(_Boards):
     Both paths, of one length, begin with a loose key, and the gem is taken with
     the last keys of both. A bridge is a box whose lock is of the colour of a
     key of the upper path, its key of that of a lock of the lower one; opening
-    it ends the episode. `puzzle_type` is (a, b, c) as in appendix F of Clift et
+    it ends the episode. `level` is (a, b, c) as in appendix F of Clift et
     al., 2019: the solution length a, and the bridge's lock 1 ≤ b ≤ a and key
     a + 1 ≤ c ≤ 2a, counted from the gem; b and c are 0 without a bridge. The
     gem is in none of the last row and column of slots.
@@ -504,12 +504,12 @@ class BridgeBoxWorld(_Boards):
         numbers = ops.where(slots == place, -1.0, numbers)
         numbers = ops.where(slots == place + self.slot_columns, 1.0, numbers)
         zeros = ops.zeros_like(length)
-        puzzle_type = (
+        level = (
             length,
             ops.where(bridge, length - start, zeros),
             ops.where(bridge, 2 * length - end, zeros),
         )
-        return items, random_ranks(numbers), puzzle_type
+        return items, random_ranks(numbers), level
 
     def _type_of(self, ways, others, **_):
         """A bridge that still leads from one path to the other counts."""
