@@ -66,7 +66,7 @@ def main():
             "num_steps",
             "num_test",
             "shortest",
-            "by_puzzle_type",
+            "by_level",
             "export",
             "verbose",
         ),
@@ -76,7 +76,7 @@ def main():
             args.num_steps,
             world.success_reward,
             run=run,
-            by_level=args.by_puzzle_type,
+            by_level=args.by_level,
         )
     run.save_model(model)
     figure = analysis.plot_learning_curves(
@@ -102,7 +102,7 @@ def main():
             "length": float(played["lengths"].mean()),
             "types": {
                 str(kind): figures
-                for kind, figures in analysis.by_puzzle_type(played).items()
+                for kind, figures in analysis.by_level(played).items()
             },
         }
     if args.network != "convolutional" and greedy["solved"].any():
@@ -137,7 +137,7 @@ def parse_arguments():
     add("--num-steps", type=int, default=8_000_000)
     add("--num-test", type=int, default=1_000, help="fixed puzzles")
     add("--shortest", action="store_true", help="search the shortest ways")
-    add("--by-puzzle-type", action="store_true", help="share solved of each")
+    add("--by-level", action="store_true", help="share solved of each")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs/boxworld")
