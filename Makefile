@@ -16,11 +16,12 @@ QUICK_XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_ex
 NO_HANG := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 # What is not run on torch needs TensorFlow, or an environment to play in.
-TORCH_TESTS := tests/layers tests/models tests/datasets \
+TORCH_TESTS := tests/layers tests/models tests/datasets tests/runs \
 	$(filter-out %/test_block_attention.py %/test_episodes.py,\
 	$(wildcard tests/analysis/test_*.py)) \
 	tests/test_backends.py tests/test_layer_contract.py \
-	tests/test_counter_based_random.py tests/test_tables.py \
+	tests/test_counter_based_random.py tests/test_file_io.py \
+	tests/test_random_streams.py tests/test_tables.py \
 	$(addprefix tests/training/test_,analogies.py dynamic_objects.py \
 	minibatches.py rules.py supervised.py transfer.py video.py \
 	visual_analogies.py vtrace.py) \

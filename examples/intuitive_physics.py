@@ -55,7 +55,7 @@ def main():
         directory,
         "intuitive_physics",
         vars(args),
-        ("num_batches", "num_test", "verbose", "export"),
+        ("num_batches", "num_sets", "verbose", "export"),
     ) as run:
         curves = training.fit(
             model,
@@ -73,8 +73,14 @@ def main():
         digest = runs.data_digest(*published.values())
         folder = f"{args.folder.name}_{digest}"
         name = name.replace("-seed", f"-on_{folder}-seed")
-        directory = args.directory / name
-        directory.mkdir(parents=True, exist_ok=True)
+        with runs.Run(
+            args.directory / name,
+            "intuitive_physics",
+            vars(args),
+            ("num_batches", "num_sets", "verbose"),
+            {"folder": digest},
+        ) as run:
+            pass
     result = {
         "run": name,
         "batches": int(curves["batches"][-1]),

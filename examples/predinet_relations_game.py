@@ -58,7 +58,7 @@ def main():
         directory,
         "predinet_relations_game",
         vars(args),
-        ("num_batches", "num_test", "verbose", "export"),
+        ("num_batches", "num_test", "published", "verbose", "export"),
     ) as run:
         curves = training.train_classifier(
             model,

@@ -64,7 +64,7 @@ def main():
         directory,
         "vaec",
         vars(args),
-        ("num_batches", "num_test", "verbose", "export"),
+        ("num_batches", "num_test", "published", "verbose", "export"),
     ) as run:
         curves = training.fit(
             model,

@@ -88,7 +88,7 @@ def main():
         directory,
         "visual_analogies",
         vars(args),
-        ("num_batches", "num_test", "verbose", "export"),
+        ("num_batches", "num_test", "published", "verbose", "export"),
     ) as run:
         curves = training.fit(
             model,

@@ -1,57 +1,59 @@
 """Checkpoints of both kinds of training."""
 
+import contextlib
 import functools
+import io
 
 import numpy as np
 
 
 def supervised(folder):
-    """Trains to the second epoch, or reads that it was trained so far."""
+    """Trains for an epoch, or reads that the model was trained so far."""
     import keras
 
+    from keras_relational import runs
     from keras_relational import training
 
     keras.utils.set_random_seed(0)
     inputs = keras.Input((3,))
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
     x = np.random.default_rng(0).standard_normal((20, 3)).astype("float32")
-    curves = training.train_classifier(
-        model,
-        x,
-        (x[:, 0] > 0).astype("int64"),
-        num_batches=4,
-        batches_per_epoch=2,
-        steps_per_execution=1,
-        batch_size=5,
-        directory=folder,
-        verbose=0,
-    )
+    with runs.Run(folder, "fuzz", {}) as run, _quiet():
+        curves = training.train_classifier(
+            model,
+            x,
+            (x[:, 0] > 0).astype("int64"),
+            num_batches=2,
+            batches_per_epoch=2,
+            steps_per_execution=1,
+            batch_size=5,
+            run=run,
+            verbose=0,
+        )
     return curves, [np.array(x) for x in model.weights]
 
 
-def make_agent(folder):
-    _agent_run(folder, False)
-
-
-def read_agent(folder):
-    return _agent_run(folder, True)
-
-
-def _agent_run(folder, resume):
-    """Trains for one update, or reads that it was trained so far."""
+def agent(folder):
+    """Trains for one update, or reads that the agent was trained so far."""
+    from keras_relational import runs
     from keras_relational.training import agent_runs
 
     actor_learner = _actor_learner()
-    curves = agent_runs.train_agent(
-        actor_learner,
-        num_steps=1,
-        success_reward=10.0,
-        directory=folder,
-        resume=resume,
-        updates_per_epoch=1,
-        verbose=False,
-    )
+    with runs.Run(folder, "fuzz", {}) as run, _quiet():
+        curves = agent_runs.train_agent(
+            actor_learner,
+            num_steps=1,
+            success_reward=10.0,
+            run=run,
+            updates_per_epoch=1,
+            verbose=False,
+        )
     return curves, [x.numpy() for x in _state_of(actor_learner)]
+
+
+def _quiet():
+    """A run says that it has been trained already."""
+    return contextlib.redirect_stdout(io.StringIO())
 
 
 def _state_of(actor_learner):
@@ -62,7 +64,7 @@ def _state_of(actor_learner):
 
 @functools.cache
 def _actor_learner():
-    """One for all: what it is after a read is what was read."""
+    """One for all files: its state after a read is what was read."""
     from keras_relational.training import impala
 
     # isort: split
@@ -87,5 +89,5 @@ def _actor_learner():
 
 
 def checkpoint(path):
-    """The last part of a checkpoint's path without what its files end in."""
+    """The path of a checkpoint, without the endings of its files."""
     return str(path).split(".index")[0].split(".data-")[0]

@@ -62,7 +62,7 @@ def stream(seed: int, name: str, *indices: int) -> list[int]:
     return [seed, *_STREAMS[name], *indices]
 
 
-def test_world_seeds(num_episodes: int) -> list[int]:
+def unseen_world_seeds(num_episodes: int) -> list[int]:
     """Seeds of episodes that no training sees, the same for every agent.
 
     Args:

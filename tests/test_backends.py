@@ -254,20 +254,21 @@ def test_the_supervised_path_needs_no_tensorflow(tmp_path):
     """From data to a model that is trained, kept, loaded and looked into."""
     done = run_blocked(
         f"""
-        import pathlib, sys
+        import sys
         import keras, numpy as np
-        from keras_relational import analysis, models, training
+        from keras_relational import analysis, models, runs, training
         from keras_relational.datasets import relations_game
 
         x, y, _ = relations_game.generate("between", 40, seed=0)
         model = models.relations_classifier(num_heads=2)
-        curves = training.train_classifier(
-            model, x, y, num_batches=4, batches_per_epoch=2,
-            steps_per_execution=1, validation={{"some": (x, y)}},
-            directory={str(tmp_path)!r}, verbose=0,
-        )
+        with runs.Run({str(tmp_path)!r}, "test", {{}}) as run:
+            curves = training.train_classifier(
+                model, x, y, num_batches=4, batches_per_epoch=2,
+                steps_per_execution=1, validation={{"some": (x, y)}},
+                run=run, verbose=0,
+            )
+            run.save_model(model)
         assert np.isfinite(curves["loss"]).all()
-        training.save_model(pathlib.Path({str(tmp_path)!r}), model)
         loaded = keras.saving.load_model({str(tmp_path / "model.keras")!r})
         np.testing.assert_allclose(
             loaded.predict(x, verbose=0), model.predict(x, verbose=0), atol=1e-6

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 from keras_relational.datasets import relations_game
@@ -25,10 +26,10 @@ class BegunError(Exception):
 def run_of(tmp_path, monkeypatch):
     """The folder in which a script begins to train."""
 
-    def begin(*_, directory, **__):
-        raise BegunError(directory)
+    def begin(*_, run, **__):
+        raise BegunError(run.directory)
 
-    monkeypatch.setattr(training, "fit_and_log", begin)
+    monkeypatch.setattr(training, "fit", begin)
     monkeypatch.setattr(training, "train_classifier", begin)
 
     def run(script, *options):
@@ -152,15 +153,15 @@ def test_published_intuitive_physics_has_results_of_its_own(
         seed = int((folder / "seed").read_text())
         return np.full((1, 4, 2, 64, 64, 3), seed, "uint8")
 
-    def save(directory, result):
-        raise BegunError(directory)
+    def finish(run, result):
+        raise BegunError(run.directory)
 
     curves = {"batches": [1], "minutes": [0]}
     monkeypatch.setattr(intuitive_physics, "read_published", read)
-    monkeypatch.setattr(training, "fit_and_log", lambda *_, **__: curves)
-    monkeypatch.setattr(training, "save_model", lambda *_: None)
+    monkeypatch.setattr(training, "fit", lambda *_, **__: curves)
+    monkeypatch.setattr(runs.Run, "save_model", lambda *_: None)
     monkeypatch.setattr(training, "plausibility", lambda *_: np.arange(4))
-    monkeypatch.setattr(training, "save_result", save)
+    monkeypatch.setattr(runs.Run, "finish", finish)
     for seed, parent in enumerate("ab"):
         folder = tmp_path / parent / "dev"
         folder.mkdir(parents=True)

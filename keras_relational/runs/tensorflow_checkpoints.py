@@ -5,6 +5,7 @@ This file is apart from the rest of the package because it needs TensorFlow.
 
 import json
 import pathlib
+import re
 import shutil
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -102,7 +103,11 @@ class AgentCheckpoints:
         """
         path = self.path(number)
         try:
-            self._checkpoint.restore(str(path)).assert_consumed()
+            status = self._checkpoint.restore(str(path))
+            status.assert_consumed()
+            # The number of checkpoints is restored when the next one is saved;
+            # a run that has finished saves none.
+            status.expect_partial()
             check_curves(self._curves.curves, self.unit)
         # What TensorFlow raises of a damaged checkpoint is of any class.
         except Exception as error:
@@ -116,7 +121,7 @@ class AgentCheckpoints:
     def remove_newer(self, number: int) -> None:
         """Removes the checkpoints after one, which are damaged."""
         rest = [n for n in self.numbers() if n <= number]
-        tf.train.update_checkpoint_state(
+        tf.compat.v1.train.update_checkpoint_state(
             str(self.directory),
             str(self.path(number)),
             [str(self.path(n)) for n in reversed(rest)],
@@ -124,7 +129,11 @@ class AgentCheckpoints:
         self.numbers()  # Removes what is no longer in the list.
 
     def _listed(self):
-        """Names of the checkpoints that TensorFlow's list has, and exist."""
+        """Names of the checkpoints in TensorFlow's list.
+
+        Those that have been deleted are left out, but for the newest, which is
+        then a damaged one.
+        """
         path = self.directory / "checkpoint"
         if not path.exists():
             return []
@@ -132,11 +141,15 @@ class AgentCheckpoints:
             state = tf.train.get_checkpoint_state(str(self.directory))
             if state is None:
                 raise ValueError("it names no checkpoint")
+            newest = pathlib.Path(state.model_checkpoint_path).name
             paths = map(pathlib.Path, state.all_model_checkpoint_paths)
-            names = [x.name for x in paths if _exists(self.directory / x.name)]
-            latest = pathlib.Path(state.model_checkpoint_path).name
-            if latest not in names or not all(map(_is_numbered, names)):
-                raise ValueError(f"there is no checkpoint {latest!r}")
+            names = [
+                x.name
+                for x in paths
+                if x.name == newest or self._exists(x.name)
+            ]
+            if newest not in names or not all(map(_is_numbered, names)):
+                raise ValueError(f"it names {names}, and {newest!r} as newest")
             return names
         except (ValueError, OSError) as error:
             raise ValueError(
@@ -144,6 +157,9 @@ class AgentCheckpoints:
                 "of the checkpoints beside it, with a line such as "
                 'model_checkpoint_path: "ckpt-100".'
             ) from error
+
+    def _exists(self, name):
+        return (self.directory / f"{name}.index").exists()
 
 
 class _Curves(tf.train.experimental.PythonState):
@@ -159,12 +175,8 @@ class _Curves(tf.train.experimental.PythonState):
         self.curves = json.loads(string_value)
 
 
-def _exists(path):
-    return path.with_name(f"{path.name}.index").exists()
-
-
 def _is_numbered(name):
-    return name.removeprefix("ckpt-").isdecimal()
+    return re.fullmatch(r"ckpt-\d+", name) is not None
 
 
 def _explained(error):

@@ -1,5 +1,8 @@
 """Training and testing on VAEC, whose images are drawn when they are needed."""
 
+from typing import Any
+
+import keras
 import numpy as np
 
 from keras_relational.datasets import vaec
@@ -9,18 +12,18 @@ from keras_relational.training.minibatches import Minibatches
 class AnalogyBatches(Minibatches):
     """VAEC problems, shuffled without end, as batches for `fit`.
 
-    Batch `i` depends on the seed and on `i` alone. Being endless, it needs
-    `steps_per_epoch` in `fit`, and `shuffle=False`.
+    Batch `i` depends on the seed and on `i` alone. The batches have no end, so
+    `fit` needs `steps_per_epoch`, and `shuffle=False`.
 
     Args:
         problems: `vaec.Problems`.
         batch_size: Number of problems of a batch.
-        image_size: As for `vaec.render`.
-        initial_batch: The batch to begin with.
+        image_size: Height and width of the images: 32, 64 or 128 pixels.
+        initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
 
     Raises:
-        ValueError: If there is less than one batch of problems.
+        ValueError: If there are fewer problems than a batch has.
 
     Example:
 
@@ -32,29 +35,31 @@ class AnalogyBatches(Minibatches):
 
     def __init__(
         self,
-        problems,
-        batch_size=32,
-        image_size=vaec.IMAGE_SIZE,
-        initial_batch=0,
-        seed=0,
-    ):
+        problems: vaec.Problems,
+        batch_size: int = 32,
+        image_size: int = vaec.IMAGE_SIZE,
+        initial_batch: int = 0,
+        seed: int = 0,
+    ) -> None:
         answers = np.zeros(len(problems.levels), "uint8")
         super().__init__(
             problems, answers, batch_size, None, initial_batch, seed
         )
         self.image_size = image_size
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         problems, answers = super().__getitem__(index)
         return analogy_inputs(problems, self.image_size), answers
 
 
-def analogy_inputs(problems, image_size=vaec.IMAGE_SIZE):
-    """Problems as `models.analogy_scorer` takes them, their images drawn.
+def analogy_inputs(
+    problems: vaec.Problems, image_size: int = vaec.IMAGE_SIZE
+) -> dict[str, np.ndarray]:
+    """Problems as `models.analogy_scorer` takes them, with images drawn.
 
     Args:
         problems: `vaec.Problems`.
-        image_size: As for `vaec.render`.
+        image_size: Height and width of the images: 32, 64 or 128 pixels.
 
     Returns:
         Dictionary of the arrays `images`, `context` and `candidates`.
@@ -65,19 +70,20 @@ def analogy_inputs(problems, image_size=vaec.IMAGE_SIZE):
     }
 
 
-def solved_analogies(model, problems, batch_size=32):
+def solved_analogies(
+    model: keras.Model, problems: vaec.Problems, batch_size: int = 32
+) -> np.ndarray:
     """Which problems a model of `models.analogy_scorer` solves.
 
-    A problem is solved if its answer has a higher score than any other
-    candidate, and not if another has the same. Each different image is encoded
-    once. Where a normalization uses the statistics of the batch at hand, it is
-    that of `batch_size` problems, in the order in which they come.
+    A problem is solved if its answer has a higher score than every other
+    candidate; an equal score is not enough. Each different image is encoded
+    once. Some normalizations use the statistics of the batch: a batch has
+    `batch_size` problems, in their order.
 
     Args:
         model: A `keras.Model` as `models.analogy_scorer` builds.
         problems: `vaec.Problems`.
-        batch_size: Number of problems of a batch; what is left at the end is
-            one of its own.
+        batch_size: Number of problems of a batch; the last one may be smaller.
 
     Returns:
         Boolean array `(n,)`; its mean is the accuracy.
@@ -89,16 +95,19 @@ def solved_analogies(model, problems, batch_size=32):
     return (scores[:, :1] > scores[:, 1:]).all(axis=1)
 
 
-def adapt_normalization(model, problems, batch_size=1_000):
+def adapt_normalization(
+    model: keras.Model, problems: vaec.Problems, batch_size: int = 1_000
+) -> None:
     """Takes the statistics of all training problems, for use in inference.
 
-    Does nothing where the model's normalization has none. Reference: "batch
-    norm. (train stats)" in Tables 1 and 2 of Webb et al., 2020.
+    It does nothing if the model's normalization uses no such statistics.
+    Reference: "batch norm. (train stats)" in Tables 1 and 2 of Webb et al.,
+    2020.
 
     Args:
-        model: A `keras.Model` as `models.analogy_scorer` builds, trained.
+        model: A trained `keras.Model`, as `models.analogy_scorer` builds.
         problems: `vaec.Problems` that it was trained on.
-        batch_size: Number of problems taken at once.
+        batch_size: Number of problems encoded at once.
     """
     scorer = model.get_layer("scorer")
     normalization = scorer.get_layer("normalization")
@@ -116,8 +125,10 @@ def adapt_normalization(model, problems, batch_size=1_000):
     normalization.adapt(batches())
 
 
-def embeddings(model, levels, batch_size=250):
-    """The embeddings of VAEC images, each different one encoded once.
+def embeddings(
+    model: keras.Model, levels: np.ndarray, batch_size: int = 250
+) -> np.ndarray:
+    """The embeddings of VAEC images. Each different image is encoded once.
 
     Args:
         model: A `keras.Model` as `models.analogy_scorer` builds.

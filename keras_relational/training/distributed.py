@@ -1,12 +1,14 @@
-"""IMPALA on many machines: actors on Ray, one learner.
+"""IMPALA on several machines: actors on Ray, and one learner.
 
-`pip install 'keras_relational[distributed]'`.
+It needs `pip install 'keras_relational[distributed]'`.
 """
 
 import os
 import pathlib
 import socket
 import time
+from collections.abc import Callable
+from typing import Any
 
 from keras_relational.training import impala
 
@@ -20,20 +22,20 @@ from tf_agents.utils import common
 from keras_relational.counter_based_random import random_bits
 from keras_relational.validation import check_positive_integers
 
-# Seconds to wait for a trajectory before asking whether the cluster is there,
-# and for a cluster that does not answer. Together they must be well below the
-# 60 seconds after which Ray ends the process without a word to Python.
+# Seconds to wait for a trajectory before the cluster is checked, and seconds to
+# wait for a cluster that does not answer. Together they must be well below 60
+# seconds: then Ray ends the process without an exception in Python.
 CHECK_SECONDS = 5
 PATIENCE_SECONDS = 20
 
 
-def connect(address, **options):
+def connect(address: str, **options: Any) -> None:
     """Joins a Ray cluster, as `ray.init(address)` does.
 
-    A cluster may be guarded by a token: a local one that `ray.init()` starts
-    is. Ray then needs the environment variable RAY_AUTH_MODE=token, and the
-    token in RAY_AUTH_TOKEN, or in a file, RAY_AUTH_TOKEN_PATH or
-    `~/.ray/auth_token`. It reads them once, when it is imported.
+    A token may guard the cluster, as it does one that `ray.init()` starts on
+    this machine. Ray then needs the environment variable RAY_AUTH_MODE=token,
+    and the token itself: in RAY_AUTH_TOKEN, in the file RAY_AUTH_TOKEN_PATH, or
+    in `~/.ray/auth_token`. Ray reads them once, when it is imported.
 
     Args:
         address: String `"host:port"` of the cluster's head, or `"auto"`.
@@ -41,8 +43,8 @@ def connect(address, **options):
 
     Raises:
         ImportError: If Ray is not installed.
-        ConnectionError: If there is no such cluster, or it does not let this
-            process in; after some 20 seconds.
+        ConnectionError: After some 20 seconds, if there is no such cluster, or
+            it refuses this process.
     """
     ray = _ray()
     try:
@@ -61,29 +63,31 @@ def connect(address, **options):
 
 
 class DistributedActorLearner:
-    """Learns from what actors on other machines have seen.
+    """Learns from the trajectories of actors on other machines.
 
-    To be used as `impala.ActorLearner`: each call of `train` makes one update,
-    from the trajectory of the actor that has been ready first. Each actor has
-    one order to act at a time, which it gets with the latest weights as soon as
-    its last trajectory is taken: so no more trajectories wait than there are
-    actors, and none is older than that.
+    It is used as `impala.ActorLearner` is: each call of `train` makes one
+    update, from the first trajectory that is ready. An actor makes one
+    trajectory at a time. When the learner takes it, the actor gets the latest
+    weights and makes the next one. So there are never more trajectories waiting
+    than actors.
 
     An actor that dies is replaced. If the whole cluster goes away, the run ends
-    with a `ConnectionError`, and its last checkpoint is kept. That has all that
-    the learner has learned, the steps that it has learned from, and how many
-    actors there have been: continued, it counts no step twice, and starts
+    with a `ConnectionError`, and its last checkpoint stays. The checkpoint
+    holds what the learner has learned, the number of steps, and the number of
+    actors so far. A run that continues from it counts no step twice, and starts
     actors with new seeds.
 
     Args:
         agent: An `ImpalaAgent`.
         make_environment: Function from an integer seed to an environment as
-            `ActorLearner` takes it, such as `functools.partial(
+            `impala.ActorLearner` takes it, such as `functools.partial(
             WorldTFEnvironment, world, 32)`. It is sent to the actors.
         num_actors: Positive integer.
-        unroll_length: As for `ActorLearner`.
-        seed: Non-negative integer.
-        num_cpus: Number of cores that Ray sets aside for an actor.
+        unroll_length: Positive integer, the number of steps that an actor makes
+            in every episode for an update.
+        seed: Non-negative integer that fixes the seeds of the actors. Which
+            actor is ready first is left to chance.
+        num_cpus: Number of cores that Ray reserves for an actor.
 
     Raises:
         ImportError: If Ray is not installed.
@@ -94,13 +98,13 @@ class DistributedActorLearner:
 
     def __init__(
         self,
-        agent,
-        make_environment,
-        num_actors,
-        unroll_length=40,
-        seed=0,
-        num_cpus=1,
-    ):
+        agent: impala.ImpalaAgent,
+        make_environment: Callable[[int], Any],
+        num_actors: int,
+        unroll_length: int = 40,
+        seed: int = 0,
+        num_cpus: float = 1,
+    ) -> None:
         self._ray = _ray()
         if not self._ray.is_initialized():
             raise RuntimeError(
@@ -118,7 +122,7 @@ class DistributedActorLearner:
         self.environment_steps = tf_metrics.EnvironmentSteps()
         self.num_episodes = tf_metrics.NumberOfEpisodes()
         self.actors_started = tf.Variable(0, dtype=tf.int64)
-        # How the loss of an actor, or of what it made, shows.
+        # What Ray raises if an actor, or a trajectory that it made, is lost.
         exceptions = self._ray.exceptions
         self._lost = (
             exceptions.RayActorError,
@@ -168,16 +172,16 @@ class DistributedActorLearner:
             str(directory), max_to_keep=2, **self.checkpointed(directory)
         )
 
-    def train(self):
+    def train(self) -> tuple[Any, impala.Episodes]:
         """Waits for a trajectory and learns from it.
 
         Returns:
-            As `ActorLearner.train`.
+            tf-agents' `LossInfo` with an `ImpalaInfo`, and `Episodes`.
 
         Raises:
             RuntimeError: If one actor after the other dies.
-            ConnectionError: If the cluster has gone away, some 25 seconds
-                later. It is left then.
+            ConnectionError: If the cluster has gone away, after some 25
+                seconds. This process then leaves the cluster.
         """
         while len(self._pending) < self.num_actors:
             self._answered(self._start_actor)
@@ -185,7 +189,7 @@ class DistributedActorLearner:
         info = self._learn(trajectory)
         return info, episodes
 
-    def close(self):
+    def close(self) -> None:
         """Stops the actors."""
         for actor in self._pending.values():
             self._ray.kill(actor)
@@ -224,7 +228,7 @@ class DistributedActorLearner:
             return result
 
     def _answered(self, call, *arguments, **options):
-        """What a call of Ray's returns, if there is anyone to answer it."""
+        """Makes a call of Ray's, and checks the cluster if the call fails."""
         try:
             return call(*arguments, **options)
         except (self._ray.exceptions.RayError, OSError) as error:
@@ -232,7 +236,7 @@ class DistributedActorLearner:
             raise
 
     def _check_cluster(self, error=None):
-        """Leaves a cluster whose head has not answered for some time."""
+        """Leaves the cluster if its head has not answered for some time."""
         host, _, port = self._address.rpartition(":")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -246,15 +250,15 @@ class DistributedActorLearner:
                 time.sleep(1)
         self._pending = {}
         self._ray.shutdown()
-        kept = "It has no checkpoint: what it has learned is lost."
+        advice = "It has no checkpoint: what it has learned is lost."
         if self._checkpoints is not None:
-            kept = (
+            advice = (
                 f"Its last checkpoint is kept in {self._checkpoints}. Join a "
                 "cluster again, and start the same run again to continue it."
             )
         raise ConnectionError(
             f"The Ray cluster at {self._address} has gone away, and the run "
-            f"ends. {kept}"
+            f"ends. {advice}"
         ) from error
 
     def _start_actor(self):
@@ -268,7 +272,7 @@ class DistributedActorLearner:
 
 
 class _Actor:
-    """In a process of its own: an environment, and a copy of the network."""
+    """Acts in a process of its own, in an environment of its own."""
 
     def __init__(self, model, make_environment, unroll_length, seed):
         environment = make_environment(seed)

@@ -1,23 +1,29 @@
 """Training on moving squares, which are drawn when they are needed."""
 
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
 from keras_relational.datasets import dynamic_objects
 from keras_relational.training.generated_batches import GeneratedBatches
+from keras_relational.training.pixel_errors import pixel_errors
 
 
 class FrameBatches(GeneratedBatches):
     """Single images without end, for an autoencoder.
 
-    Their squares have all widths, small and large: what is to extrapolate is
-    the predictor, whose training sequences show small ones only. (Webb et al.,
-    2020, do not say so; but they name the two other tasks as those in which
-    the encoder has seen no object of the test domain, section 7.) Batch `i`
-    depends on the seed and on `i` alone.
+    The squares have all widths, small and large. Only the predictor has to
+    extrapolate: its training sequences show small squares. Webb et al., 2020,
+    do not say so, but in section 7 they name their two other tasks as those in
+    which the encoder has seen no object of the test domain.
+
+    Batch `i` depends on the seed and on `i` alone. The batches have no end, so
+    `fit` needs `steps_per_epoch`, and `shuffle=False`.
 
     Args:
         batch_size: Number of images of a batch.
-        initial_batch: The batch to begin with.
+        initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
 
     Example:
@@ -27,10 +33,24 @@ class FrameBatches(GeneratedBatches):
     (dtype('uint8'), (32, 64, 64, 1), dtype('float32'), 1.0)
     """
 
-    def __init__(self, batch_size=32, initial_batch=0, seed=0):
+    def __init__(
+        self, batch_size: int = 32, initial_batch: int = 0, seed: int = 0
+    ) -> None:
         super().__init__(batch_size, initial_batch, seed)
 
-    def generate(self, n, seed):
+    def generate(
+        self, n: int, seed: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws images.
+
+        Args:
+            n: Number of images.
+            seed: Seed as `numpy.random.default_rng` takes it.
+
+        Returns:
+            uint8 images `(n, 64, 64, 1)`, and the same in float32 with pixels
+            between 0 and 1.
+        """
         (images,) = np.moveaxis(
             dynamic_objects.generate(
                 n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
@@ -41,7 +61,9 @@ class FrameBatches(GeneratedBatches):
         return images, images.astype("float32") / 255
 
 
-def frame_embeddings(model, sequences, batch_size=50):
+def frame_embeddings(
+    model: keras.Model, sequences: np.ndarray, batch_size: int = 50
+) -> np.ndarray:
     """The embeddings of the frames of sequences.
 
     Args:
@@ -60,30 +82,28 @@ def frame_embeddings(model, sequences, batch_size=50):
     return z.reshape(*sequences.shape[:2], -1)
 
 
-def prediction_error(model, sequences, batch_size=32):
+def prediction_error(
+    model: keras.Model, sequences: np.ndarray, batch_size: int = 32
+) -> float:
     """Mean squared error of predicted images, with pixels between 0 and 1.
 
-    Table 4 of Webb et al., 2020.
+    Reference: Table 4 of Webb et al., 2020.
 
     Args:
         model: A `keras.Model` as `models.object_predictor` builds.
-        sequences: uint8 array `(n, time, 64, 64, 1)`: each frame but the last
-            is given, and each but the first is predicted.
-        batch_size: Number of sequences of a batch, of whose statistics some
-            normalizations make use.
+        sequences: uint8 array `(n, time, 64, 64, 1)`. The model sees each frame
+            but the last, and predicts each but the first.
+        batch_size: Number of sequences of a batch. Some normalizations use the
+            statistics of the batch.
 
     Returns:
         Number.
     """
-    errors = [
-        np.mean(
-            (
-                model.predict_on_batch(sequences[i : i + batch_size, :-1])
-                - sequences[i : i + batch_size, 1:] / np.float32(255)
-            )
-            ** 2,
-            axis=(1, 2, 3, 4),
-        )
-        for i in range(0, len(sequences), batch_size)
-    ]
-    return float(np.concatenate(errors).mean())
+    errors = pixel_errors(
+        model.predict_on_batch,
+        sequences[:, :-1],
+        sequences[:, 1:],
+        axis=(1, 2, 3, 4),
+        batch_size=batch_size,
+    )
+    return float(errors.mean())

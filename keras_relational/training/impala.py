@@ -1,11 +1,14 @@
 """IMPALA, the importance weighted actor-learner, on tf-agents."""
 
-import collections
 import pathlib
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
 
 from keras_relational.training import tf_agents_bridge
 
 # isort: split
+import keras
 import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
@@ -19,57 +22,77 @@ from keras_relational.counter_based_random import random_draws
 from keras_relational.training.vtrace import vtrace
 from keras_relational.validation import check_positive_integers
 
-ImpalaInfo = collections.namedtuple(
-    "ImpalaInfo", ("policy_loss", "value_loss", "entropy", "gradient_norm")
-)
-# Tensors `[T, B]`: of each step the reward, after it the return and length so
-# far of its episode, whether that was its last, and, `[T, B, n]`, its
-# level.
-Episodes = collections.namedtuple(
-    "Episodes", ("rewards", "returns", "lengths", "is_last", "levels")
-)
+
+class ImpalaInfo(NamedTuple):
+    """Terms of the loss, and the norm of its gradient before clipping."""
+
+    policy_loss: Any
+    value_loss: Any
+    entropy: Any
+    gradient_norm: Any
+
+
+class Episodes(NamedTuple):
+    """What episodes have come to after each of their steps.
+
+    All are `[T, B]`: the reward of the step, return and length of the episode
+    so far, and `True` if the step was the last one of the episode. `levels`,
+    `[T, B, n]`, has the level of the episode.
+    """
+
+    rewards: Any
+    returns: Any
+    lengths: Any
+    is_last: Any
+    levels: Any
 
 
 class ImpalaAgent(tf_agent.TFAgent):
-    """An actor-critic that learns from what lagging actors have seen.
+    """An actor-critic that learns from trajectories of lagging actors.
 
-    With V-trace's targets v and advantages (see `vtrace`), and sums over all
-    steps of the trajectories,
+    With the targets v and the advantages of V-trace (see `vtrace`), and sums
+    over all steps of the trajectories,
 
         loss = − Σ advantages log π(action) + value_estimation_loss_coef ½ Σ
                (V − v)² − entropy_regularization Σ H(π)
 
-    whose gradient g is cut to the norm `gradient_clipping`; each weight w then
-    moves by RMSProp with a large ε, under the root, and no momentum:
+    The gradient g is clipped to the norm `gradient_clipping`. Each weight w
+    then moves by RMSProp without momentum, with a large ε under the root:
 
         r ← rms_decay r + (1 − rms_decay) g²
         w ← w − learning_rate g / √(r + ε)
 
-    Reference: [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561); the
-    update and all defaults are those of [Clift et al., 2019](
-    https://arxiv.org/abs/1909.00668), Table 1 and Appendix G. Since the loss is
-    a sum, the learning rate goes with the number of steps, there 1,280. r
-    starts at 0.
+    r starts at 0. Because the loss is a sum, a learning rate is good for one
+    number of steps; the default is for 1,280.
 
-    Where an episode ends by its own rules nothing follows it; where it is cut
-    off (a step that is LAST with discount 1) the value of its last frame stands
-    for the rest. What tf-agents records between the last step of an episode and
-    the first of the next one is left out.
+    Reference: [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561). The
+    update and all defaults are those of [Clift et al., 2019](
+    https://arxiv.org/abs/1909.00668), Table 1 and Appendix G.
+
+    An episode that ends by its own rules has no value after its end. For an
+    episode that is cut off (a step that is LAST with discount 1), the value of
+    the last frame stands for the rest. The steps that tf-agents records between
+    the last frame of an episode and the first of the next one are left out.
 
     Args:
-        time_step_spec: As `TFEnvironment.time_step_spec()`.
-        action_spec: As `TFEnvironment.action_spec()`: one integer.
+        time_step_spec: Nest of specs, as `TFEnvironment.time_step_spec()`
+            returns it.
+        action_spec: Spec of one integer, as `TFEnvironment.action_spec()`
+            returns it.
         model: `keras.Model` as `models.boxworld_agent` builds.
         learning_rate: Positive number.
-        gamma: Discount of the future, a step.
-        entropy_regularization: Weight of the entropy.
+        gamma: Number between 0 and 1, the discount of the future by a step.
+        entropy_regularization: Weight of the entropy in the loss.
         value_estimation_loss_coef: Weight of the error of the values.
         gradient_clipping: Largest norm of the gradient of all weights together.
         rms_decay: Number below 1, p in the paper.
-        epsilon: ε.
-        clip_rho: As for `vtrace`.
-        clip_c: As for `vtrace`.
-        train_step_counter: Optional integer `tf.Variable`.
+        epsilon: Positive number, ε.
+        clip_rho: Positive number, ρ̄ of V-trace: the cut-off of the importance
+            ratios in the temporal differences.
+        clip_c: Positive number, c̄ of V-trace: the cut-off of the importance
+            ratios that carry differences backwards in time.
+        train_step_counter: Integer `tf.Variable` that counts the updates. By
+            default a new one.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
@@ -94,20 +117,20 @@ class ImpalaAgent(tf_agent.TFAgent):
 
     def __init__(
         self,
-        time_step_spec,
-        action_spec,
-        model,
-        learning_rate=2e-4,
-        gamma=0.99,
-        entropy_regularization=5e-3,
-        value_estimation_loss_coef=0.5,
-        gradient_clipping=40.0,
-        rms_decay=0.99,
-        epsilon=0.1,
-        clip_rho=1.0,
-        clip_c=1.0,
-        train_step_counter=None,
-    ):
+        time_step_spec: Any,
+        action_spec: Any,
+        model: keras.Model,
+        learning_rate: float = 2e-4,
+        gamma: float = 0.99,
+        entropy_regularization: float = 5e-3,
+        value_estimation_loss_coef: float = 0.5,
+        gradient_clipping: float = 40.0,
+        rms_decay: float = 0.99,
+        epsilon: float = 0.1,
+        clip_rho: float = 1.0,
+        clip_c: float = 1.0,
+        train_step_counter: tf.Variable | None = None,
+    ) -> None:
         self.network = tf_agents_bridge.KerasNetwork(model)
         self.learning_rate = learning_rate
         self.gamma = gamma
@@ -138,19 +161,20 @@ class ImpalaAgent(tf_agent.TFAgent):
         )
 
     @property
-    def state(self):
-        """The variables that an update changes, as a nest."""
+    def state(self) -> dict[str, Any]:
+        """Nest of the variables that an update changes."""
         return {
             "weights": list(self.network.values),
             "mean_squares": list(self.mean_squares),
             "train_step": self.train_step_counter,
         }
 
-    def learn(self, trajectory):
-        """One step of learning, compiled.
+    def learn(self, trajectory: Any) -> tf_agent.LossInfo:
+        """Makes one update of the weights, compiled.
 
         Args:
-            trajectory: As for `update`.
+            trajectory: tf-agents' `Trajectory` of tensors `[T + 1, B, ...]`.
+                Only the value of the last frame is used.
 
         Returns:
             tf-agents' `LossInfo` with an `ImpalaInfo`.
@@ -159,13 +183,15 @@ class ImpalaAgent(tf_agent.TFAgent):
         _assign(self.state, state)
         return info
 
-    def update(self, state, trajectory):
-        """One step of learning as a pure function.
+    def update(
+        self, state: dict[str, Any], trajectory: Any
+    ) -> tuple[dict[str, Any], tf_agent.LossInfo]:
+        """One update of the weights as a pure function.
 
         Args:
-            state: Tensors like the attribute `state`.
+            state: Nest of tensors like the attribute `state`.
             trajectory: tf-agents' `Trajectory` of tensors `[T + 1, B, ...]`.
-                Of the last of the frames only the value is used.
+                Only the value of the last frame is used.
 
         Returns:
             The new state, and tf-agents' `LossInfo` with an `ImpalaInfo`.
@@ -209,8 +235,8 @@ class ImpalaAgent(tf_agent.TFAgent):
         behaviour = tf.nn.log_softmax(steps.policy_info["logits"])
         taken = tf.one_hot(steps.action, learned.shape[-1])
         log_probs = tf.reduce_sum(taken * learned, axis=-1)
-        # From the last frame of an episode no step is made. Its value, its own
-        # target, is what a cut-off episode is continued with.
+        # No step is made from the last frame of an episode. Its target is its
+        # own value, which stands for the rest of an episode that is cut off.
         counts = tf.cast(~steps.is_boundary(), values.dtype)
         target = vtrace(
             tf.reduce_sum(taken * behaviour, axis=-1),
@@ -235,10 +261,10 @@ class ImpalaAgent(tf_agent.TFAgent):
         return loss, (policy_loss, value_loss, entropy)
 
     def _train(self, experience, weights=None):
-        """From trajectories `[B, T + 1]` of the collect policy."""
+        """Learns from trajectories `[B, T + 1]` of the collect policy."""
         if weights is not None:
             raise ValueError(
-                "V-trace weighs the steps itself. Received: weights"
+                "V-trace weighs the steps by itself. Received: weights"
             )
         return self.learn(
             tf.nest.map_structure(
@@ -248,22 +274,23 @@ class ImpalaAgent(tf_agent.TFAgent):
 
 
 class ActorLearner:
-    """Acting and learning on one machine, in one compiled function.
+    """Acts and learns on one machine, in one compiled function.
 
     Each call of `train` makes `unroll_length` steps in every episode of the
-    environment, and one update from them. The same is to be had as a pure
-    function, `iteration`, of a nest of tensors like the attribute `state`:
-    weights, optimizer, environment and seed in and out. `serialized` writes
-    it down for machines without TensorFlow.
+    environment, and one update from them. The method `iteration` does the same
+    as a pure function of a nest of tensors like the attribute `state`: weights,
+    optimizer, environment and seed go in and come out. `serialized` writes that
+    function to bytes, for machines without TensorFlow.
 
     Args:
         agent: An `ImpalaAgent`.
         environment: A `WorldTFEnvironment`, or another `TFEnvironment` with
             the same attribute `state` and methods `advance` and `level`.
-        unroll_length: Positive integer, steps of every episode for an update.
-        broadcast_interval: Positive integer: the actors take the learner's
-            weights every so many updates, and lag behind it in between.
-        seed: Non-negative integer that fixes the actions drawn.
+        unroll_length: Positive integer, the number of steps made in every
+            episode for an update.
+        broadcast_interval: Positive integer. The actors take the learner's
+            weights after this many updates, and lag behind it in between.
+        seed: Non-negative integer that fixes which actions are drawn.
 
     Raises:
         ValueError: If a length or interval is not a positive integer.
@@ -271,12 +298,12 @@ class ActorLearner:
 
     def __init__(
         self,
-        agent,
-        environment,
-        unroll_length=40,
-        broadcast_interval=1,
-        seed=0,
-    ):
+        agent: ImpalaAgent,
+        environment: Any,
+        unroll_length: int = 40,
+        broadcast_interval: int = 1,
+        seed: int = 0,
+    ) -> None:
         check_positive_integers(
             unroll_length=unroll_length, broadcast_interval=broadcast_interval
         )
@@ -332,8 +359,8 @@ class ActorLearner:
         )
 
     @tf.function(autograph=False)
-    def train(self):
-        """Acts and learns once.
+    def train(self) -> tuple[tf_agent.LossInfo, Episodes]:
+        """Acts, and makes one update.
 
         Returns:
             tf-agents' `LossInfo` with an `ImpalaInfo`, and `Episodes`.
@@ -345,8 +372,8 @@ class ActorLearner:
         return info, episodes
 
     @tf.function(autograph=False)
-    def act(self):
-        """Acts once, for a learner elsewhere.
+    def act(self) -> tuple[Any, Episodes]:
+        """Acts, for a learner elsewhere.
 
         Returns:
             The trajectory `[T + 1, B, ...]`, for `ImpalaAgent.update`, and
@@ -359,15 +386,17 @@ class ActorLearner:
         _assign((self.state["environment"], mine), (environment, actor))
         return trajectory, episodes
 
-    def iteration(self, state):
-        """Acts and learns once, as a pure function.
+    def iteration(
+        self, state: dict[str, Any]
+    ) -> tuple[dict[str, Any], tf_agent.LossInfo, Any, Episodes]:
+        """Acts, and makes one update, as a pure function.
 
         Args:
-            state: Tensors like the attribute `state`.
+            state: Nest of tensors like the attribute `state`.
 
         Returns:
-            The new state; a `LossInfo`; the `Trajectory` without what was seen
-            and done; and `Episodes`.
+            The new state; tf-agents' `LossInfo` with an `ImpalaInfo`; the
+            `Trajectory` without observations and actions; and `Episodes`.
         """
         environment, actor, trajectory, episodes = self._act(state)
         agent, info = self.agent.update(state["agent"], trajectory)
@@ -383,7 +412,7 @@ class ActorLearner:
         return state, info, steps_made(trajectory), episodes
 
     def _act(self, state):
-        """`unroll_length` steps, and the frame after them."""
+        """Makes `unroll_length` steps, and takes the frame after them."""
         weights = state["agent"]["weights"]
         if self.broadcast_interval > 1:
             weights = state["actor"]["weights"]
@@ -436,8 +465,8 @@ class ActorLearner:
         environment, actor, (seen, episodes) = _unrolled(
             step, self.unroll_length, state["environment"], actor
         )
-        # Of the last frame only the value is used: what else belongs to it is
-        # yet to come, and its place is taken by that of the frame before.
+        # Only the value of the last frame is used. Its action and reward are
+        # still to come, so those of the frame before fill their places.
         last = tf.nest.map_structure(lambda x: x[-1], seen)
         last = last._replace(
             step_type=environment[1].step_type,
@@ -449,22 +478,30 @@ class ActorLearner:
         return environment, {**actor, "seed": seed}, trajectory, episodes
 
 
-def steps_made(trajectory):
-    """A trajectory for metrics: without its last frame, what was seen and done.
+def steps_made(trajectory: Any) -> Any:
+    """The steps of a trajectory, for metrics.
 
     Args:
         trajectory: `[T + 1, B, ...]`, as `ImpalaAgent.update` takes it.
+
+    Returns:
+        The trajectory `[T, B, ...]` without its last frame, and without
+        observations, actions and policy infos.
     """
     rest = trajectory._replace(observation=(), action=(), policy_info=())
     return tf.nest.map_structure(lambda x: x[:-1], rest)
 
 
-def serialized(function, *arguments, platforms=("cpu", "cuda")):
+def serialized(
+    function: Callable[..., Any],
+    *arguments: Any,
+    platforms: tuple[str, ...] = ("cpu", "cuda"),
+) -> bytes:
     """A pure function as StableHLO, for machines without TensorFlow.
 
-    What it takes and returns is flat there: the arrays of all arguments, of all
-    results, one after the other as `tf.nest.flatten` has them. So the first of
-    the results of `ActorLearner.iteration` are its next argument:
+    There the function takes and returns flat lists of arrays, in the order of
+    `tf.nest.flatten`. So the first results of `ActorLearner.iteration` are its
+    next arguments:
 
     ```python
     blob = serialized(training.iteration, training.state)  # here
@@ -479,7 +516,7 @@ def serialized(function, *arguments, platforms=("cpu", "cuda")):
         platforms: Names of the platforms that it is to run on.
 
     Returns:
-        bytes.
+        The bytes that `jax.export.deserialize` reads.
 
     Raises:
         ImportError: If JAX is not installed.
@@ -499,9 +536,10 @@ def serialized(function, *arguments, platforms=("cpu", "cuda")):
 
 
 def _unrolled(step, length, *carry):
-    """Applies `step`, from the carry to the next one and something to stack.
+    """Applies `step` repeatedly, and stacks its outputs.
 
-    Keras' scan, on TensorFlow, stacks only what is shaped like the carry.
+    `step` takes the carry and returns the next carry and outputs. On TensorFlow
+    Keras' scan stacks only outputs that are shaped like the carry.
     """
     traced = tf.function(step, autograph=False).get_concrete_function(*carry)
     *_, example = traced.structured_outputs

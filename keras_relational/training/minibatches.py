@@ -1,26 +1,31 @@
 """Small batches at full speed: many training steps in one compiled call.
 
-At batch 10 a training step takes about a millisecond, and Keras' own loop and
-input pipeline take about as long again. Here `keras.Model.fit` is given blocks
+With 10 examples a training step takes about a millisecond, and Keras' own loop
+and input pipeline take about as long again. Here `keras.Model.fit` gets blocks
 of batches, and the compiled training function loops over each block.
 """
+
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
+
+from keras_relational.random_streams import stream
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class MinibatchModel(keras.Model):
     """A functional model whose `fit` takes blocks of batches: `Minibatches`.
 
-    One step of its `fit` trains on every batch of a block in turn, within one
-    compiled function; the data have an axis more in front, `(steps, batch, …)`.
-    In all else it is a `keras.Model`, and its layers, hence its weights, are
-    those of the model whose inputs and outputs it is built from.
+    One step of `fit` trains on every batch of a block in turn, within one
+    compiled function. The data have one more axis in front: `(steps, batch,
+    …)`. In everything else this is a `keras.Model`. It shares its layers, and
+    so its weights, with the model whose inputs and outputs it is built from.
 
-    Before `fit`, once, let it see the shape of a single batch: call `evaluate`
-    on a few examples. `fit` needs `shuffle=False`: the blocks are shuffled.
+    Call `evaluate` on a few examples before `fit`, so that the loss and the
+    metrics see the shape of a single batch. Call `fit` with `shuffle=False`:
+    the blocks are shuffled already.
 
     Example:
 
@@ -38,7 +43,7 @@ class MinibatchModel(keras.Model):
     8
     """
 
-    def train_step(self, *args):
+    def train_step(self, *args: Any) -> Any:
         # On JAX train_step(state, data) returns (logs, state); on the others
         # train_step(data) returns logs and assigns the variables.
         *state, block = args
@@ -60,32 +65,32 @@ class Minibatches(keras.utils.PyDataset):
     """Arrays in memory, shuffled without end, as blocks for `MinibatchModel`.
 
     Every example is used once before any is used again. Block `i` depends on
-    the seed and on `i` alone, so that a run that continues at some block sees
-    what an unbroken one would have seen. Being endless, it needs
-    `steps_per_epoch`, in blocks, in `fit`.
+    the seed and on `i` alone, so a run that continues at some block sees what
+    an unbroken one would have seen. The blocks have no end, so `fit` needs
+    `steps_per_epoch`, a number of blocks.
 
     Args:
         x: Array, or a tuple of arrays, with one row an example.
         y: Array with one row an example.
         batch_size: Number of examples of a training step.
-        steps_per_execution: Number of training steps of a block, or None for
+        steps_per_execution: Number of training steps of a block, or `None` for
             batches as any `keras.Model` takes them, without the axis in front.
-        initial_block: The block to begin with.
+        initial_block: Number of the block to begin with.
         seed: Non-negative integer.
 
     Raises:
-        ValueError: If there is less than one batch of examples.
+        ValueError: If there are fewer examples than a batch has.
     """
 
     def __init__(
         self,
-        x,
-        y,
-        batch_size,
-        steps_per_execution,
-        initial_block=0,
-        seed=0,
-    ):
+        x: Any,
+        y: np.ndarray,
+        batch_size: int,
+        steps_per_execution: int | None,
+        initial_block: int = 0,
+        seed: int = 0,
+    ) -> None:
         # On TensorFlow, `fit` from a single thread goes on waiting after its
         # last step, for up to as long again or a minute.
         super().__init__(workers=2, max_queue_size=2)
@@ -104,19 +109,19 @@ class Minibatches(keras.utils.PyDataset):
         self._passes = {}
 
     @property
-    def num_batches(self):
+    def num_batches(self) -> None:
         return None
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
         size = np.prod(self.block_shape)
         start = (self.initial_block + index) * size
         rows = self._rows(start, start + size).reshape(self.block_shape)
         return keras.tree.map_structure(lambda array: array[rows], self.data)
 
     def _rows(self, start, stop):
-        """Places `start` to `stop` of all passes, one after the other."""
+        """The examples at places `start` to `stop`, counted over all passes."""
         first, end = start // self.num_examples, -(-stop // self.num_examples)
-        known = self._passes  # Another thread may exchange it meanwhile.
+        known = self._passes  # Another thread may replace it meanwhile.
         passes = {
             number: known[number] if number in known else self._shuffled(number)
             for number in range(first, end)
@@ -127,5 +132,5 @@ class Minibatches(keras.utils.PyDataset):
         return rows[start : start + np.prod(self.block_shape)]
 
     def _shuffled(self, number):
-        rng = np.random.default_rng([self.seed, number])
+        rng = np.random.default_rng(stream(self.seed, "pass", number))
         return rng.permutation(self.num_examples)

@@ -6,7 +6,8 @@ https://arxiv.org/abs/2012.14601), *Emergent Symbols through Binding in External
 Memory*.
 """
 
-import collections
+from typing import Any
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -16,9 +17,15 @@ from keras_relational import runs
 from keras_relational.layers.shared import at_least_float32
 from keras_relational.training.supervised import adam
 
-Preset = collections.namedtuple(
-    "Preset", ("learning_rate", "epochs", "batch_normalization", "num_train")
-)
+
+class Preset(NamedTuple):
+    """Settings of a paper, for batches of 32 problems and Adam."""
+
+    learning_rate: float
+    epochs: int
+    batch_normalization: bool
+    num_train: int
+
 
 WITHHELD = (0, 50, 85, 95, 97)
 
@@ -53,11 +60,11 @@ _PRESETS = {
         "esbn": ((5e-5,) * 4, (150, 150, 150, 1500), 1),
     },
 }
-# Table 1: the size of a training set, an epoch.
+# Table 1: the number of problems of an epoch, for each M.
 _NUM_TRAIN = (10_000, 10_000, 10_000, 360, 36)
 
-# Of Webb et al.: M, and for each Table 6, epochs, and Tables 1, 2 and 4, sizes
-# of training sets.
+# Webb et al., 2021: the values of M, and for each of them the epochs (Table 6)
+# and the size of the training set (Tables 1, 2 and 4).
 _OTHER_TASKS = {
     "same_different": (
         (0, 50, 85, 95, 98),
@@ -77,28 +84,31 @@ _OTHER_TASKS = {
 }
 
 
-def preset(training, fillers, mode, sequential, withheld):
-    """The settings of Tables 2 to 7, for batches of 32 and Adam.
+def preset(
+    training: str, fillers: str, mode: str, sequential: str, withheld: int
+) -> Preset:
+    """The settings of Sinha et al., 2020, Tables 2 to 7.
 
-    Of the NTM in Table 6 only those of M = 0 and 50 are printed; the rest are
-    taken to be those of M = 50. Table 3 prints one setting a row, which is
-    taken for all M.
+    They are for batches of 32 and Adam. Table 6 prints those of the NTM for M =
+    0 and 50 alone: for larger M those of M = 50 are used. Table 3 prints one
+    setting a row, which is used for all M.
 
     Args:
         training: `"pretrained"` or `"end_to_end"`.
-        fillers: `"image"` or `"vector"`, pre-trained.
+        fillers: `"image"`, or, with `"pretrained"`, `"vector"`.
         mode: `"multiple_choice"` or `"generative"`.
         sequential: `"esbn"`, `"ntm"` or `"lstm"`.
-        withheld: M: 0, 50, 85, 95, or, generative, 97; for another number the
-            settings are those of the next one.
+        withheld: M, the number of fillers that are withheld. There are settings
+            for 0, 50, 85, 95 and, in mode `"generative"`, 97. Other numbers get
+            the settings of the next larger one.
 
     Returns:
-        `Preset` of the learning rate, the number of epochs, whether there is
-        batch normalization in the autoencoder, and how many problems make an
+        `Preset` of the learning rate, the number of epochs, `True` if the
+        autoencoder has batch normalization, and the number of problems of an
         epoch.
 
     Raises:
-        ValueError: If there are none.
+        ValueError: If the paper has no such settings.
 
     Example:
 
@@ -125,25 +135,30 @@ num_train=360)
     )
 
 
-def other_task_preset(task, sequential, withheld, normalization):
-    """The settings of Webb et al., 2021, for batches of 32 and Adam.
+def other_task_preset(
+    task: str, sequential: str, withheld: int, normalization: bool
+) -> Preset:
+    """The settings of Webb et al., 2021, for the tasks beside Sinha et al.'s.
 
-    Their Tables 5 and 6, and 1, 2 and 4 for the sizes of training sets.
+    They are for batches of 32 and Adam, and come from Tables 5 and 6, and for
+    the sizes of training sets from Tables 1, 2 and 4.
 
     Args:
         task: `"same_different"`, `"relational_match_to_sample"` or
             `"identity_rules"`.
-        sequential: As for `preset`.
-        withheld: M: 0, 50, 85, 95, or, same/different, 98; for another number
-            the settings are those of the next one.
-        normalization: Whether there is temporal context normalization: an ESBN
-            without it learns at a tenth of the rate.
+        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
+        withheld: M, the number of fillers that are withheld. There are settings
+            for 0, 50, 85, 95 and, in the same/different task, 98. Other numbers
+            get the settings of the next larger one.
+        normalization: If `False`, the model has no temporal context
+            normalization. An ESBN then learns at a tenth of the rate.
 
     Returns:
-        `Preset`, as `preset` returns.
+        `Preset` of the learning rate, the number of epochs, `False` (there is
+        no batch normalization), and the number of problems of an epoch.
 
     Raises:
-        ValueError: If there are none.
+        ValueError: If the paper has no such settings.
 
     Example:
 
@@ -163,7 +178,7 @@ def other_task_preset(task, sequential, withheld, normalization):
 
 
 def _column(numbers, withheld):
-    """Of a table, for so many fillers withheld or the next number it has."""
+    """The column of a table for a number of withheld fillers."""
     column = np.searchsorted(numbers, withheld)
     if not 0 <= column < len(numbers):
         raise ValueError(
@@ -173,36 +188,39 @@ def _column(numbers, withheld):
     return column
 
 
-def cross_entropy(target, shares):
-    """Cross entropy of shares that sum to 1, such as a softmax's.
+def cross_entropy(
+    target: keras.KerasTensor, probabilities: keras.KerasTensor
+) -> keras.KerasTensor:
+    """Cross entropy of probabilities, such as the outputs of a softmax.
 
-        −Σ_i target_i log shares_i
+        −Σ_i target_i log probabilities_i
 
-    Keras' own takes shares below 1e-7 for 1e-7 on JAX, and with a decoder that
-    is sure of itself and frozen, no gradient is left.
+    On JAX, Keras' own function replaces probabilities below 1e-7 by 1e-7. A
+    decoder that is frozen and confident then passes no gradient.
 
     Args:
         target: Tensor `(..., n)`.
-        shares: Tensor `(..., n)`.
+        probabilities: Tensor `(..., n)` that sums to 1 over the last axis.
 
     Returns:
         Tensor `(...,)`.
     """
-    target, shares = at_least_float32(target), at_least_float32(shares)
-    return -ops.sum(target * ops.log(ops.maximum(shares, 1e-30)), axis=-1)
+    target = at_least_float32(target)
+    probabilities = ops.maximum(at_least_float32(probabilities), 1e-30)
+    return -ops.sum(target * ops.log(probabilities), axis=-1)
 
 
-def nearest_filler(predicted, fillers):
-    """Which filler each prediction is nearest to, by mean squared error.
+def nearest_filler(predicted: np.ndarray, fillers: np.ndarray) -> np.ndarray:
+    """The filler that each prediction is nearest to, by mean squared error.
 
-    Section 3.3.2 of Sinha et al., 2020.
+    Reference: section 3.3.2 of Sinha et al., 2020.
 
     Args:
         predicted: Array `(batch, ...)`.
         fillers: Array `(num_fillers, ...)`, in the same units.
 
     Returns:
-        Integer array `(batch,)`.
+        Integer array `(batch,)`, numbers of fillers.
 
     Example:
 
@@ -213,27 +231,33 @@ def nearest_filler(predicted, fillers):
         np.reshape(x, (len(x), -1)).astype("float32")
         for x in (predicted, fillers)
     )
-    # |p − f|² without |p|², which all have in common.
+    # |p − f|² without |p|², which is the same for all fillers.
     distances = (fillers**2).sum(1) - 2 * predicted @ fillers.T
     return distances.argmin(axis=1)
 
 
-def rule_accuracy(model, problems, fillers=None, batch_size=250):
+def rule_accuracy(
+    model: keras.Model,
+    problems: Any,
+    fillers: np.ndarray | None = None,
+    batch_size: int = 250,
+) -> float:
     """The share of problems whose answer is right.
 
     Args:
-        model: A `keras.Model` of `models.over_fillers`, from numbers of fillers
-            to scores, or to a filler.
+        model: A `keras.Model` as `models.over_fillers` builds, from numbers of
+            fillers to scores of the options, or to a predicted filler.
         problems: `distribution_of_three.Problems`.
-        fillers: For predictions alone: all fillers, as the model puts them out.
+        fillers: All fillers, as the model puts them out. Needed if the model
+            predicts a filler, and refused if it scores options.
         batch_size: Number of problems computed at once.
 
     Returns:
         Number between 0 and 1.
 
     Raises:
-        ValueError: If fillers are predicted and `fillers` is None, or options
-            are scored and it is not.
+        ValueError: If the model predicts a filler and `fillers` is `None`, or
+            it scores options and `fillers` is given.
     """
     outputs = model.predict(problems.fillers, batch_size=batch_size, verbose=0)
     predicts = any(layer.name == "decoder" for layer in model.layers)
@@ -270,8 +294,8 @@ def train_autoencoder(
     there: look at the share that is returned.
 
     Args:
-        autoencoder: As `models.filler_autoencoder` builds. It is trained in
-            place.
+        autoencoder: A `keras.Model` as `models.filler_autoencoder` builds. It
+            is trained in place.
         fillers: All fillers, as the autoencoder takes them.
         epochs: Positive integer.
         run: `runs.Run` to save the autoencoder in, as `autoencoder.keras`. If
@@ -306,12 +330,12 @@ def train_autoencoder(
     return reconstructed_share(autoencoder, fillers)
 
 
-def reconstructed_share(autoencoder, fillers):
-    """The share of fillers whose reconstruction is nearest to them.
+def reconstructed_share(autoencoder: keras.Model, fillers: np.ndarray) -> float:
+    """The share of fillers that are the nearest one to their reconstruction.
 
     Args:
-        autoencoder: As `models.filler_autoencoder` builds.
-        fillers: All fillers, as it takes them.
+        autoencoder: A `keras.Model` as `models.filler_autoencoder` builds.
+        fillers: All fillers, as the autoencoder takes them.
 
     Returns:
         Number between 0 and 1.
@@ -322,8 +346,8 @@ def reconstructed_share(autoencoder, fillers):
     return float(np.mean(nearest == np.arange(len(fillers))))
 
 
-def as_put_out(fillers):
-    """Fillers as models put them out: float32, pixels between 0 and 1.
+def as_put_out(fillers: np.ndarray) -> np.ndarray:
+    """Fillers as models put them out: in float32, pixels between 0 and 1.
 
     Args:
         fillers: uint8 images `(n, height, width)`, or vectors `(n, size)`.

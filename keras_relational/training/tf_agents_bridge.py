@@ -1,11 +1,14 @@
 # ruff: noqa: E402 (the switch comes before the import of tf-agents)
 """Keras 3 models as policies of tf-agents: the one place where they meet."""
 
+from typing import Any
+
 from keras_relational.legacy_keras import check_backend
 from keras_relational.legacy_keras import use_legacy_keras
 
 use_legacy_keras()
 
+import keras
 import tensorflow as tf
 import tensorflow_probability as tfp
 from keras import ops
@@ -16,18 +19,18 @@ from tf_agents.trajectories import policy_step
 class KerasNetwork(tf.Module):
     """A Keras 3 model of an agent as a function of its weights.
 
-    To a `tf.Module`, and so to tf-agents' policies, a Keras 3 model has no
-    variables; here they are, in `values`, random seeds included.
+    A `tf.Module`, and so tf-agents' policies, do not see the variables of a
+    Keras 3 model. Here they are in `values`, random seeds included.
 
     Args:
-        model: `keras.Model` as `models.boxworld_agent` builds, recurrent or
-            not.
+        model: `keras.Model` as `models.boxworld_agent` builds, with a memory or
+            without.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model) -> None:
         check_backend("Agents that train")
         super().__init__(name=model.name)
         self.model = model
@@ -40,14 +43,20 @@ class KerasNetwork(tf.Module):
             for x in model.inputs[2:]
         ] or ()
 
-    def __call__(self, weights, observation, is_first, state):
+    def __call__(
+        self,
+        weights: list[tf.Tensor],
+        observation: tf.Tensor,
+        is_first: tf.Tensor,
+        state: Any,
+    ) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Logits and values of a sequence of frames.
 
         Args:
-            weights: Tensors like `values`.
+            weights: List of tensors like `values`.
             observation: Tensor `[T, B, ...]`.
             is_first: Boolean tensor `[T, B]`, `True` where an episode begins.
-            state: Tensors `[B, ...]` as `state_spec` has them.
+            state: Nest of tensors `[B, ...]` like `state_spec`.
 
         Returns:
             Logits `[T, B, num_actions]` and values `[T, B]` in float32, and the
@@ -70,7 +79,7 @@ class KerasNetwork(tf.Module):
             training=False,
         )
         logits, values, *state = outputs
-        # Under a mixed policy they are of its compute dtype.
+        # Under a mixed policy they are in its compute dtype.
         logits, values = (tf.cast(x, tf.float32) for x in (logits, values))
         state = [
             tf.cast(x, spec.dtype)
@@ -89,16 +98,24 @@ class KerasNetwork(tf.Module):
 class KerasPolicy(tf_policy.TFPolicy):
     """The stochastic policy of a Keras 3 model.
 
-    Its info is what a learner that is ahead of it must know: `logits`, and,
-    where the model is recurrent, `state`, that before the step.
+    The info of a step holds what the learner needs, whose weights are newer:
+    `logits`, and, for a model with a memory, `state`, the state before the
+    step.
 
     Args:
         network: A `KerasNetwork`.
-        time_step_spec: As `TFEnvironment.time_step_spec()`.
-        action_spec: As `TFEnvironment.action_spec()`, of one integer action.
+        time_step_spec: Nest of specs, as `TFEnvironment.time_step_spec()`
+            returns it.
+        action_spec: Spec of one integer, as `TFEnvironment.action_spec()`
+            returns it.
+
+    Raises:
+        ValueError: If the environment has other actions than the model.
     """
 
-    def __init__(self, network, time_step_spec, action_spec):
+    def __init__(
+        self, network: KerasNetwork, time_step_spec: Any, action_spec: Any
+    ) -> None:
         self.network = network
         num_actions = network.model.outputs[0].shape[-1]
         first, last = int(action_spec.minimum), int(action_spec.maximum)
@@ -119,8 +136,16 @@ class KerasPolicy(tf_policy.TFPolicy):
             clip=False,
         )
 
-    def info(self, logits, state):
-        """The info of a step: logits, and the state before it."""
+    def info(self, logits: tf.Tensor, state: Any) -> dict[str, Any]:
+        """The info of a step.
+
+        Args:
+            logits: Tensor `[B, num_actions]`.
+            state: Nest of tensors, the state before the step.
+
+        Returns:
+            Dictionary as the class describes it.
+        """
         info = {"logits": tf.cast(logits, tf.float32)}
         if self.network.is_recurrent:
             info["state"] = state
@@ -143,7 +168,7 @@ class KerasPolicy(tf_policy.TFPolicy):
         return policy_step.PolicyStep(actions, new_state, info)
 
 
-def batch_and_time_swapped(tensor):
-    """`[T, B, ...]` to `[B, T, ...]` and back."""
+def batch_and_time_swapped(tensor: tf.Tensor) -> tf.Tensor:
+    """Swaps the first two axes: `[T, B, ...]` to `[B, T, ...]` and back."""
     axes = list(range(tensor.shape.rank))
     return tf.transpose(tensor, [1, 0, *axes[2:]])

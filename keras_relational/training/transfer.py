@@ -1,10 +1,16 @@
-"""How reusable is what a central module has learned? The four-stage protocol.
+"""The four-stage protocol, which tests if a central module can be reused.
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
 section 4 and Fig. 3.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
 import keras
+import numpy as np
 
 from keras_relational import runs
 from keras_relational.training.supervised import train_classifier
@@ -17,18 +23,22 @@ STAGES = {
 }
 
 
+# `((images, task_ids), labels)`.
+Examples = tuple[tuple[np.ndarray, np.ndarray], np.ndarray]
+
+
 def four_stage_transfer(
-    build,
-    curriculum,
-    target,
-    curriculum_tests,
-    target_tests,
-    stages=(1, 2, 3, 4),
-    num_batches=100_000,
-    run=None,
-    seed=0,
-    **training_arguments,
-):
+    build: Callable[[], keras.Model],
+    curriculum: Examples,
+    target: Examples,
+    curriculum_tests: Mapping[str, Examples],
+    target_tests: Mapping[str, Examples],
+    stages: Iterable[int] = (1, 2, 3, 4),
+    num_batches: int = 100_000,
+    run: runs.Run | None = None,
+    seed: int = 0,
+    **training_arguments: Any,
+) -> dict[int, dict[str, np.ndarray]]:
     """Trains one architecture through the stages and takes learning curves.
 
     1. The target task is learned from scratch.
@@ -38,45 +48,50 @@ def four_stage_transfer(
     4. Its encoder alone is frozen; a fresh central module and output MLP learn
        the target task.
 
-    What frozen layers make of an image never changes, so stages 3 and 4
-    compute it once for each image and train the layers behind it on that.
+    The outputs of frozen layers never change, so stages 3 and 4 compute them
+    once for each image and train the layers behind them on these.
 
     Args:
-        build: Function without arguments that returns a fresh model with
-            initial weights of its own, laid out as `relations_classifier`:
-            inputs images and task ids, layers `"coordinates"` (the last of the
-            encoder) and `"central"`.
+        build: Function without arguments that returns a model with new initial
+            weights. Its inputs are images and task ids, and it has the layers
+            of `models.relations_classifier`: `"coordinates"`, the last of the
+            encoder, and `"central"`.
         curriculum: Pair `((images, task_ids), labels)` to pre-train on.
-        target: The same, for the target tasks.
-        curriculum_tests: Dictionary of such pairs: held-out sets to measure
-            stage 2 on.
-        target_tests: The same, for the other stages.
-        stages: Those whose curves are wanted; stage 2 is trained for stages 3
-            and 4 in any case.
+        target: Such a pair for the target tasks.
+        curriculum_tests: Dictionary of names and such pairs: held-out sets to
+            measure stage 2 on.
+        target_tests: Dictionary of names and such pairs: held-out sets to
+            measure the other stages on.
+        stages: Numbers of the stages whose curves are returned. Stages 3 and 4
+            need stage 2, which is then trained in any case.
         num_batches: Number of training steps of each stage.
         run: `runs.Run` to keep curves and checkpoints in, a part of it for each
             stage: `stage_1` to `stage_4`. By default nothing is written.
-        seed: Non-negative integer that fixes initial weights and order.
+        seed: Non-negative integer that fixes initial weights and the order of
+            the examples.
         **training_arguments: Further arguments of `train_classifier`;
             `optimizer` must be left out or be a string.
 
     Returns:
-        Dictionary from stage to the curves that `train_classifier` returns.
+        Dictionary from the number of a stage to its curves, as
+        `train_classifier` returns them.
 
     Raises:
-        ValueError: For a stage that is not one of the four, or if stages 3 or
-            4 in the run were begun on a stage 2 of another length.
+        ValueError: If a stage is not one of the four, or if stages 3 or 4 in
+            the run were begun on a stage 2 of another length.
     """
+    stages = tuple(stages)
     unknown = set(stages) - set(STAGES)
     if unknown:
         raise ValueError(
-            f"Stages are numbered 1 to 4. Received: stages={tuple(stages)}"
+            f"Stages are numbered 1 to 4. Received: stages={stages}"
         )
     if run is not None:
         _check_pretrained(run.directory, num_batches)
     curves = {}
 
     def fresh_model(stage):
+        # Different for each pair of a seed and a stage.
         keras.utils.set_random_seed(seed * len(STAGES) + stage)
         return build()
 
@@ -115,7 +130,7 @@ def four_stage_transfer(
 
 
 def _check_pretrained(directory, num_batches):
-    """Stages 3 and 4 go on only with what they were begun on."""
+    """Refuses to go on with stages 3 and 4 on another stage 2."""
     built_on_it = [directory / f"stage_{stage}" for stage in (3, 4)]
     if not any(any(x.glob("checkpoint-*.npz")) for x in built_on_it):
         return
@@ -132,7 +147,7 @@ def _check_pretrained(directory, num_batches):
 
 
 def _cut(model, layer_name):
-    """Cuts a model behind a layer, into two that share its weights."""
+    """Cuts a model behind a layer, into two models that share its weights."""
     images, tasks = model.inputs
     features = model.get_layer(layer_name).output
     return (

@@ -1,21 +1,27 @@
 """Training on videos that are made when they are needed, and roll-outs."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
 from keras_relational import models
 from keras_relational.training.generated_batches import GeneratedBatches
+from keras_relational.training.pixel_errors import pixel_errors
 
 
 class VideoBatches(GeneratedBatches):
     """Videos without end, each frame of which is to be predicted.
 
-    Batch `i` depends on the seed and on `i` alone.
+    Batch `i` depends on the seed and on `i` alone. The batches have no end, so
+    `fit` needs `steps_per_epoch`, and `shuffle=False`.
 
     Args:
-        generate: Function of a number of videos and a seed to uint8 frames
+        generate: Function of a number of videos and a `seed` to uint8 frames
             `(n, time, height, width, channels)`, such as those in `datasets`.
         batch_size: Number of videos of a batch.
-        initial_batch: The batch to begin with.
+        initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
 
     Example:
@@ -28,22 +34,45 @@ class VideoBatches(GeneratedBatches):
     (dtype('uint8'), (2, 19, 64, 64, 1), dtype('float32'), (2, 19, 64, 64, 1))
     """
 
-    def __init__(self, generate, batch_size=64, initial_batch=0, seed=0):
+    def __init__(
+        self,
+        generate: Callable[..., np.ndarray],
+        batch_size: int = 64,
+        initial_batch: int = 0,
+        seed: int = 0,
+    ) -> None:
         super().__init__(batch_size, initial_batch, seed)
         self.make_videos = generate
 
-    def generate(self, n, seed):
+    def generate(
+        self, n: int, seed: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Makes videos.
+
+        Args:
+            n: Number of videos.
+            seed: Seed as `numpy.random.default_rng` takes it.
+
+        Returns:
+            All frames but the last, in uint8, and all but the first, in float32
+            with pixels between 0 and 1.
+        """
         frames = self.make_videos(n, seed=seed)
         return frames[:, :-1], frames[:, 1:] / np.float32(255)
 
 
 def roll_out_errors(
-    predictor, videos, num_given=15, num_frames=30, batch_size=50
-):
+    predictor: keras.Model,
+    videos: np.ndarray,
+    num_given: int = 15,
+    num_frames: int = 30,
+    batch_size: int = 50,
+) -> np.ndarray:
     """Mean squared error of each frame that is predicted from predictions.
 
-    Fig. 7 of Goyal et al., 2020, has errors relative to those of a GRU, and
-    does not say of what kind.
+    The predictor sees the first true frames, and then its own predictions.
+    Fig. 7 of Goyal et al., 2020, shows errors relative to those of a GRU, and
+    does not say of which kind.
 
     Args:
         predictor: A `keras.Model` as `models.video_predictor` builds.
@@ -53,7 +82,7 @@ def roll_out_errors(
         batch_size: Number of videos rolled out at once.
 
     Returns:
-        Array `(num_frames,)`; pixels between 0 and 1.
+        Array `(num_frames,)`, for pixels between 0 and 1.
 
     Raises:
         ValueError: If the videos are too short.
@@ -64,24 +93,27 @@ def roll_out_errors(
             f"{num_given} frames given and {num_frames} predicted need videos "
             f"of {time} frames. Received: videos.shape={videos.shape}"
         )
-    model = models.roll_out_model(predictor, num_frames)
-    errors = []
-    for i in range(0, len(videos), batch_size):
-        batch = videos[i : i + batch_size]
-        predicted = model.predict_on_batch(batch[:, :num_given])
-        true = batch[:, num_given:time] / np.float32(255)
-        errors.append(np.mean((predicted - true) ** 2, axis=(2, 3, 4)))
-    return np.concatenate(errors).mean(axis=0)
+    errors = pixel_errors(
+        models.roll_out_model(predictor, num_frames).predict_on_batch,
+        videos[:, :num_given],
+        videos[:, num_given:time],
+        axis=(2, 3, 4),
+        batch_size=batch_size,
+    )
+    return errors.mean(axis=0)
 
 
-def plausibility(predictor, videos, batch_size=50):
+def plausibility(
+    predictor: keras.Model, videos: np.ndarray, batch_size: int = 50
+) -> np.ndarray:
     """How plausible videos are to a predictor: minus the error of its frames.
 
-    That is, minus the mean squared error of all frames that are predicted, each
-    from all before, which is their log-likelihood under a Gaussian, but for a
-    factor and a constant. Goyal et al., 2020, section 5, have "model
-    likelihood", and say no more. What two videos of a set have in common, all
-    that comes before the impossible, counts the same for both.
+    The predictor sees all frames before each frame and predicts it. The result
+    is minus the mean squared error over all frames, which is the log-likelihood
+    under a Gaussian, up to a factor and a constant. Goyal et al., 2020, section
+    5, use "model likelihood", and say no more. Videos of a set are alike until
+    something impossible happens in some of them, so until then they count the
+    same.
 
     Args:
         predictor: A `keras.Model` as `models.video_predictor` builds.
@@ -91,24 +123,24 @@ def plausibility(predictor, videos, batch_size=50):
     Returns:
         Array `(n,)`.
     """
-    errors = []
-    for i in range(0, len(videos), batch_size):
-        batch = videos[i : i + batch_size]
-        predicted = predictor.predict_on_batch(batch[:, :-1])
-        squares = (predicted - batch[:, 1:] / np.float32(255)) ** 2
-        errors.append(squares.mean(axis=(1, 2, 3, 4)))
-    return -np.concatenate(errors)
+    return -pixel_errors(
+        predictor.predict_on_batch,
+        videos[:, :-1],
+        videos[:, 1:],
+        axis=(1, 2, 3, 4),
+        batch_size=batch_size,
+    )
 
 
-def relative_error(plausibilities):
-    """The share of matched sets in which what is possible seems less so.
+def relative_error(plausibilities: np.ndarray) -> float:
+    """The share of matched sets in which the possible videos seem less likely.
 
     Args:
-        plausibilities: Array `(num_sets, 4)`, of two possible videos and then
-            two impossible ones.
+        plausibilities: Array `(num_sets, 4)`: of each set two possible videos,
+            then two impossible ones.
 
     Returns:
-        Number between 0 and 1; equal sums count half.
+        Number between 0 and 1. A set whose sums are equal counts half.
 
     Raises:
         ValueError: If the array has another shape, or a plausibility is NaN.
@@ -126,7 +158,7 @@ def relative_error(plausibilities):
         )
     if np.isnan(plausibilities).any():
         raise ValueError(
-            "A video's plausibility is NaN, of which nothing can be said: has "
+            "The plausibility of a video is NaN, so it cannot be compared: has "
             "the predictor diverged?"
         )
     pairs = plausibilities.reshape(-1, 2, 2).sum(axis=2)

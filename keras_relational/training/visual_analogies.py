@@ -1,5 +1,9 @@
 """Training on visual analogies, drawn or read when they are needed."""
 
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Sequence
+
 import numpy as np
 
 from keras_relational.datasets import visual_analogies
@@ -10,17 +14,19 @@ from keras_relational.training.minibatches import Minibatches
 class VisualAnalogyBatches(GeneratedBatches):
     """New problems without end, for `models.visual_analogy_scorer`.
 
-    Batch `i` depends on the seed and on `i` alone. Being endless, it needs
-    `steps_per_epoch` in `fit`, and `shuffle=False`.
+    Batch `i` depends on the seed and on `i` alone. The batches have no end, so
+    `fit` needs `steps_per_epoch`, and `shuffle=False`.
 
     Args:
         batch_size: Number of problems of a batch.
-        regime: As for `visual_analogies.generate`, and those below.
-        candidates: See above.
-        image_size: See above.
-        initial_batch: The batch to begin with.
+        regime: Which values the problems are made of, `"train"` or `"test"`, as
+            `visual_analogies.generate` takes it.
+        candidates: How the wrong candidates are chosen, `"contrasting"` or
+            `"random"`, as `visual_analogies.generate` takes it.
+        image_size: Height and width of the images, a multiple of 16.
+        initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
-        distraction: See above.
+        distraction: If `True`, rows vary in a second domain, too.
 
     Example:
 
@@ -31,19 +37,30 @@ class VisualAnalogyBatches(GeneratedBatches):
 
     def __init__(
         self,
-        batch_size=32,
-        regime="train",
-        candidates="contrasting",
-        image_size=80,
-        initial_batch=0,
-        seed=0,
-        distraction=True,
-    ):
+        batch_size: int = 32,
+        regime: str = "train",
+        candidates: str = "contrasting",
+        image_size: int = 80,
+        initial_batch: int = 0,
+        seed: int = 0,
+        distraction: bool = True,
+    ) -> None:
         super().__init__(batch_size, initial_batch, seed)
         self.arguments = (regime, candidates, image_size)
         self.distraction = distraction
 
-    def generate(self, n, seed):
+    def generate(
+        self, n: int, seed: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws problems.
+
+        Args:
+            n: Number of problems.
+            seed: Seed as `numpy.random.default_rng` takes it.
+
+        Returns:
+            Images `(n, 9, image_size, image_size, 1)` and labels `(n,)`.
+        """
         problems = visual_analogies.generate(
             n, *self.arguments, seed, self.distraction
         )
@@ -53,29 +70,35 @@ class VisualAnalogyBatches(GeneratedBatches):
 class VisualAnalogyFiles(Minibatches):
     """Published problems, shuffled without end and read when they are needed.
 
-    All of them at once would be some 35 GB of images of 80 pixels. Batch `i`
-    depends on the files, the seed and `i` alone. Being endless, it needs
-    `steps_per_epoch` in `fit`, and `shuffle=False`.
+    Read at once they would take some 35 GB as images of 80 pixels. Batch `i`
+    depends on the files, the seed and `i` alone. The batches have no end, so
+    `fit` needs `steps_per_epoch`, and `shuffle=False`.
 
     Args:
         paths: Paths of the files, one a problem.
         batch_size: Number of problems of a batch.
-        image_size: As for `visual_analogies.load_npz`.
-        initial_batch: The batch to begin with.
+        image_size: Height and width to which the images of 160 pixels are
+            reduced, as `visual_analogies.load_npz` takes it.
+        initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
 
     Raises:
-        ValueError: If there is less than one batch of files; in reading, as for
-            `visual_analogies.load_npz`.
+        ValueError: If there are fewer files than a batch has problems. Reading
+            a batch raises what `visual_analogies.load_npz` does.
     """
 
     def __init__(
-        self, paths, batch_size=32, image_size=80, initial_batch=0, seed=0
-    ):
+        self,
+        paths: Iterable[pathlib.Path | str],
+        batch_size: int = 32,
+        image_size: int = 80,
+        initial_batch: int = 0,
+        seed: int = 0,
+    ) -> None:
         paths = np.array([str(path) for path in paths])
         super().__init__(paths, paths, batch_size, None, initial_batch, seed)
         self.image_size = image_size
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         paths, _ = super().__getitem__(index)
         return visual_analogies.load_npz(paths.tolist(), self.image_size)

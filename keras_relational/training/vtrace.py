@@ -1,50 +1,58 @@
 """V-trace: values and advantages for actors that lag behind their learner."""
 
-import collections
+from typing import NamedTuple
 
+import keras
 from keras import ops
 
-VTrace = collections.namedtuple("VTrace", ("values", "advantages"))
+
+class VTrace(NamedTuple):
+    """Value targets v and policy gradient advantages, both `[T, B]`."""
+
+    values: keras.KerasTensor
+    advantages: keras.KerasTensor
 
 
 def vtrace(
-    behaviour_log_probs,
-    target_log_probs,
-    rewards,
-    discounts,
-    values,
-    bootstrap_value,
-    clip_rho=1.0,
-    clip_c=1.0,
-):
+    behaviour_log_probs: keras.KerasTensor,
+    target_log_probs: keras.KerasTensor,
+    rewards: keras.KerasTensor,
+    discounts: keras.KerasTensor,
+    values: keras.KerasTensor,
+    bootstrap_value: keras.KerasTensor,
+    clip_rho: float = 1.0,
+    clip_c: float = 1.0,
+) -> VTrace:
     """Off-policy corrected value targets and policy gradient advantages.
 
-    With importance ratios π/μ of target and behaviour policy, cut off at ρ̄ and
-    c̄, backwards in time,
+    The importance ratios π/μ of target and behaviour policy are cut off at ρ̄
+    and c̄. Then, backwards in time,
 
         δ_t = min(ρ̄, π_t/μ_t) (r_t + γ_t V_{t+1} − V_t)
         v_t = V_t + δ_t + γ_t min(c̄, π_t/μ_t) (v_{t+1} − V_{t+1})
         advantages_t = min(ρ̄, π_t/μ_t) (r_t + γ_t v_{t+1} − V_t)
 
-    where v_T = V_T is the bootstrap value. Where both policies are the same and
-    neither cut-off is below 1, v is the n-step return. Reference: equation (1)
-    and section 4.2 of [Espeholt et al., 2018](
-    https://arxiv.org/abs/1802.01561). No gradient passes through.
+    where v_T = V_T is the bootstrap value. If both policies are the same and
+    neither cut-off is below 1, v is the n-step return. No gradient passes
+    through. Reference: equation (1) and section 4.2 of [Espeholt et al., 2018](
+    https://arxiv.org/abs/1802.01561).
 
     Args:
         behaviour_log_probs: Float tensor `[T, B]`: log probability of the
-            action taken, in the policy that took it.
-        target_log_probs: Float tensor `[T, B]`: the same, in the policy that
-            learns.
+            action taken, under the policy that took it.
+        target_log_probs: Float tensor `[T, B]`: log probability of the same
+            action, under the policy that learns.
         rewards: Float tensor `[T, B]`.
-        discounts: Float tensor `[T, B]`: γ, and 0 where the episode ended.
-        values: Float tensor `[T, B]`: V of what was seen before each action.
-        bootstrap_value: Float tensor `[B]`: V of what was seen after the last.
+        discounts: Float tensor `[T, B]`: γ, or 0 where the episode ended.
+        values: Float tensor `[T, B]`: V of the observation before each action.
+        bootstrap_value: Float tensor `[B]`: V of the observation after the last
+            action.
         clip_rho: Positive number, ρ̄.
         clip_c: Positive number, c̄.
 
     Returns:
-        Named tuple of `values`, v, and `advantages`, both `[T, B]`.
+        `VTrace`: a named tuple of `values`, v, and `advantages`, both
+        `[T, B]`.
 
     Raises:
         ValueError: If the shapes do not agree.

@@ -32,8 +32,8 @@ def data():
     return x, x[:, :3].argmax(-1).astype("uint8")
 
 
-class KilledError(Exception):
-    pass
+class KilledError(KeyboardInterrupt):
+    """As Ctrl-C raises it."""
 
 
 def kill_after(monkeypatch, epochs, before=False):

@@ -4,11 +4,15 @@ import agents_for_tests as agents
 import csv
 import shutil
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tf_agents.agents import tf_agent
 
+from keras_relational import runs
+from keras_relational.runs.tensorflow_checkpoints import AgentCheckpoints
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
@@ -19,12 +23,23 @@ def start():
     return impala.ActorLearner(agent, environment, unroll_length=10)
 
 
+def train(directory, actor_learner, num_steps, **arguments):
+    with runs.Run(directory, "test", {}) as run:
+        return agent_runs.train_agent(
+            actor_learner, num_steps, 10.0, run, **arguments
+        )
+
+
+def state(actor_learner):
+    return [x.numpy() for x in tf.nest.flatten(actor_learner.state)]
+
+
 def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     """With the curves that it would have had, and no step counted twice."""
-    whole = agent_runs.train_agent(start(), 500, 10.0, updates_per_epoch=2)
+    whole = agent_runs.train_agent(start(), 580, 10.0, updates_per_epoch=2)
     assert whole["updates"].tolist() == [2, 4, 6, 8]
     directory = tmp_path / "run"
-    agent_runs.train_agent(start(), 200, 10.0, directory, updates_per_epoch=2)
+    train(directory, start(), 280, updates_per_epoch=2)
     # As if it had been killed between curves and checkpoint.
     with open(directory / "curves.csv", "a") as file:
         row = (directory / "curves.csv").read_text().splitlines()[-1]
@@ -32,12 +47,10 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
         file.write(",".join(["999"] * len(whole)) + "\r\n")
     capsys.readouterr()
     learner = start()
-    curves = agent_runs.train_agent(
-        learner,
-        500,
-        10.0,
+    curves = train(
         directory,
-        resume=True,
+        learner,
+        580,
         updates_per_epoch=2,
         by_level=True,
         measure=lambda: {"tested": int(learner.agent.train_step_counter)},
@@ -47,8 +60,11 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
         np.testing.assert_allclose(
             curves[name][-2:], whole[name][-2:], rtol=1e-5
         )
+    assert curves["updates"].tolist() == [2, 4, 6, 8]
     assert (np.diff(curves["minutes"]) > 0).all()
-    lines = capsys.readouterr().out.splitlines()
+    first, *lines = capsys.readouterr().out.splitlines()
+    steps = whole["steps"][1]
+    assert first == f"Continues {directory} after {steps} of 580 steps."
     assert len(lines) == 4
     assert f"{whole['steps'][-1]} steps" in lines[2]
     share = 100 * curves["solved_1_0_0"][-1]
@@ -61,11 +77,139 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     np.testing.assert_array_equal(curves["tested"], [np.nan, np.nan, 6, 8])
     with open(directory / "curves.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [int(row["updates"]) for row in rows][-2:] == [6, 8]
+    assert [int(row["updates"]) for row in rows] == [2, 4, 6, 8]
     assert rows[-1]["tested"] == "8"
     events = event_accumulator.EventAccumulator(str(directory / "tensorboard"))
     events.Reload()
     assert "solved" in events.Tags()["tensors"]
+    points = events.Tensors("updates")
+    assert [x.step for x in points] == whole["steps"].tolist()
+    # A finished run trains nothing, and says so.
+    learner = start()
+    again = train(directory, learner, 580, updates_per_epoch=2)
+    np.testing.assert_array_equal(again["minutes"], curves["minutes"])
+    assert f"has made its {whole['steps'][-1]} steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_killed_run_is_the_same_bit_by_bit(tmp_path, before, monkeypatch):
+    unbroken = start()
+    train(tmp_path / "unbroken", unbroken, 500, updates_per_epoch=2)
+    saved = AgentCheckpoints.save
+
+    def save(checkpoints, number, curves):
+        if not (number == 4 and before):
+            saved(checkpoints, number, curves)
+        if number == 4:
+            raise KilledError
+
+    with monkeypatch.context() as context:
+        context.setattr(AgentCheckpoints, "save", save)
+        with pytest.raises(KilledError):
+            train(tmp_path / "killed", start(), 500, updates_per_epoch=2)
+    continued = start()
+    train(tmp_path / "killed", continued, 500, updates_per_epoch=2)
+    for one, other in zip(state(continued), state(unbroken), strict=True):
+        np.testing.assert_array_equal(one, other)
+    curves, expected = (
+        runs.read_curves(tmp_path / name / "curves.csv")
+        for name in ("killed", "unbroken")
+    )
+    assert list(curves) == list(expected)
+    for name in set(curves) - {"minutes", "steps_per_second"}:
+        np.testing.assert_array_equal(curves[name], expected[name])
+    events = event_accumulator.EventAccumulator(
+        str(tmp_path / "killed" / "tensorboard")
+    )
+    events.Reload()
+    steps = [x.step for x in events.Tensors("loss")]
+    assert steps == expected["steps"]
+
+
+class KilledError(Exception):
+    pass
+
+
+def test_training_stops_at_the_update_that_reaches_the_number_of_steps():
+    learner = start()
+    curves = agent_runs.train_agent(learner, 300, 10.0, updates_per_epoch=100)
+    assert len(curves["steps"]) == 1
+    # An update makes up to 80 steps here.
+    assert 300 <= curves["steps"][0] < 380
+    assert curves["steps"][0] == int(learner.environment_steps.result())
+
+
+@pytest.mark.parametrize("damage", ["index", "data", "missing"])
+def test_a_damaged_newest_falls_back_to_the_one_before(tmp_path, damage):
+    unbroken = start()
+    train(tmp_path / "unbroken", unbroken, 500, updates_per_epoch=2)
+    train(tmp_path / "run", start(), 400, updates_per_epoch=2)
+    newest, before = "ckpt-6", "ckpt-4"
+    paths = sorted((tmp_path / "run" / "checkpoints").glob(f"{newest}.*"))
+    data, index = paths
+    if damage == "missing":
+        index.unlink()
+    else:
+        path = {"data": data, "index": index}[damage]
+        path.write_bytes(path.read_bytes()[:-20])
+    learner = start()
+    with pytest.warns(UserWarning, match=f"{newest} cannot be restored") as w:
+        train(tmp_path / "run", learner, 500, updates_per_epoch=2)
+    assert f"goes on from the checkpoint before: {tmp_path}" in str(
+        w[0].message
+    )
+    assert before in str(w[0].message)
+    for one, other in zip(state(learner), state(unbroken), strict=True):
+        np.testing.assert_array_equal(one, other)
+    curves, expected = (
+        runs.read_curves(tmp_path / name / "curves.csv")
+        for name in ("run", "unbroken")
+    )
+    assert curves["steps"] == expected["steps"]
+    train(tmp_path / "run", start(), 500, updates_per_epoch=2)
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    train(tmp_path, start(), 100, updates_per_epoch=1, verbose=False)
+    folder = tmp_path / "checkpoints"
+    names = sorted(path.name for path in folder.iterdir())
+    (folder / "ckpt-9_temp").mkdir()
+    (folder / "ckpt-9_temp" / "part-00000-of-00001.data").write_bytes(b"half")
+    # Written, and not yet in the list.
+    (folder / "ckpt-9.index").write_bytes(b"")
+    (folder / "ckpt-9.data-00000-of-00001").write_bytes(b"")
+    train(tmp_path, start(), 100, updates_per_epoch=1, verbose=False)
+    assert sorted(path.name for path in folder.iterdir()) == names
+
+
+def test_every_variable_is_in_the_checkpoint(tmp_path):
+    """Seeds of dropout too, which no update moves."""
+
+    def start_with_dropout(seed):
+        environment = agents.small_environment(batch_size=2)
+        keras.utils.set_random_seed(seed)
+        images = keras.Input((3, 7, 3), dtype="uint8")
+        x = keras.layers.Flatten()(images)
+        x = keras.layers.Dropout(0.5, seed=seed)(x)
+        x = keras.layers.BatchNormalization()(x)
+        outputs = keras.layers.Dense(4)(x), keras.layers.Dense(1)(x)[:, 0]
+        agent = impala.ImpalaAgent(
+            environment.time_step_spec(),
+            environment.action_spec(),
+            keras.Model(images, outputs),
+        )
+        return impala.ActorLearner(agent, environment, unroll_length=3)
+
+    first, second = start_with_dropout(1), start_with_dropout(2)
+    models = [x.agent.network.model for x in (first, second)]
+    assert len(models[0].non_trainable_variables) == 3
+    seeds = [x.layers[2].seed_generator.state for x in models]
+    seeds[0].assign([3, 4])
+    train(tmp_path, first, 1, verbose=False)
+    train(tmp_path, second, 1, verbose=False)
+    for one, other in zip(*(x.variables for x in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(seeds[1], [3, 4])
 
 
 def test_means_are_over_the_episodes_that_ended():
@@ -120,24 +264,28 @@ def test_an_update_between_two_episodes():
 @pytest.mark.parametrize("argument", ["num_steps", "updates_per_epoch"])
 def test_numbers_are_checked(argument, tmp_path):
     arguments = {"num_steps": 1, "updates_per_epoch": 1, argument: 0}
-    with pytest.raises(ValueError, match=f"{argument}=0"):
-        agent_runs.train_agent(
-            None, success_reward=10.0, directory=tmp_path / "run", **arguments
-        )
-    assert not (tmp_path / "run").exists()
+    with (
+        runs.Run(tmp_path / "run", "test", {}) as run,
+        pytest.raises(ValueError, match=f"{argument}=0"),
+    ):
+        agent_runs.train_agent(None, success_reward=10.0, run=run, **arguments)
+    assert not list((tmp_path / "run").glob("c[uh]*"))
 
 
 def test_runs_are_not_mixed(tmp_path):
-    for directory in (tmp_path, None):
-        with pytest.raises(FileNotFoundError, match="no checkpoint to conti"):
-            agent_runs.train_agent(start(), 1, 10.0, directory, resume=True)
-    agent_runs.train_agent(
-        start(), 1, 10.0, tmp_path, updates_per_epoch=1, verbose=False
-    )
+    """What the world is made of is told by the arguments of the run."""
+    arguments = {"rows": 3, "columns": 6}
+    with runs.Run(tmp_path, "test", arguments) as run:
+        agent_runs.train_agent(
+            start(), 1, 10.0, run, updates_per_epoch=1, verbose=False
+        )
     learner = start()
     before = [x.numpy() for x in learner.agent.collect_policy.variables()]
-    with pytest.raises(FileExistsError, match="resume=True, delete it"):
-        agent_runs.train_agent(learner, 1, 10.0, tmp_path)
+    with (
+        pytest.raises(ValueError, match="rows: there 3, here 4"),
+        runs.Run(tmp_path, "test", {"rows": 4, "columns": 6}) as run,
+    ):
+        agent_runs.train_agent(learner, 1, 10.0, run)
     # Nor is it another's now.
     assert int(learner.environment_steps.result()) == 0
     after = [x.numpy() for x in learner.agent.collect_policy.variables()]
@@ -148,9 +296,7 @@ def test_runs_are_not_mixed(tmp_path):
 def test_a_damaged_run_is_a_clear_error(tmp_path):
     """Whichever of its files it is; the one that is damaged is named."""
     original, run = tmp_path / "original", tmp_path / "run"
-    agent_runs.train_agent(
-        start(), 1, 10.0, original, updates_per_epoch=1, verbose=False
-    )
+    train(original, start(), 1, updates_per_epoch=1, verbose=False)
     learner = start()
     damages = {
         "empty": lambda content: b"",
@@ -167,9 +313,9 @@ def test_a_damaged_run_is_a_clear_error(tmp_path):
             path.write_bytes(damage(path.read_bytes()))
             named = str(path).split(".index")[0].split(".data")[0]
             with pytest.raises(ValueError, match="Expected") as caught:
-                agent_runs.train_agent(learner, 1, 10.0, run, resume=True)
+                train(run, learner, 1)
             assert named in str(caught.value), (file.name, name)
             shutil.rmtree(run)
     # A good one is still read, by a learner that was half filled.
     shutil.copytree(original, run)
-    agent_runs.train_agent(learner, 1, 10.0, run, resume=True)
+    train(run, learner, 1)

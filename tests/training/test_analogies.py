@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import vaec
 
@@ -154,7 +155,7 @@ def test_a_run_that_was_killed_is_continued(tmp_path):
     """With the same result, dropout included."""
     problems = some_problems()
 
-    def run(directory, num_batches):
+    def train(directory, num_batches):
         keras.utils.set_random_seed(0)
         model = models.analogy_scorer("batch_dropout", SIZE)
         model.compile(
@@ -165,20 +166,21 @@ def test_a_run_that_was_killed_is_continued(tmp_path):
         )
         model.optimizer.build(model.trainable_variables)
         numbers = itertools.count()
-        curves = training.fit_and_log(
-            model,
-            lambda first: training.AnalogyBatches(problems, 8, SIZE, first),
-            num_batches,
-            batches_per_epoch=3,
-            measure=lambda: {"number": next(numbers)},
-            directory=directory,
-            verbose=0,
-        )
+        with runs.Run(directory, "test", {}) as run:
+            curves = training.fit(
+                model,
+                lambda first: training.AnalogyBatches(problems, 8, SIZE, first),
+                num_batches,
+                batches_per_epoch=3,
+                measure=lambda: {"number": next(numbers)},
+                run=run,
+                verbose=0,
+            )
         return model, curves
 
-    whole, curves = run(tmp_path / "whole", 6)
-    run(tmp_path / "killed", 3)
-    continued, rest = run(tmp_path / "killed", 6)
+    whole, curves = train(tmp_path / "whole", 6)
+    train(tmp_path / "killed", 3)
+    continued, rest = train(tmp_path / "killed", 6)
     for one, other in zip(
         whole.get_weights(), continued.get_weights(), strict=True
     ):
@@ -191,7 +193,7 @@ def test_a_run_that_was_killed_is_continued(tmp_path):
 
 def test_batches_that_make_no_whole_epochs(model):
     with pytest.raises(ValueError, match=r"num_batches=7.*per_epoch=3"):
-        training.fit_and_log(model, None, 7, 3)
+        training.fit(model, None, 7, 3)
 
 
 @pytest.mark.slow

@@ -126,7 +126,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     curves = agent_runs.train_agent(
         training, steps + 1, 10.0, updates_per_epoch=2
     )
-    assert curves["updates"].tolist() == [updates + 3]
+    assert curves["updates"].tolist() == [updates + 2]
     assert curves["steps"][-1] == int(training.environment_steps.result())
     training.close()
 
@@ -166,7 +166,8 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
         training.checkpointer(tmp_path / "run")
         with pytest.raises(
             ConnectionError,
-            match=rf"(?s){training._address} has gone.*{tmp_path}/run.*resume=",
+            match=rf"(?s){training._address} has gone.*{tmp_path}/run.*start "
+            "the same run again",
         ):
             training.train()
     assert len(left) == 3
@@ -190,6 +191,7 @@ def test_a_way_into_no_cluster_is_told(monkeypatch):
 CLIENT = """
 import functools, os, sys
 import agents_for_tests as agents
+from keras_relational import runs
 from keras_relational.training import agent_runs, distributed
 
 path = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
@@ -199,9 +201,8 @@ training = distributed.DistributedActorLearner(
     agents.small_agent(environment),
     functools.partial(agents.small_environment, 4), 1, unroll_length=10,
 )
-agent_runs.train_agent(
-    training, 10**9, 10.0, sys.argv[2], updates_per_epoch=2
-)
+with runs.Run(sys.argv[2], "test", {}) as run:
+    agent_runs.train_agent(training, 10**9, 10.0, run, updates_per_epoch=2)
 """
 
 

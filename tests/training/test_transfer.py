@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
 
@@ -87,32 +88,35 @@ def changed(before, after, part):
 
 
 def test_stage_3_alone_pretrains_and_continues(tmp_path):
-    def run(stages, **arguments):
-        return training.four_stage_transfer(
-            lambda: models.relations_classifier(num_heads=2, num_tasks=5),
-            CURRICULUM,
-            TARGET,
-            {},
-            {"it": TARGET},
-            stages=stages,
-            directory=tmp_path,
-            **{**ARGUMENTS, **arguments},
-        )
+    def train(stages, **arguments):
+        with runs.Run(tmp_path, "test", {}) as run:
+            return training.four_stage_transfer(
+                lambda: models.relations_classifier(num_heads=2, num_tasks=5),
+                CURRICULUM,
+                TARGET,
+                {},
+                {"it": TARGET},
+                stages=stages,
+                run=run,
+                **{**ARGUMENTS, **arguments},
+            )
 
-    first = run([3])
+    first = train([3])
     assert list(first) == [3]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "config.json",
+        "run.lock",
         "stage_2",
         "stage_3",
     ]
     # Finished stages are read, not run again.
-    again = run([2, 3])
+    again = train([2, 3])
     assert list(again) == [2, 3]
     for name in first[3]:
         np.testing.assert_array_equal(first[3][name], again[3][name])
     # Stage 3 would go on with what another network makes of the images.
     with pytest.raises(ValueError, match=r"after 40 batches of stage 2.*=60"):
-        run([3], num_batches=60)
+        train([3], num_batches=60)
 
 
 def test_unknown_stage():

@@ -1,0 +1,313 @@
+"""What a run's folder tells, and which starts it refuses."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import runs
+
+ARGUMENTS = {"core": "scoff", "epochs": 12, "seed": 0, "sizes": (1, 3)}
+
+
+def config_of(directory):
+    return json.loads((directory / "config.json").read_text())
+
+
+def test_a_config_tells_how_the_run_was_made(tmp_path, monkeypatch):
+    script = tmp_path / "examples" / "adding.py"
+    script.parent.mkdir()
+    script.write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), "--core", "a b"])
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    arguments = {**ARGUMENTS, "file": pathlib.Path("a.npz")}
+    digests = {"published": "1a2b3c4d"}
+    with runs.Run(tmp_path / "run", "adding", arguments, data=digests) as run:
+        config = config_of(run.directory)
+        assert config == run.config
+    assert config["format"] == 1
+    assert config["experiment"] == "adding"
+    assert config["command"] == "python examples/adding.py --core 'a b'"
+    assert config["arguments"] == {
+        **ARGUMENTS,
+        "sizes": [1, 3],
+        "file": "a.npz",
+    }
+    assert config["data"] == {"published": "1a2b3c4d"}
+    versions = config["versions"]
+    assert versions["keras"] == keras.__version__
+    assert versions["numpy"] == np.__version__
+    assert versions["backend"] == keras.backend.backend()
+    assert config["machine"]["cores"] >= 1
+    assert set(config["machine"]) == {
+        "processor",
+        "cores",
+        "accelerator",
+        "system",
+    }
+    commit = config["commit"]
+    assert commit is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", commit)
+    assert re.fullmatch(
+        r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}\+.*", config["started"]
+    )
+    assert config["continued"] == []
+
+
+def test_each_later_start_is_listed(tmp_path):
+    for _ in range(3):
+        with runs.Run(tmp_path, "adding", ARGUMENTS) as run:
+            config = run.config
+    assert len(config["continued"]) == 2
+    assert {"started", "commit", "versions", "machine", "command"} == set(
+        config["continued"][0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 1}, "seed: there 0, here 1"),
+        ({"core": "rims"}, 'core: there "scoff", here "rims"'),
+        ({"sizes": [1, 4]}, r"sizes: there \[1, 3\], here \[1, 4\]"),
+        ({"rate": 0.1}, "rate: there nothing, here 0.1"),
+        ({"seed": 2, "core": "a"}, 'core: .*"a"; seed: there 0, here 2'),
+    ],
+)
+def test_another_run_is_refused_with_the_difference(tmp_path, changes, words):
+    with runs.Run(tmp_path, "adding", ARGUMENTS):
+        before = config_of(tmp_path)
+    with (
+        pytest.raises(ValueError, match=f"holds another run.*{words}"),
+        runs.Run(tmp_path, "adding", {**ARGUMENTS, **changes}),
+    ):
+        pass
+    assert config_of(tmp_path) == before
+
+
+def test_an_argument_that_is_gone_is_a_difference(tmp_path):
+    with runs.Run(tmp_path, "adding", ARGUMENTS):
+        pass
+    fewer = {"core": "scoff", "epochs": 12, "seed": 0}
+    with (
+        pytest.raises(ValueError, match=r"sizes: there \[1, 3\], here nothing"),
+        runs.Run(tmp_path, "adding", fewer),
+    ):
+        pass
+
+
+def test_another_experiment_and_other_data_are_refused(tmp_path):
+    with runs.Run(tmp_path, "adding", ARGUMENTS, data={"file": "1a"}):
+        pass
+    for experiment, data, words in (
+        ("vaec", {"file": "1a"}, 'experiment: there "adding", here "vaec"'),
+        ("adding", {"file": "2b"}, 'digest of file: there "1a", here "2b"'),
+        ("adding", {}, 'digest of file: there "1a", here nothing'),
+    ):
+        with (
+            pytest.raises(ValueError, match=words),
+            runs.Run(tmp_path, experiment, ARGUMENTS, data=data),
+        ):
+            pass
+
+
+def test_what_may_differ_does(tmp_path):
+    """As do paths, and versions."""
+    arguments = {**ARGUMENTS, "file": pathlib.Path("a/b.npz")}
+    with runs.Run(tmp_path, "adding", arguments):
+        config = config_of(tmp_path)
+    config["versions"]["keras"] = "3.0.0"
+    config["commit"] = None
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    arguments |= {"file": pathlib.Path("c/b.npz"), "epochs": 20}
+    with runs.Run(tmp_path, "adding", arguments, may_differ=["epochs"]) as run:
+        assert run.config["arguments"]["epochs"] == 20
+        assert run.config["arguments"]["file"] == "c/b.npz"
+        assert run.config["versions"]["keras"] == "3.0.0"
+        part = run.config["continued"][0]
+        assert part["versions"]["keras"] == keras.__version__
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "config.json cannot be read"),
+        ('{"format": 9}', "description of a run in format 1"),
+        ("[]", "description of a run in format 1"),
+    ],
+)
+def test_a_damaged_config_is_told_with_its_path(tmp_path, content, words):
+    (tmp_path / "config.json").write_text(content)
+    with (
+        pytest.raises(ValueError, match=words) as raised,
+        runs.Run(tmp_path, "adding", ARGUMENTS),
+    ):
+        pass
+    assert str(tmp_path) in str(raised.value)
+
+
+def test_files_of_an_unknown_run_are_refused(tmp_path):
+    (tmp_path / "curves.csv").write_text("batches\r\n1\r\n")
+    with (
+        pytest.raises(ValueError, match=r"without its config\.json"),
+        runs.Run(tmp_path, "adding", ARGUMENTS),
+    ):
+        pass
+
+
+def test_a_second_start_is_refused_with_the_process(tmp_path):
+    held = """
+import os, sys
+from keras_relational import runs
+with runs.Run(sys.argv[1], "adding", {"seed": 0}):
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", held, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        number = process.stdout.readline().strip()
+        assert number == str(process.pid)
+        with (
+            pytest.raises(RuntimeError, match=f"process {number}\\.") as raised,
+            runs.Run(tmp_path, "adding", {"seed": 0}),
+        ):
+            pass
+        assert str(tmp_path) in str(raised.value)
+        process.kill()
+        process.wait()
+    # A process that was killed leaves no lock.
+    with runs.Run(tmp_path, "adding", {"seed": 0}):
+        # Nor does this process get it twice.
+        with (
+            pytest.raises(RuntimeError, match="Another process writes"),
+            runs.Run(tmp_path, "adding", {"seed": 0}),
+        ):
+            pass
+    # A start that was refused leaves none either.
+    with pytest.raises(ValueError, match="seed"):
+        runs.Run(tmp_path, "adding", {"seed": 1}).__enter__()
+    with runs.Run(tmp_path, "adding", {"seed": 0}):
+        pass
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    for name in (
+        "curves.partial.csv",
+        "checkpoint-20.partial.npz",
+        "model.partial.keras",
+        "curves.csv.partial",
+    ):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / "impartial.txt").write_bytes(b"mine")
+    with runs.Run(tmp_path, "adding", {}):
+        names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"config.json", "run.lock", "impartial.txt"}
+
+
+def test_a_result_tells_the_figures_and_that_the_run_has_finished(tmp_path):
+    with runs.Run(tmp_path, "adding", {}) as run:
+        assert run.result is None
+        result = run.finish({"accuracy": 0.5})
+    assert json.loads((tmp_path / "result.json").read_text()) == result
+    assert result["accuracy"] == 0.5
+    assert result["finished"] >= config_of(tmp_path)["started"]
+    with runs.Run(tmp_path, "adding", {}) as run:
+        assert run.result == result
+
+
+def test_a_run_that_goes_on_has_no_result_until_it_finishes(tmp_path):
+    with runs.Run(tmp_path, "adding", {}) as run:
+        run.finish({})
+        log = runs.TrainingLog(run, None, "batches", lambda folder: Nowhere())
+        log.restore(10)
+        assert (tmp_path / "result.json").exists()
+        log.add({"batches": 10, "minutes": 1.5})
+        assert not (tmp_path / "result.json").exists()
+        result = run.finish({})
+    assert (result["batches"], result["minutes"]) == (10, 1.5)
+
+
+class Nowhere:
+    """Checkpoints that are not written."""
+
+    def numbers(self):
+        return []
+
+    def save(self, number, curves):
+        pass
+
+
+def test_a_saved_model_is_whole_or_not_there(tmp_path, monkeypatch):
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    with runs.Run(tmp_path, "adding", {}) as run:
+        path = run.save_model(model)
+        loaded = keras.saving.load_model(path)
+        for ours, theirs in zip(
+            loaded.get_weights(), model.get_weights(), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+        content = path.read_bytes()
+
+        def stopped(path):
+            pathlib.Path(path).write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(model, "save", stopped)
+        with pytest.raises(OSError, match=r"No space left.*model\.keras"):
+            run.save_model(model)
+        assert path.read_bytes() == content
+        assert not list(tmp_path.glob("*.partial*"))
+
+
+@pytest.mark.skipif(
+    not pathlib.Path("/dev/full").exists(), reason="needs /dev/full"
+)
+@pytest.mark.parametrize(
+    "name", ["curves.csv", "result.json", "checkpoint-10.npz"]
+)
+def test_a_full_disk_names_the_file(tmp_path, name):
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    model.compile("sgd", "mse")
+    model.optimizer.build(model.trainable_variables)
+    with runs.Run(tmp_path, "adding", {}) as run:
+        log = runs.TrainingLog(
+            run,
+            None,
+            "batches",
+            lambda folder: runs.ModelCheckpoints(model, folder),
+        )
+        path = tmp_path / name
+        partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+        partial.symlink_to("/dev/full")
+
+        def write():
+            log.add({"batches": 10, "minutes": 1.5})
+            run.finish({})
+
+        with pytest.raises(OSError, match=rf"No space left.*{name}"):
+            write()
+
+
+def test_a_run_is_used_in_a_with_statement(tmp_path):
+    run = runs.Run(tmp_path, "adding", {})
+    with pytest.raises(RuntimeError, match="`with` statement"):
+        runs.TrainingLog(run, None, "batches", None)
+
+
+def test_arguments_are_numbers_text_and_paths(tmp_path):
+    with (
+        pytest.raises(TypeError, match="arguments of a run must be numbers"),
+        runs.Run(tmp_path, "adding", {"core": object()}),
+    ):
+        pass
