@@ -31,9 +31,14 @@ from keras_relational.analysis.esbn_memory import bindings
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
+from keras_relational.analysis.labelled_schemata import BURN_IN
+from keras_relational.analysis.labelled_schemata import label_information
+from keras_relational.analysis.labelled_schemata import label_tables
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
+from keras_relational.analysis.players import episode_means
+from keras_relational.analysis.players import play_each
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.pruning import plot_pruning
@@ -48,12 +53,16 @@ from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
+from keras_relational.analysis.solved_problems import solved_by_kind
 from keras_relational.analysis.tables import add_run
 from keras_relational.analysis.tables import finished_runs
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
+from keras_relational.analysis.video_pictures import draw_object_files
+from keras_relational.analysis.video_pictures import draw_roll_out
 
 __all__ = [
+    "BURN_IN",
     "Bindings",
     "BlockAttention",
     "ObjectFiles",
@@ -69,11 +78,16 @@ __all__ = [
     "central_outputs",
     "content_masks",
     "contingency",
+    "draw_object_files",
+    "draw_roll_out",
+    "episode_means",
     "episode_object_files",
     "finished_runs",
     "head_outputs",
     "head_relations",
     "head_weights",
+    "label_information",
+    "label_tables",
     "level_embeddings",
     "markdown_table",
     "mean_and_spread",
@@ -83,6 +97,7 @@ __all__ = [
     "object_files",
     "object_heads",
     "play",
+    "play_each",
     "plot_accuracy_by_region",
     "plot_attention_maps",
     "plot_block_attention",
@@ -108,4 +123,5 @@ __all__ = [
     "save_videos",
     "schemata_in_use",
     "shortest_lengths",
+    "solved_by_kind",
 ]

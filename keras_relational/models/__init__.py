@@ -1,9 +1,13 @@
+from keras_relational.models.adding_model import ADDING_CORES
+from keras_relational.models.adding_model import adding_model
 from keras_relational.models.analogy_scorer import NORMALIZATIONS
 from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.analogy_scorer import visual_analogy_scorer
 from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
+from keras_relational.models.maze_memory import MAZE_MEMORIES
+from keras_relational.models.maze_memory import maze_memory
 from keras_relational.models.object_predictor import image_autoencoder
 from keras_relational.models.object_predictor import object_predictor
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
@@ -13,25 +17,33 @@ from keras_relational.models.rule_learner import SEQUENTIAL
 from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
+from keras_relational.models.video_cores import VIDEO_CORES
+from keras_relational.models.video_cores import video_core
 from keras_relational.models.video_predictor import roll_out_model
 from keras_relational.models.video_predictor import video_predictor
 
 __all__ = [
+    "ADDING_CORES",
     "CENTRAL_MODULES",
     "FILLERS",
+    "MAZE_MEMORIES",
     "NETWORKS",
     "NORMALIZATIONS",
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
+    "VIDEO_CORES",
+    "adding_model",
     "analogy_scorer",
     "boxworld_agent",
     "filler_autoencoder",
     "image_autoencoder",
+    "maze_memory",
     "object_predictor",
     "over_fillers",
     "relations_classifier",
     "roll_out_model",
     "rule_learner",
+    "video_core",
     "video_predictor",
     "visual_analogy_scorer",
 ]
