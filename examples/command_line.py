@@ -72,7 +72,7 @@ class Command(argparse.ArgumentParser):
             checked = {int: integer_from(low), float: positive_float}
             arguments["type"] = checked.get(kind, kind)
         else:
-            arguments["choices"] = kind
+            arguments |= {"choices": kind, "type": type(next(iter(kind)))}
         self.add_argument(name, default=default, help=help, **arguments)
 
     def parse_run(self, export=None):
@@ -138,8 +138,9 @@ class Command(argparse.ArgumentParser):
         if model is not None:
             run.save_model(model)
         result = run.finish(figures)
-        minutes = f" ({result['minutes']} minutes)" * ("minutes" in result)
-        print(f"\n{run.name} has finished{minutes}.")
+        print(f"\n{run.name} has finished.")
+        if isinstance(result.get("minutes"), float):
+            print(f"  trained for {result['minutes']} minutes")
         for line in lines:
             print(f"  {line.format(**result)}")
         print(f"It is in {run.directory}. Look at:")

@@ -2,8 +2,8 @@
 
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge, Figs. 3, 4
 and 15: one object file, and as many schemata as dynamics, three that are fixed
-in a video or two that switch in its middle. In the paper each has a schema of
-its own after some five frames. The defaults take 100 minutes on one core.
+in a video or two that switch. In the paper each has a schema of its own after
+some five frames. The defaults take 100 minutes on one core.
 """
 
 import command_line
@@ -15,15 +15,16 @@ from keras_relational import training
 from keras_relational.datasets import single_ball
 from keras_relational.random_streams import stream
 
-GENERATORS = {"fixed": single_ball.generate}
-GENERATORS["switching"] = single_ball.generate_switching
+# How each is generated, how many dynamics it has, and frames of a video.
+DYNAMICS = {"fixed": (single_ball.generate, 3, 20)}
+DYNAMICS["switching"] = (single_ball.generate_switching, 2, 51)
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
 NEXT = "python examples/single_ball.py --dynamics switching"
 
 
 def main(command):
     add = command.option
-    add("--dynamics", GENERATORS, "fixed", "how the ball moves")
+    add("--dynamics", DYNAMICS, "fixed", "how the ball moves")
     add("--num-object-files", int, 1, "object files")
     add("--num-schemata", int, None, "default: one for each of the dynamics")
     add("--units", int, 100, "of an object file")
@@ -38,21 +39,20 @@ def main(command):
     args = command.parse_run()
 
     keras.utils.set_random_seed(args.seed)
-    generate, fixed = GENERATORS[args.dynamics], args.dynamics == "fixed"
-    kinds = args.num_schemata or (3 if fixed else 2)
-    time = args.num_frames or (20 if fixed else 51)
-    seeds = [stream(args.seed, name) for name in ("train", "test")]
-    train, *_ = generate(args.num_train, time, seed=seeds[0])
-    test, labels, _ = generate(args.num_test, time, seed=seeds[1])
+    generate, kinds, time = DYNAMICS[args.dynamics]
+    kinds, time = args.num_schemata or kinds, args.num_frames or time
+    seed, test_seed = (stream(args.seed, name) for name in ("train", "test"))
+    train, *_ = generate(args.num_train, time, seed=seed)
+    test, labels, _ = generate(args.num_test, time, seed=test_seed)
     sizes = args.units, args.num_object_files, kinds
     heads = {"num_heads": 4, "value_dim": 64, "temperature": args.temperature}
     core = models.video_core("scoff", *sizes, **heads)
     mean = train.mean() / 255
     model = models.video_predictor(core, 1, args.num_stacked, mean)
     training.compile_video_predictor(model, args.learning_rate)
+    data = training.VideoSamples(train)
 
     def batches(first):
-        data = training.VideoSamples(train)
         return training.VideoBatches(data, args.batch_size, first, args.seed)
 
     with command.open_run(["dynamics"], ["num_batches", "num_test"]) as run:

@@ -32,6 +32,7 @@ from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
+from keras_relational.training.transfer_figures import transfer_figures
 from keras_relational.training.video import VideoBatches
 from keras_relational.training.video import plausibility
 from keras_relational.training.video import relative_error
@@ -83,5 +84,6 @@ __all__ = [
     "train_autoencoder",
     "train_classifier",
     "train_rule_learner",
+    "transfer_figures",
     "vtrace",
 ]
