@@ -1,4 +1,4 @@
-"""The analogy scorer, beside one that encodes each candidate's images."""
+"""The analogy scorer, compared with one that encodes images per candidate."""
 
 import time
 
@@ -16,7 +16,7 @@ from keras_relational import training
 from keras_relational.datasets import vaec
 
 
-def main():
+def main() -> None:
     training_step()
     problems, mebibytes = in_a_process(_vaec_epoch)
     print(
@@ -26,7 +26,7 @@ def main():
 
 
 def training_step():
-    """One Adam step on 32 VAEC problems, drawn on the way."""
+    """One Adam step on 32 VAEC problems, with the drawing of their images."""
     model = models.analogy_scorer()
     reference = plain_analogy_scorer(model)
     batches = training.AnalogyBatches(vaec.generate(seed=0))
@@ -51,7 +51,7 @@ def training_step():
 
 
 def _vaec_epoch():
-    """Problems a second, and the MiB that they add to this process."""
+    """Problems per second, and the memory in MiB that an epoch needs."""
     before = memory("VmHWM")
     batches = training.AnalogyBatches(vaec.generate(seed=0))
     batches[0]
@@ -76,10 +76,10 @@ def analogy_flops(num_images=7, num_terms=4, units=256):
 
 def plain_analogy_scorer(model):
     """The same layers, applied to one candidate after the other."""
-    encoder = model.get_layer("encoder").layer
-    scorer = model.get_layer("scorer")
-    normalization, recurrent, score = map(
-        scorer.get_layer, ("normalization", "recurrent", "score")
+    encoder = models.part(model, "encoder").layer
+    normalization, recurrent, score = (
+        models.part(model, role)
+        for role in ("normalization", "recurrent", "score")
     )
     inputs = {
         name: keras.Input(x.shape[1:], dtype=x.dtype, name=name)

@@ -1,6 +1,11 @@
-"""Rule learners on an ESBN, beside one that goes step by step."""
+"""Rule learners on an ESBN, and its fused recurrence beside the plain steps."""
+
+import statistics
+import time
+from unittest import mock
 
 import keras
+import numpy as np
 from keras import ops
 
 from benchmarks.measuring import check_equal
@@ -11,9 +16,17 @@ from benchmarks.measuring import print_header
 from benchmarks.measuring import report
 from keras_relational import models
 from keras_relational.datasets import distribution_of_three
+from keras_relational.layers import esbn
 
 
 def main():
+    """The rule learner on images, then the recurrence on vectors."""
+    rule_learners()
+    for jit_compile in (True, False):
+        recurrences(jit_compile)
+
+
+def rule_learners():
     """ESBN, multiple choice on images, batch 32: training and inference."""
     fillers = distribution_of_three.glyphs()
     problems, _ = distribution_of_three.load_data(0, num_train=3_200)
@@ -60,6 +73,65 @@ def rule_flops(time=9, units=512, key_dim=256):
     encoder = time * (convolutions + 512 * 256 + 256 * 128)
     lstm = (time + 1) * 4 * units * (units + key_dim)
     return 2 * (encoder + lstm + time * units * (key_dim + 1))
+
+
+def recurrences(jit_compile, batch=32, steps=10, rounds=9):
+    """`esbn_recurrence` beside `esbn_steps`: an ESBN on 9 vectors of 128.
+
+    The rounds alternate between both, so that other work on the machine slows
+    both down alike.
+    """
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(batch * steps, 9, 128)).astype("float32")
+    targets = rng.normal(size=(batch * steps, 512)).astype("float32")
+    layer_models = []
+    for recurrence in (esbn.esbn_steps, esbn.esbn_recurrence):
+        inputs = keras.Input(values.shape[1:])
+        layer = esbn.ESBN(512, 256)
+        model = keras.Model(inputs, layer(inputs))
+        model.compile(
+            keras.optimizers.Adam(1e-9), "mse", jit_compile=jit_compile
+        )
+        layer_models.append((recurrence, model))
+    layer_models[1][1].set_weights(
+        [own(weight) for weight in layer_models[0][1].weights]
+    )
+
+    def seconds(recurrence, function):
+        with mock.patch.object(esbn, "esbn_recurrence", recurrence):
+            started = time.perf_counter()
+            function()
+            return (time.perf_counter() - started) / steps
+
+    def train(model):
+        model.fit(values, targets, batch, verbose=0, shuffle=False)
+
+    def predict(model):
+        return model.predict(values, batch, verbose=0)
+
+    flops = 2 * batch * (10 * 4 * 512 * (512 + 256) + 9 * 512 * 257)
+    for what, function, floor in (
+        ("training", train, 3 * flops),
+        ("inference", predict, flops),
+    ):
+        for recurrence, model in layer_models:  # Compiles.
+            seconds(recurrence, lambda m=model, f=function: f(m))
+        found = [
+            [
+                seconds(recurrence, lambda m=model, f=function: f(m))
+                for recurrence, model in layer_models
+            ]
+            for _ in range(rounds)
+        ]
+        medians = map(statistics.median, zip(*found, strict=True))
+        compiled = "XLA" if jit_compile else "no XLA"
+        report(f"ESBN recurrence, {what}, {compiled}", *medians, floor)
+    check_equal(*(predict_with(*pair, values[:batch]) for pair in layer_models))
+
+
+def predict_with(recurrence, model, values):
+    with mock.patch.object(esbn, "esbn_recurrence", recurrence):
+        return model(values)
 
 
 class PlainESBN(keras.layers.Layer):

@@ -1,4 +1,4 @@
-"""PrediNet and its baselines, beside the same layers head by head."""
+"""PrediNet and its baselines, compared with the same layers head by head."""
 
 import keras
 import numpy as np
@@ -16,11 +16,11 @@ from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
 
-# Floating-point operations of the matrix products, one example forward.
+# Floating-point operations of the matrix products for one example, forward.
 ENCODER = 25 * 432 * 32 * 2
 
 
-def main():
+def main() -> None:
     images, labels, _ = relations_game.generate("same", 20_000, seed=0)
     training_step(images, labels)
     inference(images)
@@ -50,9 +50,9 @@ def main():
 
 
 def training_step(images, labels):
-    """One SGD step at batch 10, input included.
+    """One SGD step at batch 10, with its input pipeline.
 
-    Plain Keras is here what `fit` does when it is told nothing.
+    The reference is `fit` with its default arguments.
     """
     model = models.relations_classifier()
     reference = plain_classifier(model)
@@ -83,7 +83,7 @@ def training_step(images, labels):
 
 
 def inference(images):
-    """Images answered at batch 250, input included."""
+    """Prediction at batch 250, with its input pipeline."""
     model = models.relations_classifier()
     reference = plain_classifier(model)
     check_equal(model(images[:10]), reference(images[:10]))
@@ -241,8 +241,10 @@ class PlainAttentionPooling(keras.layers.Layer):
 def plain_classifier(model):
     """The same model with Keras' own convolution, and the same weights."""
 
+    encoder = models.part(model, "encoder")
+
     def clone(layer):
-        if layer.name == "encoder":
+        if layer is encoder:
             config = layer.get_config()
             return keras.layers.Conv2D.from_config(config)
         return layer.__class__.from_config(layer.get_config())

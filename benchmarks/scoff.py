@@ -1,4 +1,4 @@
-"""SCOFF and RIMs, beside SCOFF file by file and schema by schema."""
+"""SCOFF and RIMs, beside a plain SCOFF with loops over files and schemata."""
 
 import types
 
@@ -14,14 +14,14 @@ from benchmarks.measuring import report
 from keras_relational import layers
 
 
-def main():
-    """SCOFF, forward and backward, on 64 sequences of 50 steps."""
+def main() -> None:
+    """Times SCOFF, forward and backward, on 64 sequences of 50 steps."""
     batch, time = 64, 50
     inputs = np.random.default_rng(0).normal(size=(4 * batch, time, 128))
     inputs = inputs.astype("float32")
 
     def seconds(layer, jit_compile=True):
-        """Of one time step of training."""
+        """Seconds of one time step of training."""
         model = keras.Sequential([keras.Input(inputs.shape[1:]), layer])
         model.compile(
             keras.optimizers.SGD(1e-9), "mse", jit_compile=jit_compile
@@ -50,7 +50,7 @@ def main():
     if keras.backend.backend() == "tensorflow":
         took = seconds(reference, False), seconds(ours, False)
         report("SCOFF, the same without XLA", *took, flops)
-    others = {
+    other_sizes = {
         f"{name}={number}": scoff(**{name: number})
         for name, numbers in (
             ("num_schemata", (1, 2, 8)),
@@ -59,14 +59,22 @@ def main():
         for number in numbers
     }
     for dynamics in ("gru", "lstm"):
-        others[f"RIMs, {dynamics}"] = layers.RIMs(
+        other_sizes[f"RIMs, {dynamics}"] = layers.RIMs(
             *(100, 6, 4, dynamics), value_dim=100, return_sequences=True
         )
-    for name, layer in others.items():
+    for name, layer in other_sizes.items():
         print(f"    {name}: {1e3 * seconds(layer):.2f} ms", flush=True)
 
 
-def scoff_flops(files=6, schemata=4, units=100, m=128, key=64, value=100):
+def scoff_flops(
+    files: int = 6,
+    schemata: int = 4,
+    units: int = 100,
+    m: int = 128,
+    key: int = 64,
+    value: int = 100,
+) -> int:
+    """Floating point operations of one step forward, for one example."""
     of_inputs = m * (key + value)
     gates = schemata * 3 * units * (value + units)
     messages = 4 * 32 * (4 * units + 2 * files)
@@ -75,14 +83,14 @@ def scoff_flops(files=6, schemata=4, units=100, m=128, key=64, value=100):
 
 
 class PlainSCOFFCell(keras.layers.Layer):
-    """SCOFF with GRUs, one head, file by file and schema by schema.
+    """SCOFF with GRUs and one head, one file and one schema after the other.
 
-    In training it chooses without noise, which only saves it time.
+    It draws no noise in training, which is in its favour.
     """
 
-    def __init__(self, cell):
+    def __init__(self, cell: layers.SCOFFCell):
         super().__init__()
-        # Out of Keras' sight, for which its weights would be this one's.
+        # Hidden from Keras, which would add its weights to this cell's.
         self.given = types.SimpleNamespace(cell=cell)
         self.state_size = cell.state_size
         self.output_size = cell.output_size
@@ -90,7 +98,7 @@ class PlainSCOFFCell(keras.layers.Layer):
             keras.layers.GRUCell(cell.units) for _ in range(cell.num_schemata)
         ]
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple) -> None:
         cell = self.given.cell
         sizes = {
             name: getattr(cell, f"{name}_kernel").shape[1]
@@ -116,7 +124,12 @@ class PlainSCOFFCell(keras.layers.Layer):
                 ]
             )
 
-    def call(self, inputs, states, training=False):
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        states: list[keras.KerasTensor],
+        training: bool = False,
+    ) -> tuple[keras.KerasTensor, list[keras.KerasTensor]]:
         cell = self.given.cell
         files = ops.split(states[0], cell.num_object_files, axis=-1)
         key, value = self.key(inputs), self.value(inputs)
@@ -154,7 +167,10 @@ class PlainSCOFFCell(keras.layers.Layer):
         outputs = ops.concatenate(outputs, axis=-1)
         return outputs, [outputs]
 
-    def update(self, z, h):
+    def update(
+        self, z: keras.KerasTensor, h: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """The candidate of the schema that is chosen for one object file."""
         candidates = [schema(z, [h])[0] for schema in self.schemata]
         query = self.schema_query(h)
         logits = ops.stack(
@@ -166,7 +182,9 @@ class PlainSCOFFCell(keras.layers.Layer):
         choice = hard + soft - ops.stop_gradient(soft)
         return sum(choice[:, j, None] * x for j, x in enumerate(candidates))
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(
+        self, batch_size: int | None = None
+    ) -> list[keras.KerasTensor]:
         return self.given.cell.get_initial_state(batch_size)
 
 

@@ -7,6 +7,7 @@ cores; the paper's bridge puzzles (--world bridge) take some 10⁹ steps.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational.training import impala  # first: it needs Keras 2 too
@@ -101,8 +102,8 @@ def main():
             "solved": float(played["solved"].mean()),
             "length": float(played["lengths"].mean()),
             "types": {
-                str(kind): figures
-                for kind, figures in analysis.by_level(played).items()
+                str(level): figures
+                for level, figures in analysis.by_level(played).items()
             },
         }
     if args.network != "convolutional" and greedy["solved"].any():
@@ -114,7 +115,7 @@ def main():
     if args.shortest:
         lengths = analysis.shortest_lengths(world, seeds)
         result["shortest_length"] = float(lengths.mean())
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     if args.export:
         print(f"Exported: {serving.export_model(model, args.export)}")
 
@@ -137,7 +138,7 @@ def parse_arguments():
     add("--num-steps", type=int, default=8_000_000)
     add("--num-test", type=int, default=1_000, help="fixed puzzles")
     add("--shortest", action="store_true", help="search the shortest ways")
-    add("--by-level", action="store_true", help="share solved of each")
+    add("--by-level", action="store_true", help="share solved of each level")
     add("--export", help="folder for a SavedModel that can be served")
     add("--seed", type=int, default=0)
     add("--directory", type=pathlib.Path, default="runs/boxworld")

@@ -9,6 +9,7 @@ started again.
 """
 
 import argparse
+import json
 import pathlib
 
 import keras
@@ -98,7 +99,7 @@ def train_predictor(args, autoencoder, normalization, z, tests):
         "minutes": round(float(curves["minutes"][-1]), 1),
         "errors": [training.prediction_error(model, x) for x in tests],
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
 
 
 def compile_model(model, jit_compile=False):

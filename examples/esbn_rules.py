@@ -11,6 +11,7 @@ percent. Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import math
 import pathlib
 
@@ -143,7 +144,7 @@ def main():
         "train": training.rule_accuracy(tested, train, candidates),
         "test": training.rule_accuracy(tested, test, candidates),
     }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     draw(model, test, fillers, directory, args)
     if args.export:
         from keras_relational import serving

@@ -12,6 +12,7 @@ Killed, it continues when it is started again.
 """
 
 import argparse
+import json
 import pathlib
 
 from keras_relational.training import impala  # first: it needs Keras 2 too
@@ -104,7 +105,7 @@ def main():
                 "solved": float(played["solved"].mean()),
                 "length": float(played["lengths"].mean()),
             }
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
     if args.core == "scoff":
         episode = analysis.record(world, seeds[0], model, greedy=False)
         found = analysis.episode_object_files(model, episode["images"])

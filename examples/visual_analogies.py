@@ -14,6 +14,7 @@ it is started again.
 
 import argparse
 import glob
+import json
 import pathlib
 import re
 
@@ -109,7 +110,7 @@ def main():
     if not args.published:
         result["test_shares"] = shares(model, test)
         result["near_shares"] = shares(model, near)
-    print(run.finish(result))
+    print(json.dumps(run.finish(result)))
 
 
 def test_problems(args, regime, seed):

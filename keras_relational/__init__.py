@@ -1,6 +1,20 @@
 """Keras layers, tasks and models that reason about relations."""
 
 import importlib
+import types
+
+try:
+    import keras  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name not in ("tensorflow", "jax", "torch"):
+        raise
+    raise ModuleNotFoundError(
+        f"Keras is set to run on {error.name}, which is not installed. Install "
+        f"it with `pip install 'keras_relational[{error.name}]'`, or set the "
+        "environment variable KERAS_BACKEND to the backend that you have: "
+        "tensorflow (the default), jax or torch.",
+        name=error.name,
+    ) from error
 
 from keras_relational import analysis
 from keras_relational import datasets
@@ -24,8 +38,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    # Serving is the one part that needs TensorFlow: not before it is used.
+def __getattr__(name: str) -> types.ModuleType:
+    # Only serving needs TensorFlow, so it is imported when it is first used.
     if name == "serving":
         return importlib.import_module("keras_relational.serving")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,41 +1,58 @@
-"""Random numbers as a function of a seed and of counters.
+"""Random numbers as a function of a seed and counters.
 
-The same on every machine, backend and compiler, which the generators of the
-backends are not, and with no state but what the caller counts.
+They are the same on every machine, backend and compiler, and there is no hidden
+state. The backends' own generators guarantee neither.
 """
 
+import keras
 import numpy as np
 from keras import ops
 
-# Keras' torch has 64 bits for uint32: what is above 32 is cut off.
+# On torch, Keras stores uint32 in 64 bits. This mask cuts off the upper half.
 ALL_BITS = np.uint32(0xFFFFFFFF)
 
 
-def random_bits(seed, *counters):
-    """32 random bits for a seed and counters, which broadcast together.
+def random_bits(
+    seed: keras.KerasTensor | np.ndarray | int,
+    *counters: keras.KerasTensor | np.ndarray | int,
+) -> keras.KerasTensor:
+    """32 random bits for a seed and counters.
 
-    Each is added in turn and mixed in with the integer hash of Wellons,
-    "lowbias32": two products and three shifted exclusive-ors.
+    The counters are added one after the other, and after each the bits are
+    mixed by the integer hash "lowbias32" of Wellons.
 
     Args:
         seed: Integer tensor or array, below 2³².
-        *counters: Likewise.
+        *counters: Integer tensors or arrays, below 2³². They broadcast to the
+            shape of the seed and of each other.
 
     Returns:
-        uint32 tensor; on torch the same numbers in int64.
+        uint32 tensor. On torch its dtype is int64, with the same numbers.
+
+    Example:
+
+    >>> bits = random_bits(7, np.arange(2), np.arange(3)[:, None])
+    >>> bits.shape[0], bits.shape[1]
+    (3, 2)
     """
-    bits = _mixed(ops.cast(seed, "uint32"))
+    bits = _mix(ops.cast(seed, "uint32"))
     for counter in counters:
-        bits = _mixed(ops.add(bits, ops.cast(counter, "uint32")))
+        bits = _mix(ops.add(bits, ops.cast(counter, "uint32")))
     return bits
 
 
-def random_uniform(seed, *counters):
-    """Numbers in [0, 1), multiples of 2⁻²⁴: exact in float32.
+def random_uniform(
+    seed: keras.KerasTensor | np.ndarray | int,
+    *counters: keras.KerasTensor | np.ndarray | int,
+) -> keras.KerasTensor:
+    """Uniform random numbers in [0, 1).
+
+    They are multiples of 2⁻²⁴, which float32 holds exactly.
 
     Args:
-        seed: As for `random_bits`.
-        *counters: As for `random_bits`.
+        seed: Integer tensor or array, below 2³².
+        *counters: Integer tensors or arrays, below 2³². They broadcast to the
+            shape of the seed and of each other.
 
     Returns:
         float32 tensor.
@@ -44,36 +61,50 @@ def random_uniform(seed, *counters):
     return ops.cast(ops.cast(bits, "int32"), "float32") * 2.0**-24
 
 
-def random_draws(logits, seed, *counters):
-    """Draws from a softmax: an integer for each row of logits.
+def random_draws(
+    logits: keras.KerasTensor | np.ndarray,
+    seed: keras.KerasTensor | np.ndarray | int,
+    *counters: keras.KerasTensor | np.ndarray | int,
+) -> keras.KerasTensor:
+    """Draws an integer for each row of logits, from the softmax of the row.
 
-    The largest of the logits with Gumbel noise is such a draw.
+    The draw is the argmax of the logits plus Gumbel noise.
 
     Args:
         logits: Float tensor `(batch, n)`.
-        seed: As for `random_bits`, of a shape that broadcasts to `(batch, 1)`.
-        *counters: Likewise.
+        seed: Integer tensor or array, below 2³², whose shape broadcasts to
+            `(batch, 1)`.
+        *counters: Integer tensors or arrays, below 2³², whose shapes broadcast
+            to `(batch, 1)`.
 
     Returns:
         int32 tensor `(batch,)`.
     """
     logits = ops.cast(logits, "float32")
-    places = np.arange(logits.shape[-1], dtype="uint32")
-    uniform = random_uniform(seed, *counters, places)
+    columns = np.arange(logits.shape[-1], dtype="uint32")
+    uniform = random_uniform(seed, *counters, columns)
     noise = -ops.log(-ops.log(uniform))
     return ops.cast(ops.argmax(logits + noise, axis=-1), "int32")
 
 
-def random_ranks(numbers):
-    """The rank of each number in its row, equal ones in their order.
+def random_ranks(
+    numbers: keras.KerasTensor | np.ndarray,
+) -> keras.KerasTensor:
+    """The rank of each number in its row.
 
-    Of random numbers it is a random permutation, without a sort.
+    Ties are ranked by position. The ranks of random numbers are a random
+    permutation, and this needs no sort.
 
     Args:
         numbers: Tensor `(..., n)`.
 
     Returns:
-        int32 tensor `(..., n)`, in each row the integers 0 to n − 1.
+        int32 tensor `(..., n)`. Each row holds the integers 0 to n − 1.
+
+    Example:
+
+    >>> ops.convert_to_numpy(random_ranks(np.array([0.5, 0.1, 0.5]))).tolist()
+    [1, 0, 2]
     """
     earlier = ops.tri(numbers.shape[-1], k=-1, dtype="bool")
     mine, others = numbers[..., :, None], numbers[..., None, :]
@@ -81,7 +112,7 @@ def random_ranks(numbers):
     return ops.sum(ops.cast(before, "int32"), axis=-1)
 
 
-def _mixed(x):
+def _mix(x):
     x = ops.bitwise_and(ops.add(x, np.uint32(0x9E3779B9)), ALL_BITS)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(shift)))

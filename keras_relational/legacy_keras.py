@@ -1,15 +1,15 @@
-"""Keras 2 under `tf.keras`, which tf-agents needs, beside Keras 3."""
+"""Sets up Keras 2 as `tf.keras`, as tf-agents needs it, beside Keras 3."""
 
 import importlib.util
 import os
 import sys
 
 
-def check_backend(what):
-    """Refuses what is made of tf-agents where Keras runs on something else.
+def check_backend(what: str) -> None:
+    """Checks that Keras runs on TensorFlow, which tf-agents needs.
 
     Args:
-        what: What is refused, for the error.
+        what: What needs tf-agents, a plural noun for the error message.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
@@ -18,25 +18,25 @@ def check_backend(what):
 
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
-            f"{what} need Keras' TensorFlow backend, and Keras runs on "
+            f"{what} need Keras' TensorFlow backend, but Keras runs on "
             f"{keras.backend.backend()!r} here. Set the environment variable "
-            "KERAS_BACKEND=tensorflow, or unset it, before Python is started. "
+            "KERAS_BACKEND=tensorflow, or unset it, before you start Python. "
             "A trained agent, saved by model.save('model.keras'), can be "
-            "loaded and played on either."
+            "loaded and played on JAX too."
         )
 
 
-def use_legacy_keras():
-    """Makes `tf.keras` Keras 2 in this process; call before tf-agents' import.
+def use_legacy_keras() -> None:
+    """Makes `tf.keras` Keras 2 in this process, before tf-agents is imported.
 
-    TensorFlow decides once, when `tf.keras` is first touched, and goes by the
-    environment variable TF_USE_LEGACY_KERAS. `import keras` imports TensorFlow
-    but does not touch `tf.keras`, so there mostly is time. The whole process is
-    affected, hence only what needs tf-agents calls this.
+    TensorFlow reads the environment variable TF_USE_LEGACY_KERAS once, when
+    `tf.keras` is first used. `import keras` imports TensorFlow but does not use
+    `tf.keras`, so it is usually not too late. The whole process is affected, so
+    only modules that need tf-agents call this function.
 
     Raises:
-        ImportError: If it is too late, the variable forbids it, or what the
-            extra `rl` brings is not installed.
+        ImportError: If `tf.keras` was used already, the variable is set to
+            another value, or tf-keras or tf-agents is not installed.
     """
     for name in ("tf_keras", "tf_agents"):
         if importlib.util.find_spec(name) is None:
@@ -58,19 +58,20 @@ def use_legacy_keras():
         return
     import tensorflow as tf
 
-    touched = "tensorflow.keras" in sys.modules
+    used = "tensorflow.keras" in sys.modules
     for module in (tf, tf.compat.v1, tf.compat.v2):
         loader = module.__dict__.get("keras")
-        touched |= getattr(loader, "_tfll_initialized", True)
-    if touched:
+        used |= getattr(loader, "_tfll_initialized", True)
+    if used:
         raise ImportError(
-            "tf-agents needs Keras 2 under `tf.keras`, which this process has "
-            "used as Keras 3 already. Set the environment variable "
+            "tf-agents needs Keras 2 under `tf.keras`, but this process has "
+            "used it as Keras 3 already. Set the environment variable "
             "TF_USE_LEGACY_KERAS=1 before TensorFlow is imported."
         )
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     import tf_keras.api._v2.keras as legacy
 
-    # `from tensorflow.keras import …` looks here, and not at the variable.
+    # `from tensorflow.keras import …` searches this path. It does not read the
+    # environment variable.
     folder = os.path.dirname(os.path.dirname(legacy.__file__))
     tf.__path__.insert(0, folder)

@@ -7,14 +7,18 @@ from collections.abc import Iterable
 def check_positive_integers(**arguments: object) -> None:
     """Raises a `ValueError` that names the first argument that is not one.
 
-    NumPy's integers are integers, as from `np.prod(shape)`. `True` is none.
+    NumPy's integers count, such as the result of `np.prod(shape)`. `True` does
+    not.
 
     Args:
         **arguments: Values by their names.
     """
     for name, value in arguments.items():
-        is_integer = isinstance(value, numbers.Integral)
-        if not is_integer or isinstance(value, bool) or value < 1:
+        if (
+            not isinstance(value, numbers.Integral)
+            or isinstance(value, bool)
+            or value < 1
+        ):
             raise ValueError(
                 f"`{name}` must be a positive integer. Received: {name}={value}"
             )

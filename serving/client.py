@@ -8,7 +8,7 @@ from keras_relational import serving
 from keras_relational.datasets import relations_game
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -20,7 +20,7 @@ def main():
         "--task",
         choices=relations_game.TASKS,
         default="between",
-        help="what the model was trained on",
+        help="task that the model was trained on",
     )
     arguments = parser.parse_args()
 

@@ -11,6 +11,7 @@ from tf_agents.trajectories import time_step as ts
 from tf_agents.trajectories import trajectory as trajectories
 
 from keras_relational import layers
+from keras_relational import models
 from keras_relational.environments import boxworld
 from keras_relational.environments import tf_agents_environment
 
@@ -45,7 +46,11 @@ def small_model(recurrent=False):
         x, *states = core(x, is_first, states)
     logits = keras.layers.Dense(4, name="policy")(x)
     value = ops.squeeze(keras.layers.Dense(1)(x), -1)
-    return keras.Model(inputs, (logits, value, *states))
+    return models.declare(
+        keras.Model(inputs, (logits, value, *states)),
+        {"policy": "logits", "value": "raw"},
+        states=[f"state_{i}" for i in range(len(states))],
+    )
 
 
 def small_agent(environment, recurrent=False, **arguments):

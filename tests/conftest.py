@@ -1,5 +1,6 @@
 """What all tests share: a fixed seed, float32, and figures without a screen."""
 
+import importlib.util
 import os
 
 os.environ["MPLBACKEND"] = "Agg"
@@ -11,7 +12,29 @@ import numpy as np
 import pytest
 
 # So that a failed `assert` shows its values there too.
-pytest.register_assert_rewrite("layer_contract")
+pytest.register_assert_rewrite("layer_contract", "environment_contract")
+
+# Some environments lack an optional package. These files cannot run there.
+NEEDS = {
+    "gymnasium": ["environments/test_gymnasium_environment.py"],
+    "tensorflow": [
+        "agents_for_tests.py",
+        "environments/test_tf_agents_environment.py",
+        "serving",
+        "test_fuzz.py",
+        "tiny_servable.py",
+        "training/test_agent_runs.py",
+        "training/test_agents_learn.py",
+        "training/test_distributed.py",
+        "training/test_impala.py",
+    ],
+}
+collect_ignore = [
+    file
+    for package, files in NEEDS.items()
+    if importlib.util.find_spec(package) is None
+    for file in files
+]
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +48,14 @@ def same_start():
 
 @pytest.fixture(autouse=True)
 def numpy_compares_tensors(monkeypatch):
-    """On torch too: NumPy does not read its tensors if they have gradients.
+    """Lets NumPy's comparisons take torch tensors that have gradients.
 
-    Only what the tests compare is converted: the package does that itself.
+    The tests' own comparisons are converted, and nothing in the package.
     """
     if keras.backend.backend() != "torch":
         return
 
-    def of_arrays(compare):
+    def on_arrays(compare):
         def converted(*arguments, **kwargs):
             return compare(*map(as_array, arguments), **kwargs)
 
@@ -47,12 +70,12 @@ def numpy_compares_tensors(monkeypatch):
 
     for name in ("assert_allclose", "assert_array_equal", "assert_array_less"):
         compare = getattr(np.testing, name)
-        monkeypatch.setattr(np.testing, name, of_arrays(compare))
+        monkeypatch.setattr(np.testing, name, on_arrays(compare))
 
 
 @pytest.fixture
 def float64():
-    """That JAX has it too."""
+    """Allows float64 on JAX, which has it off by default."""
     if keras.backend.backend() != "jax":
         yield
         return

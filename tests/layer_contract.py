@@ -1,10 +1,11 @@
-"""What every layer of this library must pass, on TensorFlow, JAX and torch.
+"""The checks that every layer must pass, on TensorFlow, JAX and torch.
 
-The test of a layer subclasses `LayerContract` and calls `run_layer_contract`:
-Keras' own `run_layer_test`, then what that one lets through. What only one
-mechanism has, its symmetry above all, stands in the test of that mechanism.
+The test of a layer subclasses `LayerContract` and calls `run_layer_contract`.
+It runs Keras' own `run_layer_test`, then checks for errors that this test does
+not find. Properties of a single mechanism, such as its symmetry, are tested in
+the test of that mechanism.
 
-A check that a backend has no means for is skipped there as a subtest, with the
+A check that is not possible on a backend is skipped as a subtest, with the
 reason.
 """
 
@@ -21,7 +22,8 @@ from keras import ops
 from keras import tree
 from keras.src.testing import TestCase
 
-# In the order in which they run: what explains a failure comes first.
+# In the order in which they run. A check that explains the failures of others
+# comes before them.
 CHECKS = (
     "keras_layer_test",
     "config",
@@ -41,8 +43,8 @@ CHECKS = (
     "saving",
 )
 
-# Largest error, relative to the largest output, of each compute dtype. That of
-# float32 allows for sums in another order, and for nothing else.
+# Largest error for each compute dtype, relative to the largest output. For
+# float32 it only allows sums in another order.
 TOLERANCES = {"float32": 5e-6, "float16": 1e-2, "bfloat16": 8e-2}
 
 
@@ -50,46 +52,51 @@ TOLERANCES = {"float32": 5e-6, "float16": 1e-2, "bfloat16": 8e-2}
 class LayerCase:
     """A layer, an input, and what is expected of them.
 
+    All expectations are needed: Keras' `run_layer_test` accepts any value for
+    an expectation that is not given.
+
     Args:
-        layer_cls: The class.
-        init_kwargs: Its arguments, not the default ones where possible.
-        input_shape: `(batch, n, ...)`, `n` being the size of the set; for a
-            layer that takes several tensors a dictionary as `build` takes it,
-            `{"query_shape": ..., "base_shape": ...}`. The mask is that of the
-            first.
-        second_input_shape: The same with another set size, all its sizes
-            different from those in `input_shape` that it replaces. A model has
-            `None` for these sizes, unless `fixed_size`.
-        fixed_size: Whether the equations have weights for each position. The
-            second size is then refused by a `ValueError` that names both.
-        reference: The equations in NumPy, slow and in float64, with an explicit
-            loop over heads, positions and pairs: `reference(weights, inputs,
-            mask)` returns what the layer returns. `weights` is a dictionary by
-            name (`"sublayer/kernel"` for that of a sublayer), `inputs` an array
-            or a dictionary of them, `mask` None or a boolean array.
-        supports_masking: Whether the layer takes a mask.
-        output_mask: From the mask `(batch, n)` to that of the outputs, in
-            NumPy. None where the set is gone: no mask is passed on. For several
-            outputs it returns a tuple, with None for one that is not masked:
-            one that is there whatever is padded.
-        keeps_padding: Whether padded items come out as they came in. They come
-            out as zeros otherwise.
-        mixes_examples: Whether the outputs of an example depend on the others
-            of its batch.
-        makes_choices: Whether it makes hard choices. Where two options are
-            nearly alike a low precision makes another one, and of its outputs
-            one in ten may be far off.
-        attention_scores_shape: What `return_attention_scores=True` adds to the
-            outputs: a shape or a tuple of them. None if it is no argument.
-        expected_output_shape: This one and those below as in Keras'
-            `run_layer_test`. All are needed, since it takes what it finds for
-            whatever is not stated.
-        expected_output_dtype: See above.
-        expected_num_trainable_weights: See above.
-        expected_num_non_trainable_weights: See above.
-        expected_num_non_trainable_variables: See above.
-        expected_num_seed_generators: See above.
-        expected_num_losses: See above.
+        layer_cls: The class of the layer.
+        init_kwargs: Arguments of the layer. They should differ from the
+            defaults.
+        input_shape: Shape of the inputs `(batch, n, ...)`, where `n` is the
+            size of the set. For a layer with several input tensors, a
+            dictionary of the arguments of `build`: `{"query_shape": ...,
+            "base_shape": ...}`. The mask belongs to the first of them.
+        second_input_shape: The same with another size of the set. In models,
+            the sizes that differ from `input_shape` are `None`, unless
+            `fixed_size` is true.
+        fixed_size: True if the layer has separate weights for each position.
+            Then it must refuse the second size by a `ValueError` that names
+            both sizes.
+        reference: The equations in NumPy and float64, with explicit loops over
+            heads, positions and pairs. `reference(weights, inputs, mask)`
+            returns what the layer returns. `weights` is a dictionary by name,
+            with `"sublayer/kernel"` for a weight of a sublayer. `inputs` is an
+            array or a dictionary of arrays. `mask` is None or a boolean array.
+        supports_masking: True if the layer takes a mask.
+        output_mask: Function in NumPy from the mask `(batch, n)` to the mask of
+            the outputs. None if the layer passes no mask on. For several
+            outputs it returns a tuple, with None for an output that is never
+            masked.
+        keeps_padding: True if the layer returns padded items unchanged. By
+            default it must return zeros for them.
+        mixes_examples: True if the outputs of an example depend on the other
+            examples of the batch.
+        makes_choices: True if the layer makes hard choices. In low precision it
+            may choose differently between two options that are nearly equal.
+            So one output in ten may be far off.
+        attention_scores_shape: Shape, or tuple of shapes, of the scores that
+            `return_attention_scores=True` adds to the outputs. None if the
+            layer has no such argument.
+        expected_output_shape: Shape of the outputs, or a tuple of shapes.
+        expected_output_dtype: Dtype of the outputs, or a tuple of dtypes.
+        expected_num_trainable_weights: Number of trainable weights.
+        expected_num_non_trainable_weights: Number of non-trainable weights.
+        expected_num_non_trainable_variables: Number of non-trainable weights,
+            and of the states of seed generators and metrics.
+        expected_num_seed_generators: Number of seed generators.
+        expected_num_losses: Number of losses that the layer adds.
     """
 
     layer_cls: type
@@ -113,7 +120,7 @@ class LayerCase:
     expected_num_losses: int
 
     def expectations(self):
-        """Those of Keras' `run_layer_test`, by name."""
+        """The expectations that Keras' `run_layer_test` takes, by name."""
         return {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -121,7 +128,7 @@ class LayerCase:
         }
 
     def model_shape(self):
-        """Shape of a model's inputs: any batch, and sets of any size."""
+        """Shape of a model's inputs, with `None` for sizes that may vary."""
         if self.fixed_size:
             return with_batch(self.input_shape, None)
         shapes = self.input_shape, self.second_input_shape
@@ -133,7 +140,7 @@ class LayerCase:
         return any_size(*shapes)
 
     def sizes(self):
-        """Shapes that a model of `model_shape` takes."""
+        """Shapes of inputs that a model of `model_shape` takes."""
         if self.fixed_size:
             return [self.input_shape]
         return [self.input_shape, self.second_input_shape]
@@ -142,13 +149,13 @@ class LayerCase:
         return self.layer_cls(**self.init_kwargs, dtype=dtype)
 
     def built_layer(self, dtype="float32"):
-        """With the weights that the layer itself starts from."""
+        """A layer with its own initial weights."""
         layer = self.new_layer(dtype)
         apply(layer.build, self.input_shape)
         return layer
 
     def random_layer(self):
-        """With random weights: a bias of zero, say, would hide an error."""
+        """A layer with random weights. A bias of zero could hide an error."""
         layer = self.built_layer()
         rng = np.random.default_rng(1)
         for weight in layer.trainable_weights:
@@ -156,7 +163,7 @@ class LayerCase:
         return layer
 
     def expected_outputs(self, layer, inputs, mask=None):
-        """Those of the reference."""
+        """The outputs of the reference, with the weights of a layer."""
         weights = {
             # The path starts with the name of the layer.
             weight.path.split("/", 1)[1]: ops.convert_to_numpy(weight.value)
@@ -169,10 +176,14 @@ class LayerCase:
 
 
 class LayerContract(TestCase):
-    """The checks. Each has a name and can be run alone, on a `LayerCase`."""
+    """The checks. `run_check` runs one of them by its name."""
 
     def run_layer_contract(self, layer_cls, **arguments):
-        """Runs every check on a layer; the arguments are those of `LayerCase`.
+        """Runs every check on a layer.
+
+        Args:
+            layer_cls: The class of the layer.
+            **arguments: The other arguments of `LayerCase`.
 
         Raises:
             AssertionError: Naming the layer and the first check that it fails.
@@ -259,7 +270,7 @@ class LayerContract(TestCase):
             layer.trainable_weights, gradients, strict=True
         ):
             self.assert_finite(f"gradient of {weight.path}", gradient)
-            assert np.any(self.convert_to_numpy(gradient)), (
+            assert np.any(ops.convert_to_numpy(gradient)), (
                 f"the gradient of {weight.path} is zero"
             )
 
@@ -337,8 +348,8 @@ class LayerContract(TestCase):
         mask[3, 0] = False
 
         def padded_with(value):
-            there = mask.reshape(mask.shape + (1,) * (items.ndim - 2))
-            padded = np.where(there, items, np.float32(value))
+            valid = mask.reshape(mask.shape + (1,) * (items.ndim - 2))
+            padded = np.where(valid, items, np.float32(value))
             return with_first(inputs, padded)
 
         expected = case.expected_outputs(layer, padded_with(0), mask)
@@ -353,7 +364,7 @@ class LayerContract(TestCase):
                 several = isinstance(passed_on, tuple)
                 if several and output_mask is None:
                     continue
-                assert not np.any(self.convert_to_numpy(output)[2]), (
+                assert not np.any(ops.convert_to_numpy(output)[2]), (
                     "outputs of a row that is all padding are not zero"
                 )
             self.assert_close(
@@ -395,7 +406,11 @@ class LayerContract(TestCase):
                 assert found is None, "passes on the mask of a set now gone"
             else:
                 assert found is not None, "passes on no mask"
-                self.assertAllEqual(found, output_mask, "the mask passed on")
+                np.testing.assert_array_equal(
+                    ops.convert_to_numpy(found),
+                    output_mask,
+                    "the mask passed on",
+                )
 
     def check_attention_scores(self, case):
         call = inspect.signature(case.layer_cls.call)
@@ -432,7 +447,7 @@ class LayerContract(TestCase):
 
         (layer, outputs), (_, again) = first_outputs(), first_outputs()
         self.assert_close(outputs, again, "the outputs of the same seed", 0)
-        drawn = [self.convert_to_numpy(w) for w in layer.trainable_weights]
+        drawn = [ops.convert_to_numpy(w) for w in layer.trainable_weights]
         drawn = [array for array in drawn if np.ptp(array) > 0]
         self.assertLen(
             {array.tobytes() for array in drawn},
@@ -475,7 +490,7 @@ class LayerContract(TestCase):
             tolerance = TOLERANCES[layer.compute_dtype]
             if case.makes_choices and policy != "float32":
                 one, other = (
-                    self.convert_to_numpy(ops.cast(x, "float32"))
+                    ops.convert_to_numpy(ops.cast(x, "float32"))
                     for x in (outputs, expected)
                 )
                 far = np.abs(one - other) > tolerance * max(1, other.max())
@@ -488,7 +503,7 @@ class LayerContract(TestCase):
             )
 
     def skip(self, check, reason):
-        """Shows that a check is not made here, and goes on with the others."""
+        """Reports that a check is skipped, and goes on with the others."""
         with self.subTest(check):
             self.skipTest(reason)
 
@@ -546,18 +561,18 @@ class LayerContract(TestCase):
             )
 
     def check_any_size(self, case):
-        """One model of a graph, asked and trained at two sizes in turn."""
+        """One model predicts and trains at two sizes, without XLA."""
         if case.fixed_size:
             return
         layer = case.random_layer()
         inputs = symbolic_inputs(case.model_shape())
         model = keras.Model(inputs, apply(layer, inputs))
-        # XLA knows the sizes when it compiles; a plain graph does not.
+        # XLA knows the sizes when it compiles. A plain graph does not.
         model.compile("sgd", "mse", jit_compile=False)
         for shape in case.sizes():
             inputs = random_inputs(shape)
             expected = tree.map_structure(
-                self.convert_to_numpy, apply(layer, inputs)
+                ops.convert_to_numpy, apply(layer, inputs)
             )
             self.assert_close(
                 model.predict(inputs, verbose=0),
@@ -596,7 +611,7 @@ class LayerContract(TestCase):
 
     def without_padding(self, outputs, padding, mask):
         """Outputs with zeros for padded items, which come out as they were."""
-        outputs = self.convert_to_numpy(outputs)
+        outputs = ops.convert_to_numpy(outputs)
         kept = outputs[~mask]
         assert np.array_equal(
             kept, np.full_like(kept, padding), equal_nan=True
@@ -605,16 +620,16 @@ class LayerContract(TestCase):
 
     def assert_finite(self, name, values):
         for value in tree.flatten(values):
-            value = self.convert_to_numpy(ops.cast(value, "float32"))
+            value = ops.convert_to_numpy(ops.cast(value, "float32"))
             assert np.all(np.isfinite(value)), f"not finite: {name}, {value}"
 
     def assert_close(self, actual, expected, name, tolerance=5e-6):
-        """Within `tolerance` of the largest number expected, or of 1."""
+        """Checks tensors, to `tolerance` times the largest number or 1."""
         actual, expected = tree.flatten(actual), tree.flatten(expected)
         self.assertLen(actual, len(expected), f"{name}: number of tensors")
         for one, other in zip(actual, expected, strict=True):
-            one = self.convert_to_numpy(ops.cast(one, "float32"))
-            other = self.convert_to_numpy(ops.cast(other, "float32"))
+            one = ops.convert_to_numpy(ops.cast(one, "float32"))
+            other = ops.convert_to_numpy(ops.cast(other, "float32"))
             assert one.shape == other.shape, f"{name}: shape"
             largest = max(1.0, np.max(np.abs(other), initial=0))
             self.assertAllClose(
@@ -623,15 +638,17 @@ class LayerContract(TestCase):
 
 
 def apply(function, values, **kwargs):
-    """Calls a layer, or one of its methods, on one value or one per name."""
+    """Calls a function with one value, or with a dictionary of arguments."""
     if isinstance(values, dict):
         return function(**values, **kwargs)
     return function(values, **kwargs)
 
 
 def as_one_function(layer):
-    """Calls the layer, as one function on JAX: operation by operation, each
-    with a compilation of its own, it takes long there."""
+    """The layer as a function that JAX compiles as a whole.
+
+    Otherwise JAX compiles each operation separately, which takes long.
+    """
 
     def call(inputs, call_kwargs=None):
         return apply(layer, inputs, **(call_kwargs or {}))
@@ -645,10 +662,13 @@ def as_one_function(layer):
 
 
 def init_arguments(layer_cls):
-    """Names of the arguments of `__init__`, and of those it may pass on.
+    """The arguments of `__init__`, and those that its `**kwargs` may hold.
 
-    `*args` stands for the arguments of the class above, so the first that
-    names its own is taken; the second set is what `**kwargs` may hold.
+    An `__init__` with `*args` takes the arguments of the base class. So the
+    first class whose `__init__` has no `*args` defines the arguments.
+
+    Returns:
+        Two sets of names.
     """
     named, inherited = None, set()
     for cls in layer_cls.__mro__:
@@ -670,7 +690,7 @@ def init_arguments(layer_cls):
 
 
 def random_inputs(shape):
-    """A float32 array, or a dictionary of them by the name of the argument."""
+    """A random float32 array, or one for each name of a dictionary."""
     rng = np.random.default_rng(0)
     if isinstance(shape, dict):
         return {
@@ -681,7 +701,7 @@ def random_inputs(shape):
 
 
 def symbolic_inputs(shape):
-    """`keras.Input` of that shape, its batch size included."""
+    """`keras.Input` of a shape with the batch, or one for each name."""
     if isinstance(shape, dict):
         return {
             name.removesuffix("_shape"): keras.Input(
@@ -697,14 +717,14 @@ def first_of(inputs):
 
 
 def with_first(inputs, value):
-    """The inputs, with another value for the first of them."""
+    """The inputs with the first tensor replaced."""
     if isinstance(inputs, dict):
         return {**inputs, next(iter(inputs)): value}
     return value
 
 
 def zip_outputs(outputs, masks):
-    """Each output with its own mask, or with the one that all share."""
+    """Pairs of an output and its mask."""
     outputs = tree.flatten(outputs)
     if not isinstance(masks, tuple):
         masks = [masks] * len(outputs)
@@ -712,7 +732,7 @@ def zip_outputs(outputs, masks):
 
 
 def mask_argument(inputs):
-    """Keras fills `mask` for a single tensor only, else `<name>_mask`."""
+    """Name of the mask: `mask` for a single input, otherwise `<name>_mask`."""
     if isinstance(inputs, dict):
         return f"{next(iter(inputs))}_mask"
     return "mask"
@@ -725,13 +745,13 @@ def with_batch(shape, batch):
 
 
 def any_size(shape, other):
-    """A shape of any batch, with `None` for sizes that differ as well."""
+    """The shape with `None` for the batch and for sizes that differ."""
     pairs = zip(shape[1:], other[1:], strict=True)
     return (None, *(one if one == two else None for one, two in pairs))
 
 
 def shape_list(shapes):
-    """One shape, or a structure of them, as a list of tuples."""
+    """A shape, or a structure of shapes, as a list of tuples."""
     if all(size is None or isinstance(size, int) for size in shapes):
         return [tuple(shapes)]
     return [shape for part in shapes for shape in shape_list(part)]
@@ -742,24 +762,24 @@ def shapes_of(tensors):
 
 
 def functional_model(layer, shape, **kwargs):
-    """Of any batch size."""
+    """A model of the layer, for any batch size."""
     inputs = symbolic_inputs(with_batch(shape, None))
     return keras.Model(inputs, apply(layer, inputs, **kwargs))
 
 
 def outputs_and_gradients(layer, inputs, jit_compile=False, **call_kwargs):
-    """Outputs, and the gradients of one number made of all of them.
+    """The outputs of a layer, and the gradients of a weighted sum of them.
 
     Args:
-        layer: A layer that has been built.
+        layer: A layer that is built.
         inputs: An array, or a dictionary of arrays.
-        jit_compile: Whether XLA compiles it all, as it always does on JAX and
-            never on torch.
-        **call_kwargs: Passed to the layer.
+        jit_compile: Boolean. If true, XLA compiles the computation. It always
+            does on JAX, and never on torch.
+        **call_kwargs: Further arguments of the call.
 
     Returns:
-        Outputs; a list, a gradient for each trainable weight, zeros where there
-        is none; and the gradient of the inputs, structured like them.
+        The outputs, the list of gradients of the trainable weights, and the
+        gradient of the inputs. A missing gradient is zero.
     """
     inputs = tree.map_structure(ops.convert_to_tensor, inputs)
 
@@ -828,14 +848,14 @@ def outputs_and_gradients(layer, inputs, jit_compile=False, **call_kwargs):
 
 
 def scores_without_the_second_position(layer, inputs):
-    """Asserts that a position of each step's set is not there where padded.
+    """Checks that a padded position has the same effect as a missing one.
 
     Args:
-        layer: Layer of sequences of sets, of any size, such as SCOFF.
+        layer: A layer of sequences of sets of any size, such as SCOFF.
         inputs: Array `(batch, time, n, m)`.
 
     Returns:
-        The first of the layer's attention scores, where it is padded.
+        The first of the layer's attention scores, with position 1 padded.
     """
     padded, mask = inputs.copy(), np.ones(inputs.shape[:3], bool)
     padded[:, :, 1], mask[:, :, 1] = np.nan, False

@@ -137,6 +137,11 @@ MODELS = {
 NOT_MADE = {
     # Functions of a name or of layers, made of what is there.
     "normalization",
+    # What a model declares, tested in tests/models/.
+    "Roles",
+    "declare",
+    "part",
+    "roles",
     # Of a model that is trained, and never saved.
     "over_fillers",
 }

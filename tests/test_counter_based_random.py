@@ -9,7 +9,7 @@ from keras_relational.counter_based_random import random_uniform
 
 
 def mixed(x):
-    """The hash once more, in Python's integers."""
+    """The hash in Python's integers."""
     x = (x + 0x9E3779B9) % 2**32
     x ^= x >> 16
     x = x * 0x7FEB352D % 2**32
@@ -18,6 +18,7 @@ def mixed(x):
     return x ^ (x >> 16)
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("seed", [0, 7, 2**31, 2**32 - 1])
 def test_bits_are_the_same_on_any_machine(seed):
     counters = np.array([0, 1, 2**32 - 1], "uint32")
@@ -58,7 +59,7 @@ def test_draws_follow_the_softmax():
     expected = 100_000 * np.exp(logits)
     # Three degrees of freedom: above 21 once in 10,000 times.
     assert np.sum((counts - expected) ** 2 / expected) < 21
-    # Another step, another draw.
+    # Another step gives another draw.
     other = ops.convert_to_numpy(
         random_draws(
             ops.convert_to_tensor(np.tile(logits, (1_000, 1))),

@@ -1,7 +1,7 @@
-"""The contract itself: it lets good layers pass and rejects broken ones.
+"""Tests of the layer contract: good layers pass, and broken ones do not.
 
-Every broken layer is a good one with one change, and is rejected by the check
-and for the reason that the change calls for.
+Every broken layer is a good layer with one change. The test names the check
+that must reject it, and the reason.
 """
 
 import keras
@@ -12,7 +12,7 @@ from layer_contract import CHECKS
 from layer_contract import LayerCase
 from layer_contract import LayerContract
 
-from keras_relational.layers.shared import masked_softmax
+from keras_relational.layers.attention import masked_softmax
 
 registered = keras.saving.register_keras_serializable("layer_contract")
 
@@ -93,7 +93,7 @@ DIFFERENCES = {
 
 @registered
 class AttentionAverage(keras.layers.Layer):
-    """An average of the items for each head, by what a sublayer finds."""
+    """For each head, an average of the items with weights from a sublayer."""
 
     def __init__(self, num_heads, **kwargs):
         super().__init__(**kwargs)
@@ -151,10 +151,10 @@ def average_in_loops(weights, inputs, mask=None):
     batch, num_items, features = inputs.shape
     outputs = np.zeros((batch, 2, features))
     for b, head in np.ndindex(batch, 2):
-        there = range(num_items) if mask is None else np.flatnonzero(mask[b])
+        valid = range(num_items) if mask is None else np.flatnonzero(mask[b])
         kernel = weights["relevance/kernel"][:, head]
-        total = sum(np.exp(inputs[b, i] @ kernel) for i in there)
-        for i in there:
+        total = sum(np.exp(inputs[b, i] @ kernel) for i in valid)
+        for i in valid:
             score = np.exp(inputs[b, i] @ kernel) / total
             outputs[b, head] += score * inputs[b, i]
     return outputs
@@ -176,7 +176,7 @@ AVERAGE = {
 
 @registered
 class Offsets(keras.layers.Layer):
-    """Each query less the mean of the base, after dropout: two inputs."""
+    """Each query minus the mean of the base, with dropout: two inputs."""
 
     def __init__(self, rate, **kwargs):
         super().__init__(**kwargs)
@@ -235,7 +235,7 @@ OFFSETS = {
 
 @registered
 class Scaled(keras.layers.Layer):
-    """Items, by the size of the batch; padding is left as it is."""
+    """Items divided by a power of the batch size. Padding is unchanged."""
 
     def __init__(self, power, **kwargs):
         super().__init__(**kwargs)
@@ -250,8 +250,8 @@ class Scaled(keras.layers.Layer):
         factors = self.kernel / self.divisor(size**self.power)
         if mask is None:
             return inputs * factors
-        there = ops.expand_dims(mask, -1)
-        return ops.where(there, ops.where(there, inputs, 0) * factors, inputs)
+        valid = ops.expand_dims(mask, -1)
+        return ops.where(valid, ops.where(valid, inputs, 0) * factors, inputs)
 
     def divisor(self, size):
         return size
@@ -315,7 +315,7 @@ class GoodLayersTest(LayerContract):
 
 class BrokenLayersTest(LayerContract):
     def assert_rejected(self, check, reason, layer_cls, **changes):
-        """By that check, for a reason that matches a regular expression."""
+        """The check rejects the layer, with an error that matches `reason`."""
         good = next(
             case
             for base, case in (
@@ -621,8 +621,8 @@ class BrokenLayersTest(LayerContract):
                 pairs = super().call(inputs)
                 if mask is None:
                     return pairs
-                there = ops.expand_dims(pair_mask(mask), -1)
-                return ops.where(there, pairs, 0)
+                valid = ops.expand_dims(pair_mask(mask), -1)
+                return ops.where(valid, pairs, 0)
 
         self.assert_rejected(
             "masks", "not finite: gradients with a mask", MasksOutputs
@@ -632,8 +632,8 @@ class BrokenLayersTest(LayerContract):
         class Infinite(AttentionAverage):
             def softmax(self, logits, mask):
                 if mask is not None:
-                    there = ops.expand_dims(mask, 1)
-                    logits = ops.where(there, logits, -np.inf)
+                    valid = ops.expand_dims(mask, 1)
+                    logits = ops.where(valid, logits, -np.inf)
                 return ops.softmax(logits, axis=-1)
 
         self.assert_rejected("masks", "outputs, padding of 0", Infinite)
@@ -643,7 +643,7 @@ class BrokenLayersTest(LayerContract):
             def softmax(self, logits, mask):
                 if mask is not None:
                     padded = ops.cast(~mask, logits.dtype)[:, None]
-                    # 1e8 is infinite in float16.
+                    # In float16, 1e8 is infinite.
                     logits = logits - padded * 1e4 * 1e4
                 return ops.softmax(logits, axis=-1)
 
@@ -828,7 +828,7 @@ class BrokenLayersTest(LayerContract):
         self.assert_rejected(
             "dtype_policies", "mixed_float16 beside float32", Offset
         )
-        # Hard choices are no excuse for outputs that are all off.
+        # Hard choices do not excuse outputs that are all wrong.
         self.assert_rejected(
             "dtype_policies",
             r"mixed_float16 beside float32: \d+% are far off",
@@ -865,7 +865,7 @@ class BrokenLayersTest(LayerContract):
             def build(self, input_shape):
                 relevance = keras.layers.Dense(self.num_heads, use_bias=False)
                 relevance.build(input_shape)
-                # Keras does not look into functions.
+                # Keras does not track layers inside functions.
                 self.relevance = lambda inputs: relevance(inputs)
 
         self.assert_rejected("models", "trainable weights of", Hidden)

@@ -1,4 +1,4 @@
-"""Keras 2 under `tf.keras`, beside Keras 3, in processes of their own."""
+"""Keras 2 as `tf.keras`, beside Keras 3, in separate processes."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-# Without the package around it, which imports Keras.
+# Runs the file alone, because the package imports Keras.
 USE = f"""
 import runpy
 module = runpy.run_path({str(ROOT / "keras_relational/legacy_keras.py")!r})
@@ -47,7 +47,7 @@ def test_too_late():
 
 
 def test_without_the_extra():
-    """Nor is the process another then."""
+    """An error leaves the process unchanged."""
     done = run(
         "import importlib.util, os, sys\n"
         "find = importlib.util.find_spec\n"

@@ -1,4 +1,4 @@
-"""What importing costs, and that Keras' JAX backend needs no TensorFlow."""
+"""What importing costs, and what runs without TensorFlow."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import keras_relational
 
 ROOT = pathlib.Path(__file__).parents[1]
 
-# Without what tests of the RL part have set in this process.
+# The tests of agents set this variable in their process.
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
@@ -56,6 +56,7 @@ def test_the_block_blocks():
     assert "No module named 'tensorflow'" in done.stderr
 
 
+@pytest.mark.any_backend
 def test_supervised_examples_run_without_tensorflow(tmp_path):
     small = ["--num-train", "40", "--num-test", "20", "--verbose", "0"]
     done = run_blocked(
@@ -76,7 +77,8 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
             "--central", "mlp1", "--stages", "3",
             "--directory", {str(tmp_path / "transfer")!r},
         )
-        run("predinet_tables.py", "--directory", {str(tmp_path)!r})
+        sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
+        runpy.run_module("experiments.tables", run_name="__main__")
         (model,) = pathlib.Path({str(tmp_path)!r}).glob("game/*/model.keras")
         run(
             "predinet_analysis.py", "--model", str(model), "--task", "between",
@@ -87,10 +89,11 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
         {"tensorflow", "tensorboard"},
     )
     assert done.returncode == 0, done.stderr
-    settings = "sgd, 2, 16, num_train40"
-    row = f"| between | hexominoes | predinet | {settings} | 5,000 | 0 |"
+    settings = "num_heads=2, num_relations=16, num_test=20, num_train=40"
+    assert f"All rows: {settings}, optimizer=sgd.\n" in done.stdout
+    assert "| between | hexominoes | predinet | 5,000 | 0 |" in done.stdout
+    row = "| between | column ABA, AAB, ABB | 5,000 | mlp1 | 0 |"
     assert row in done.stdout
-    assert "-num_train40 | 5000 | mlp1 | 0 |  |  |" in done.stdout
     assert "Accuracy on held-out hexominoes" in done.stdout
     assert list(tmp_path.glob("looks/*.png"))
     assert '"batches": 5000' in done.stdout
@@ -126,9 +129,8 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
             "esbn_rules.py", "--epochs", "2", "--fillers", "vector",
             "--pretrained", "--mode", "generative", "--sequential", "ntm",
         )
-        for table in ("extrapolation_tables.py", "esbn_tables.py"):
-            sys.argv = [table, "--directory", {str(tmp_path)!r}]
-            runpy.run_path("examples/" + table, run_name="__main__")
+        sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
+        runpy.run_module("experiments.tables", run_name="__main__")
         assert "tensorflow" not in sys.modules
         """,
         {"tensorflow", "tensorboard"},
@@ -138,11 +140,13 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
     assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 3
     assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
     for row in (
-        "| translation, 32 pixels | batches |",
-        "| visual analogies, contrasting, 80 pixels | batches |",
+        "## vaec_translation_32\n",
+        "## visual_analogies_contrasting_80\n",
         "| batch_training_statistics | 2 | 0 | 0.",
-        "| esbn | 95 | epochs2 | 40 | 0 | ",
-        "| esbn | 98 | confidence, normalization, epochs2 | ",
+        "All rows: epochs=2.\n",
+        "| esbn | 95 | 40 | 0 | ",
+        "All rows: confidence, epochs=2, normalization.\n",
+        "| esbn | 98 | ",
     ):
         assert row in done.stdout
 
@@ -247,6 +251,23 @@ def test_importing_leaves_the_heavy_extras_alone(backend):
         backend,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
+def test_a_backend_that_is_not_installed_is_named(backend):
+    done = run_blocked("import keras_relational", {backend}, backend)
+    assert done.returncode == 1
+    *_, error = done.stderr.strip().splitlines()
+    assert f"pip install 'keras_relational[{backend}]'" in error
+    assert "KERAS_BACKEND" in error
+
+
+def test_citation_and_changelog_have_the_version():
+    version = keras_relational.__version__
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {version}\n" in citation
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_public_names_exist():

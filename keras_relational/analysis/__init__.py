@@ -1,3 +1,33 @@
+"""Reads trained models and finished runs: arrays, figures and tables.
+
+Nothing here trains. Functions `plot_...` return matplotlib figures.
+
+Any model and run:
+    `mean_and_spread`, `plot_learning_curves`, `plot_transfer_curves`;
+    `mean_text`, `markdown_table`;
+    `principal_components`, `project`, `plot_components`;
+    `save_figure`, `save_videos`.
+Relations Game (models of `models.relations_classifier`):
+    Outputs of the central module and its heads: `central_outputs`,
+    `head_outputs`, `head_relations`, `plot_head_components`.
+    Attention of heads: `attention_maps`, `content_masks`, `object_attention`,
+    `attended_locations`, `object_heads`, `head_weights`,
+    `plot_attention_maps`, `plot_head_attention`.
+    Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`.
+BoxWorld and the maze (agents):
+    Episodes: `play`, `record`, `shortest_lengths`, `by_level`.
+    Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
+    `animate_attention`.
+Object files (SCOFF layers):
+    `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
+    `mutual_information`, `plot_schemata`, `plot_spatial_attention`.
+Abstract rules (ESBN):
+    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
+Analogies and prediction:
+    `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
+    `plot_level_embeddings`, `plot_predicted_frames`.
+"""
+
 from keras_relational.analysis.analogies import accuracy_by_dimension
 from keras_relational.analysis.analogies import level_embeddings
 from keras_relational.analysis.analogies import plot_accuracy_by_region
@@ -54,8 +84,6 @@ from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
 from keras_relational.analysis.solved_problems import solved_by_kind
-from keras_relational.analysis.tables import add_run
-from keras_relational.analysis.tables import finished_runs
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
 from keras_relational.analysis.video_pictures import draw_object_files
@@ -68,7 +96,6 @@ __all__ = [
     "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
-    "add_run",
     "animate_attention",
     "attended_locations",
     "attention_maps",
@@ -82,7 +109,6 @@ __all__ = [
     "draw_roll_out",
     "episode_means",
     "episode_object_files",
-    "finished_runs",
     "head_outputs",
     "head_relations",
     "head_weights",

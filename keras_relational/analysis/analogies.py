@@ -1,30 +1,38 @@
-"""Which analogies a model solves, and how it lays out what varies in them.
+"""Which analogies a model solves, and how its embeddings vary with the images.
 
 Webb et al., 2020, *Learning Representations that Support Extrapolation*,
 section 5.1.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import vaec
 from keras_relational.training import embeddings
+from keras_relational.validation import check_choice
 
 
-def accuracy_by_dimension(problems, solved):
-    """The share of problems solved, of all and for each dimension.
+def accuracy_by_dimension(
+    problems: vaec.Problems, solved: np.ndarray
+) -> dict[str, float]:
+    """The share of solved problems, in total and for each dimension.
 
     Args:
         problems: `vaec.Problems`.
-        solved: Boolean array `(n,)`, as `training.solved_analogies` returns it.
+        solved: Boolean array `(n,)` of `training.solved_analogies`.
 
     Returns:
-        Dictionary of numbers between 0 and 1: `all` and each of
-        `vaec.DIMENSIONS` of which there are problems.
+        Dictionary of numbers between 0 and 1: `all`, and each of
+        `vaec.DIMENSIONS` that occurs in the problems.
 
     Example:
 
@@ -40,42 +48,40 @@ def accuracy_by_dimension(problems, solved):
     return shares
 
 
-def level_embeddings(model, dimension):
-    """The embeddings of images along one dimension, through all regions.
+def level_embeddings(model: keras.Model, dimension: str) -> np.ndarray:
+    """The embeddings of images that vary along one dimension.
 
-    In all other dimensions, images of a region have its middle level.
+    In the other dimensions, an image has the middle level of its region.
 
     Args:
-        model: A model laid out as `models.analogy_scorer`.
+        model: Model of `models.analogy_scorer`.
         dimension: One of `vaec.DIMENSIONS`.
 
     Returns:
-        float32 array `(42, features)`, one row a level.
+        float32 array `(42, features)`, one row for each level.
 
     Raises:
-        ValueError: If there is no such dimension.
+        ValueError: If `dimension` is unknown.
     """
-    if dimension not in vaec.DIMENSIONS:
-        raise ValueError(
-            f"Unknown dimension {dimension!r}. Expected one of: "
-            f"{', '.join(vaec.DIMENSIONS)}"
-        )
+    check_choice("dimension", dimension, vaec.DIMENSIONS)
     level = np.arange(vaec.NUM_LEVELS)
     levels = np.repeat((level // 7 * 7 + 3)[:, None], 4, axis=1)
     levels[:, vaec.DIMENSIONS.index(dimension)] = level
     return embeddings(model, levels)
 
 
-def plot_accuracy_by_region(accuracies):
-    """Draws one line a model over the six regions: Tables 1 and 2.
+def plot_accuracy_by_region(
+    accuracies: Mapping[str, Sequence[Mapping[str, float]]],
+) -> Figure:
+    """Draws a line over the six regions for each model: Tables 1 and 2.
 
     Args:
-        accuracies: Dictionary from name to a list with one item a region, each
-            a dictionary as `accuracy_by_dimension` returns it.
+        accuracies: Dictionary from the name of a model to a list with an item
+            for each region: a dictionary of `accuracy_by_dimension`.
 
     Returns:
-        `matplotlib.figure.Figure`: one panel for all problems, and one for each
-        dimension.
+        `matplotlib.figure.Figure` with a panel for all problems, and a panel
+        for each dimension.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -94,16 +100,16 @@ def plot_accuracy_by_region(accuracies):
     return figure
 
 
-def plot_level_embeddings(model):
+def plot_level_embeddings(model: keras.Model) -> Figure:
     """Draws the embeddings of all levels on their principal components.
 
-    One panel a dimension, one line a region, coloured by level: the line is
-    straight, and goes on where the last one ended, as far as the model lays
-    levels out evenly beyond those that it was trained on. Components are those
-    of all 42 embeddings of the panel.
+    The figure has a panel for each dimension, with a line for each region.
+    Colours are levels. If the model arranges levels evenly, also outside of the
+    training region, then the lines are straight and each continues the one
+    before. The components are computed from all 42 embeddings of a panel.
 
     Args:
-        model: A model laid out as `models.analogy_scorer`.
+        model: Model of `models.analogy_scorer`.
 
     Returns:
         `matplotlib.figure.Figure`.

@@ -1,41 +1,49 @@
-"""Where in an image the heads look: Figs. 6a and S9 of the PrediNet paper.
+"""Where in an image the heads attend: Figs. 6a and S9 of the PrediNet paper.
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
 """
+
+from collections.abc import Iterable
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational.analysis.central_module import layer_with_heads
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.layers import PrediNet
 
-# In pixels: a tile of the board, and what one location of the encoder sees.
+# Pixels: a tile of the board, and the field and stride of the encoder.
 _TILE, _FIELD, _STRIDE = 12, 12, 6
 
 
-def attention_maps(model, images, batch_size=250):
-    """How each head spreads its attention over each image.
+def attention_maps(
+    model: keras.Model, images: np.ndarray, batch_size: int = 250
+) -> np.ndarray:
+    """How each head distributes its attention over each image.
 
-    PrediNet has two maps a head, softmax(Q1 Kᵀ) and softmax(Q2 Kᵀ). An MHA
-    head's output is Σᵢ aᵢ Vᵢ with a = wᵀ softmax(Q Kᵀ), signed; its one map is
-    |aᵢ| / Σ |a|, the part that each location's value has in the output.
-    Reference: Fig. 6a of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307); the map of an MHA is defined here.
+    A head of PrediNet has two maps, softmax(Q1 Kᵀ) and softmax(Q2 Kᵀ). The
+    output of an MHA head is Σᵢ aᵢ Vᵢ, where the weights a = wᵀ softmax(Q Kᵀ)
+    have signs. Its one map is |aᵢ| / Σ |a|: the share of each location in the
+    output. Reference: Fig. 6a of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307). The map of an MHA is our definition.
 
     Args:
-        model: A model laid out as `models.relations_classifier`, on
-            `"predinet"` or `"mha"`.
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
         images: uint8 array `(batch, 36, 36, 3)`.
-        batch_size: Number of images computed at once.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
         float32 array `(batch, num_heads, num_maps, height, width)`, with 2
-        maps for PrediNet and 1 for MHA; each map sums to 1.
+        maps for PrediNet and 1 for MHA. Each map sums to 1.
 
     Raises:
-        ValueError: If the central module has no heads, or reads no image.
+        ValueError: If the central module has no heads, or its input is not an
+            image.
 
     Example:
 
@@ -45,7 +53,7 @@ def attention_maps(model, images, batch_size=250):
     (3, 32, 2, 5, 5)
     """
     layer = layer_with_heads(model)
-    # There may be a mask beside what it reads.
+    # The first tensor is the input. A mask may follow.
     tensors = keras.tree.flatten(layer.input)
     shape = tuple(tensors[0].shape)
     if len(shape) != 4:
@@ -55,8 +63,8 @@ def attention_maps(model, images, batch_size=250):
             f"{shape}"
         )
     _, height, width, _ = shape
-    # The layer is called on arrays: Keras 3.15 builds no functional model of a
-    # layer that was called for one output first and for several later.
+    # The layer is called on arrays. Keras 3.15 cannot build a functional model
+    # of a layer that was first called for one output and later for several.
     part = keras.Model(model.inputs[0], tensors)
     maps = np.concatenate(
         [
@@ -79,22 +87,27 @@ def _maps(layer, entities, mask=None):
     return parts / np.maximum(total, np.finfo("float32").tiny)
 
 
-def as_float32(tensor):
-    """An array, also where the tensor is of half precision."""
+def as_float32(tensor: keras.KerasTensor) -> np.ndarray:
+    """Converts a tensor of any precision to a float32 array.
+
+    Args:
+        tensor: Float tensor.
+    """
     return ops.convert_to_numpy(tensor).astype("float32")
 
 
-def content_masks(images):
+def content_masks(images: np.ndarray) -> np.ndarray:
     """Which locations of the encoded image show an object.
 
-    A location sees 12×12 pixels, 6 to the right of or below those of the one
-    before. It is 0 if none of them contains an object, 1 if more than 90 % do,
-    and .5 otherwise. Reference: the content mask of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307), section S2.2.
+    A location sees 12 × 12 pixels, and the next location sees the pixels 6
+    further to the right or below. The mask is 0 if none of these pixels
+    contains an object, 1 if more than 90 % do, and .5 otherwise. Reference: the
+    content mask of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
+    section S2.2.
 
-    A pixel is taken to contain an object if anything is drawn on its tile, be
-    the pixel itself black or not: an object's coloured pixels never fill more
-    than 56 % of a tile, so that no location would ever be 1 by them.
+    A pixel counts as an object if anything is drawn on its tile, even if the
+    pixel itself is black. The coloured pixels of an object never fill more than
+    56 % of a tile, so if only these counted, no mask could be 1.
 
     Args:
         images: uint8 array `(batch, 36, 36, 3)` of the Relations Game.
@@ -127,22 +140,22 @@ def content_masks(images):
     return np.select([share > 0.9, share > 0], [1, 0.5]).astype("float32")
 
 
-def object_attention(maps, images):
-    """How far each head attends to objects: 1, or to the background: 0.
+def object_attention(maps: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """How much each head attends to objects (1) or to the background (0).
 
-    Σ over the locations of attention × `content_masks`. Reference: the top of
-    Fig. S9 of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307), there
-    over 1,000 images.
+    The sum over the locations of attention × `content_masks`. Reference: the
+    top of Fig. S9 of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
+    which uses 1,000 images.
 
     Args:
-        maps: Array `(batch, num_heads, num_maps, 5, 5)`: `attention_maps`.
-        images: The uint8 images `(batch, 36, 36, 3)` that they belong to.
+        maps: Array `(batch, num_heads, num_maps, 5, 5)` of `attention_maps`.
+        images: The uint8 images `(batch, 36, 36, 3)` of these maps.
 
     Returns:
         float32 array `(batch, num_heads, num_maps)` in 0..1.
 
     Raises:
-        ValueError: If maps and images do not belong together.
+        ValueError: If the shapes of maps and images do not match.
     """
     masks = content_masks(images)
     if (len(maps), *maps.shape[3:]) != masks.shape:
@@ -154,18 +167,19 @@ def object_attention(maps, images):
     return np.einsum("bhmyx,byx->bhm", maps, masks)
 
 
-def attended_locations(maps):
+def attended_locations(maps: np.ndarray) -> np.ndarray:
     """The mean location that each head attends to.
 
-    Σ over the locations of attention × index, the index counting row by row
-    from 0. A head whose value hardly changes from image to image attends to a
-    fixed location or, if it is near the middle, evenly to all; one that picks
-    any location with equal chance has a standard deviation of 7.2 on 5×5.
-    Reference: the position mask of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307), section S2.2 and middle of Fig. S9.
+    The sum over the locations of attention × index. The index counts the
+    locations row by row from 0. If the result hardly changes between images,
+    the head attends to a fixed location or, for a result near the middle, to
+    all locations evenly. A head that chooses one of 5 × 5 locations at random
+    has a standard deviation of 7.2. Reference: the position mask of [Shanahan
+    et al., 2020](https://arxiv.org/abs/1905.10307), section S2.2 and middle of
+    Fig. S9.
 
     Args:
-        maps: Array `(batch, num_heads, num_maps, height, width)`:
+        maps: Array `(batch, num_heads, num_maps, height, width)` of
             `attention_maps`.
 
     Returns:
@@ -183,20 +197,21 @@ def attended_locations(maps):
     return np.einsum("bhmyx,yx->bhm", maps, indices)
 
 
-def object_heads(objects, threshold=0.9):
-    """The heads all of whose maps attend to objects.
+def object_heads(objects: np.ndarray, threshold: float = 0.9) -> np.ndarray:
+    """The heads that attend to objects in all of their maps.
 
-    Those whose `object_attention`, averaged over the images, is at least
-    `threshold` for every map. Reference: the heads "attending to two objects"
-    of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307), sections S2.2
-    and S2.3, which give no threshold.
+    For such a head, the mean of `object_attention` over the images is at least
+    `threshold` in every map. Reference: the heads "attending to two objects" of
+    [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307), sections S2.2 and
+    S2.3. The paper gives no threshold.
 
     Args:
-        objects: Array `(batch, num_heads, num_maps)`: `object_attention`.
+        objects: Array `(batch, num_heads, num_maps)` of `object_attention`.
         threshold: Number between 0 and 1.
 
     Returns:
-        Integer array of head numbers, from 0, ascending; it may be empty.
+        Integer array of the numbers of heads, from 0, ascending. It may be
+        empty.
 
     Example:
 
@@ -206,16 +221,17 @@ def object_heads(objects, threshold=0.9):
     return np.flatnonzero((objects.mean(axis=0) >= threshold).all(axis=-1))
 
 
-def head_weights(model):
+def head_weights(model: keras.Model) -> np.ndarray:
     """How much weight the output MLP gives to each head.
 
-    The mean absolute value of the weights from the head's outputs to the layer
+    The mean absolute value of the weights from the head's outputs to the part
     `"hidden"`. Reference: the bottom of Fig. S9 of [Shanahan et al., 2020](
     https://arxiv.org/abs/1905.10307).
 
     Args:
-        model: A model laid out as `models.relations_classifier`, on
-            `"predinet"` or `"mha"`.
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
 
     Returns:
         float32 array `(num_heads,)`.
@@ -230,22 +246,25 @@ def head_weights(model):
     (32,)
     """
     layer = layer_with_heads(model)
-    kernel = as_float32(model.get_layer("hidden").kernel)
-    # Rows beyond those of the heads are a task's one-hot code.
+    kernel = as_float32(models.part(model, "hidden").kernel)
+    # Further rows of the kernel belong to the one-hot code of a task.
     of_heads = np.abs(kernel[: layer.output.shape[-1]])
     return of_heads.reshape(layer.num_heads, -1).mean(axis=1)
 
 
-def plot_attention_maps(images, maps, heads=None):
+def plot_attention_maps(
+    images: np.ndarray, maps: np.ndarray, heads: Iterable[int] | None = None
+) -> Figure:
     """Draws heat maps of attention over images: Fig. 6a.
 
-    One row an image, first as it is, then once for each head and map. A cell
-    of a heat map lies around the middle of the pixels that its location sees.
+    Each row shows one image: first the image alone, then once for each head
+    and map. A cell of a heat map is centred on the pixels that its location
+    sees.
 
     Args:
-        images: uint8 array `(batch, 36, 36, 3)`; a few.
-        maps: Array `(batch, num_heads, num_maps, 5, 5)`: `attention_maps`.
-        heads: Numbers of the heads to draw, from 0; by default the first four,
+        images: uint8 array `(batch, 36, 36, 3)` of a few images.
+        maps: Array `(batch, num_heads, num_maps, 5, 5)` of `attention_maps`.
+        heads: Numbers of the heads to draw, from 0. By default the first four,
             as in the paper.
 
     Returns:
@@ -253,7 +272,7 @@ def plot_attention_maps(images, maps, heads=None):
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If maps and images do not belong together.
+        ValueError: If the shapes of maps and images do not match.
     """
     if len(maps) != len(images):
         raise ValueError(
@@ -267,7 +286,7 @@ def plot_attention_maps(images, maps, heads=None):
     columns = 1 + len(shown)
     figure = new_figure(1.2 * columns + 0.8, 1.25 * len(images) + 0.3)
     axes = figure.subplots(len(images), columns, squeeze=False)
-    # From the middle of the first location's pixels to that of the last.
+    # From the centre of the first location's pixels to the centre of the last.
     first = (_FIELD - _STRIDE) / 2 - 0.5
     extent = (first, first + _STRIDE * width, first + _STRIDE * height, first)
     highest = max(maps[:, head, number].max() for head, number in shown)
@@ -294,18 +313,24 @@ def plot_attention_maps(images, maps, heads=None):
     return figure
 
 
-def plot_head_attention(objects, locations, weights, threshold=0.9):
+def plot_head_attention(
+    objects: np.ndarray,
+    locations: np.ndarray,
+    weights: np.ndarray,
+    threshold: float = 0.9,
+) -> Figure:
     """Draws what each head attends to, and its weight: Fig. S9.
 
-    Three plots over the heads: attention to objects, location attended to,
-    both mean and standard deviation over the images, and the weight in the
-    output MLP. The heads that `object_heads` finds are shaded.
+    Three plots over the heads show the attention to objects, the attended
+    location, and the weight in the output MLP. The first two have mean and
+    standard deviation over the images. The heads of `object_heads` are shaded.
 
     Args:
-        objects: Array `(batch, num_heads, num_maps)`: `object_attention`.
-        locations: Array of the same shape: `attended_locations`.
-        weights: Array `(num_heads,)`: `head_weights`.
-        threshold: As in `object_heads`; drawn as a line.
+        objects: Array `(batch, num_heads, num_maps)` of `object_attention`.
+        locations: Array of the same shape, of `attended_locations`.
+        weights: Array `(num_heads,)` of `head_weights`.
+        threshold: Number between 0 and 1, the threshold of `object_heads`. It
+            is drawn as a line.
 
     Returns:
         `matplotlib.figure.Figure`.

@@ -1,43 +1,53 @@
-"""Where the agents' entities look: Figs. 7 and 11 to 13 of their paper.
+"""What an agent's entities attend to: Figs. 7 and 11 to 13 of the paper.
 
 Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 6 and
 Appendix F.
 """
 
-import collections
 import io
+import pathlib
+import typing
 
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.layers import SimplicialTransformerBlock
 
-BlockAttention = collections.namedtuple(
-    "BlockAttention", ("standard", "virtual", "pairs")
-)
+
+class BlockAttention(typing.NamedTuple):
+    """Attention of a Transformer block: arrays `(batch, iterations, heads, …)`.
+
+    Attributes:
+        standard: Array `(…, n, n)`, attention of each entity to each entity.
+        virtual: Array `(…, v, n + v)`, attention of each virtual entity to all
+            entities. `None` for an agent without virtual entities.
+        pairs: Array `(…, n, v, v)`, attention of each entity to each pair of
+            virtual entities. `None` for an agent without virtual entities.
+    """
+
+    standard: np.ndarray
+    virtual: np.ndarray | None
+    pairs: np.ndarray | None
 
 
-def block_attention(model, images):
+def block_attention(model: keras.Model, images: np.ndarray) -> BlockAttention:
     """All attention of an agent's Transformer block.
 
-    The entity of number i, row by row, sees 3 by 3 tiles of the image: with w
-    entities in a row, those around row 1 + i // w and column 1 + i % w.
+    Entities are numbered row by row. With w entities in a row, entity i sees
+    the 3 × 3 tiles around row 1 + i // w and column 1 + i % w of the image.
 
     Args:
-        model: `keras.Model` as `models.boxworld_agent` builds, relational or
-            simplicial.
+        model: Relational or simplicial agent of `models.boxworld_agent`.
         images: uint8 array `(batch, rows, columns + 1, 3)`.
 
     Returns:
-        Named tuple of float32 arrays `(batch, num_iterations, heads, …)`:
-        `standard` `(…, n, n)`, of each entity to each; and, for a simplicial
-        agent, otherwise `None`, `virtual` `(…, v, n + v)`, of each virtual
-        entity to all, and `pairs` `(…, n, v, v)`, of each entity to pairs of
-        virtual ones.
+        `BlockAttention` of float32 arrays.
 
     Raises:
         ValueError: If the model has no Transformer block.
@@ -50,38 +60,42 @@ def block_attention(model, images):
     >>> attention.pairs.shape
     (1, 2, 1, 40, 2, 2)
     """
-    names = [layer.name for layer in model.layers]
-    if "block" not in names:
+    roles = models.roles(model)
+    if "block" not in roles.parts:
         raise ValueError(
             "Attention needs a relational or a simplicial agent. Received: "
-            f"{model.name} with the layers {', '.join(names)}"
+            f"{model.name} with the parts {', '.join(roles.parts)}"
         )
-    block = model.get_layer("block")
-    if len(model.inputs) > 1:  # A recurrent agent takes sequences of frames.
+    block = models.part(model, "block")
+    if roles.states:  # A recurrent agent takes sequences of frames.
         images = images[:, None]
-    part = keras.Model(model.inputs[0], model.get_layer("entities").output)
-    entities = part(images)
+    entities = models.part(model, "entities").output
+    entities = keras.Model(model.inputs[0], entities)(images)
     if not isinstance(block, SimplicialTransformerBlock):
         _, standard = block(entities, return_attention_scores=True)
         return BlockAttention(as_float32(standard), None, None)
-    virtual_entities = model.get_layer("virtual_entities")(entities)
+    virtual_entities = models.part(model, "virtual_entities")(entities)
     _, scores = block(entities, virtual_entities, return_attention_scores=True)
     return BlockAttention(*(as_float32(x) for x in scores))
 
 
-def plot_block_attention(image, attention):
-    """Draws what one frame's entities attend to.
+def plot_block_attention(
+    image: np.ndarray, attention: BlockAttention
+) -> Figure:
+    """Draws what the entities of one frame attend to.
 
-    First the image. Then, over it, to which entities the player's attends, for
-    each iteration and head. For a simplicial agent also to which each virtual
-    entity attends in the first iteration, for each head, and below, for every
-    entity, how much it attends to each pair of virtual ones in the last.
-    Reference: Figs. 7 and 11 to 13 of [Clift et al., 2019](
-    https://arxiv.org/abs/1909.00668). Nothing is sharpened, as theirs is.
+    The first panel is the image. The next panels show, over the image, the
+    attention of the player's entity for each iteration and head. For a
+    simplicial agent, further panels show the attention of each virtual entity
+    in the first iteration, for each head. A last panel below shows the
+    attention of every entity to each pair of virtual entities in the last
+    iteration. Reference: Figs. 7 and 11 to 13 of [Clift et al., 2019](
+    https://arxiv.org/abs/1909.00668). The paper sharpens its pictures; these
+    are not sharpened.
 
     Args:
         image: uint8 array `(rows, columns + 1, 3)`.
-        attention: `BlockAttention` of a batch of one, that of the image.
+        attention: `BlockAttention` of a batch that is this image alone.
 
     Returns:
         `matplotlib.figure.Figure`.
@@ -151,15 +165,20 @@ def plot_block_attention(image, attention):
     return figure
 
 
-def animate_attention(model, images, path, milliseconds=400):
-    """Writes an episode as an animated GIF, the attention drawn over it.
+def animate_attention(
+    model: keras.Model,
+    images: np.ndarray,
+    path: pathlib.Path | str,
+    milliseconds: float = 400,
+) -> None:
+    """Writes an animated GIF of an episode, with the attention drawn over it.
 
     Args:
-        model: As for `block_attention`.
-        images: uint8 array `(steps, rows, columns + 1, 3)`, such as those of
-            `record`.
-        path: Path of the file, written aside and renamed.
-        milliseconds: Time that a frame is shown.
+        model: Relational or simplicial agent of `models.boxworld_agent`.
+        images: uint8 array `(steps, rows, columns + 1, 3)`, such as the images
+            of `record`.
+        path: Path of the file.
+        milliseconds: Time that each frame is shown.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -173,7 +192,7 @@ def animate_attention(model, images, path, milliseconds=400):
         picture = io.BytesIO()
         plot_block_attention(image, of_frame).savefig(picture, dpi=80)
         pictures.append(picture)
-    # matplotlib, which drew them, brings it along.
+    # matplotlib, which drew the pictures, depends on Pillow.
     from PIL import Image
 
     pictures = [np.asarray(Image.open(x).convert("RGB")) for x in pictures]
@@ -181,7 +200,7 @@ def animate_attention(model, images, path, milliseconds=400):
 
 
 def _player_entity(image):
-    """The number of the entity in whose middle, or nearest to it, it stands."""
+    """The number of the entity whose centre is nearest to the player."""
     packed = image.astype(int) @ [1, 256, 65536]
     row, column = np.argwhere(packed == PLAYER)[0]
     height, width = image.shape[0] - 2, image.shape[1] - 2

@@ -1,29 +1,33 @@
-"""What the central module of a trained model makes of images."""
+"""The outputs of the central module of a trained model."""
 
 import keras
+import numpy as np
 
+from keras_relational import models
 from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import PrediNet
 
 
-def central_outputs(model, images, batch_size=250):
-    """The whole output of the central module for each image.
+def central_outputs(
+    model: keras.Model, images: np.ndarray, batch_size: int = 250
+) -> np.ndarray:
+    """The complete output of the central module for each image.
 
-    `R*`, the outputs of all heads one after the other, where the module has
+    If the module has heads, this is `R*`, the concatenated outputs of all
     heads. Reference: Fig. 1b of [Shanahan et al., 2020](
     https://arxiv.org/abs/1905.10307).
 
     Args:
-        model: A `keras.Model` laid out as `models.relations_classifier`: its
-            first input is images, the layer `"central"` the central module.
+        model: Model of `models.relations_classifier`, or any model whose first
+            input is images and that declares a part `"central"`.
         images: uint8 array `(batch, 36, 36, 3)`.
-        batch_size: Number of images computed at once.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
         float32 array `(batch, size)`.
 
     Raises:
-        ValueError: If the model has no layer `"central"`.
+        ValueError: If the model has no part `"central"`.
 
     Example:
 
@@ -33,23 +37,26 @@ def central_outputs(model, images, batch_size=250):
     >>> central_outputs(model, np.zeros((3, 36, 36, 3), "uint8")).shape
     (3, 640)
     """
-    part = keras.Model(model.inputs[0], central_layer(model).output)
+    part = keras.Model(model.inputs[0], models.part(model, "central").output)
     outputs = part.predict(images, batch_size=batch_size, verbose=0)
     return outputs.astype("float32")
 
 
-def head_outputs(model, images, batch_size=250):
+def head_outputs(
+    model: keras.Model, images: np.ndarray, batch_size: int = 250
+) -> np.ndarray:
     """The output of each head of the central module for each image.
 
-    `R^h = (D^h, P1^h, P2^h)` of a PrediNet, a sum of values of an MHA.
-    Reference: section 2 of [Shanahan et al., 2020](
+    For a PrediNet this is `R^h = (D^h, P1^h, P2^h)`, and for an MHA a sum of
+    values. Reference: section 2 of [Shanahan et al., 2020](
     https://arxiv.org/abs/1905.10307).
 
     Args:
-        model: A model laid out as `models.relations_classifier`, on
-            `"predinet"` or `"mha"`.
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
         images: uint8 array `(batch, 36, 36, 3)`.
-        batch_size: Number of images computed at once.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
         float32 array `(batch, num_heads, size)`.
@@ -70,25 +77,22 @@ def head_outputs(model, images, batch_size=250):
     return outputs.reshape(len(outputs), num_heads, -1)
 
 
-def central_layer(model):
-    """The layer `"central"` of a model, or a `ValueError`."""
-    for layer in model.layers:
-        if layer.name == "central":
-            return layer
-    raise ValueError(
-        "The model has no layer named 'central'; build it with "
-        "models.relations_classifier, or name its central module so. "
-        f"Received a model with layers {[layer.name for layer in model.layers]}"
-    )
+def layer_with_heads(
+    model: keras.Model,
+) -> PrediNet | MultiHeadAttentionPooling:
+    """The central module of a model, if it has heads.
 
+    Args:
+        model: `keras.Model` that declares a part `"central"`.
 
-def layer_with_heads(model):
-    """The central layer, or a `ValueError` if it is not made of heads."""
-    layer = central_layer(model)
+    Raises:
+        ValueError: If the central module has no heads.
+    """
+    layer = models.part(model, "central")
     if isinstance(layer, PrediNet | MultiHeadAttentionPooling):
         return layer
     raise ValueError(
-        "Only models on a PrediNet or MultiHeadAttentionPooling can be looked "
-        "at head by head. Received a model whose central module is a "
-        f"{type(layer).__name__}; central_outputs reads it as a whole."
+        "Only a PrediNet and a MultiHeadAttentionPooling have heads to look "
+        "at. Received a model whose central module is a "
+        f"{type(layer).__name__}. central_outputs reads it as a whole."
     )

@@ -1,25 +1,33 @@
-"""Principal components of what a central module puts out: Figs. 6b, S7 and S8.
+"""Principal components of a central module's outputs: Figs. 6b, S7 and S8.
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
 """
 
 import typing
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 
+import keras
 import numpy as np
 
 from keras_relational.analysis.central_module import head_outputs
 from keras_relational.analysis.central_module import layer_with_heads
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.layers import PrediNet
 
 
 class PrincipalComponents(typing.NamedTuple):
-    """The directions in which a set of vectors spreads most.
+    """The directions in which a set of vectors varies most.
 
-    `mean` `(…, size)` is the middle of the set, `axes` `(…, num_components,
-    size)` are orthogonal unit vectors, the widest first, and `shares`
-    `(…, num_components)` the part of the variance along each.
+    Attributes:
+        mean: Array `(…, size)`, mean of the vectors.
+        axes: Array `(…, num_components, size)` of orthogonal unit vectors, in
+            the order of decreasing variance.
+        shares: Array `(…, num_components)`, share of the variance along each
+            axis.
     """
 
     mean: np.ndarray
@@ -27,22 +35,25 @@ class PrincipalComponents(typing.NamedTuple):
     shares: np.ndarray
 
 
-def head_relations(model, images, batch_size=250):
-    """What each head of the central module says of each image.
+def head_relations(
+    model: keras.Model, images: np.ndarray, batch_size: int = 250
+) -> np.ndarray:
+    """The relations that each head of the central module finds in each image.
 
-    The relations `D^h` of a PrediNet, without the two positions: "the output
-    relations of each head", in the words of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307), section S2.1. For an MHA, which has no
-    such parts, the head's whole output.
+    For a PrediNet these are the relations `D^h`, without the two positions:
+    "the output relations of each head" in section S2.1 of [Shanahan et al.,
+    2020](https://arxiv.org/abs/1905.10307). For an MHA they are the head's
+    complete output.
 
     Args:
-        model: A model laid out as `models.relations_classifier`, on
-            `"predinet"` or `"mha"`.
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
         images: uint8 array `(batch, 36, 36, 3)`.
-        batch_size: Number of images computed at once.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
-        float32 array `(batch, num_heads, size)`; for PrediNet `size` is
+        float32 array `(batch, num_heads, size)`. For PrediNet `size` is
         `num_relations`.
 
     Raises:
@@ -62,25 +73,28 @@ def head_relations(model, images, batch_size=250):
     return outputs
 
 
-def principal_components(vectors, num_components=2):
-    """Principal components of one set of vectors, or of each head's.
+def principal_components(
+    vectors: np.ndarray, num_components: int = 2
+) -> PrincipalComponents:
+    """Principal components of one set of vectors, or of one set for each head.
 
-    The first singular vectors of the covariance `Xᵀ X`, where `X` is `vectors`
-    less their mean. Each points to the side on which its largest element is
+    They are the first singular vectors of the covariance `Xᵀ X`, where `X` is
+    `vectors` minus their mean. The largest element of each singular vector is
     positive, so that the sign does not depend on the machine. Reference:
     section S2.1 of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307).
 
     Args:
-        vectors: Array `(num_examples, size)`, as of `central_outputs`, or
-            `(num_examples, num_heads, size)`, as of `head_relations`.
-        num_components: Positive integer.
+        vectors: Array `(num_examples, size)`, such as `central_outputs`, or
+            `(num_examples, num_heads, size)`, such as `head_relations`.
+        num_components: Positive integer, number of components.
 
     Returns:
-        `PrincipalComponents`, with the axis of the heads in front if there is
-        one.
+        `PrincipalComponents`. If the vectors have an axis of heads, it comes
+        first.
 
     Raises:
-        ValueError: If there are fewer examples or elements than components.
+        ValueError: If `num_components` exceeds the number of examples or the
+            size of the vectors.
 
     Example:
 
@@ -113,17 +127,17 @@ def principal_components(vectors, num_components=2):
     return PrincipalComponents(mean, axes, shares)
 
 
-def project(vectors, components):
-    """Where vectors lie along principal components.
+def project(vectors: np.ndarray, components: PrincipalComponents) -> np.ndarray:
+    """Projects vectors on principal components.
 
-    `(vectors − mean) axesᵀ`, with the mean and the axes of the set that the
-    components were taken of: the held-out images of Figs. 6b and S8 of
-    [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307) lie on components
-    of the training images.
+    `(vectors − mean) axesᵀ`, with the mean and the axes of the components. The
+    components may come from another set: Figs. 6b and S8 of [Shanahan et al.,
+    2020](https://arxiv.org/abs/1905.10307) show held-out images on the
+    components of the training images.
 
     Args:
         vectors: Array `(num_examples, size)` or `(num_examples, num_heads,
-            size)`, as the components were taken of.
+            size)`, like the vectors that the components were computed from.
         components: `PrincipalComponents`.
 
     Returns:
@@ -135,11 +149,11 @@ def project(vectors, components):
     )
 
 
-def axis_labels(components):
-    """Labels of the axes of a plane of two components, with their shares.
+def axis_labels(components: PrincipalComponents) -> dict[str, str]:
+    """Labels for the axes of a plot on two components, with their shares.
 
     Args:
-        components: Two `PrincipalComponents`.
+        components: `PrincipalComponents` with two components.
 
     Returns:
         Dictionary of `xlabel` and `ylabel`.
@@ -151,12 +165,16 @@ def axis_labels(components):
     }
 
 
-def plot_components(points, labels, label_names):
+def plot_components(
+    points: Mapping[str, np.ndarray],
+    labels: np.ndarray,
+    label_names: Sequence[str],
+) -> Figure:
     """Draws one panel of projected images for each architecture: Fig. S7.
 
     Args:
-        points: Dictionary from panel title to array `(num_examples, 2)`:
-            `project`.
+        points: Dictionary from the title of a panel to an array
+            `(num_examples, 2)` of `project`.
         labels: Integer array `(num_examples,)`, the same for all panels.
         label_names: A name for each label.
 
@@ -176,20 +194,26 @@ def plot_components(points, labels, label_names):
 
 
 def plot_head_components(
-    points, labels, held_out_points, held_out_labels, label_names, heads=None
-):
-    """Draws each head's images, training beside held-out: Figs. 6b and S8.
+    points: np.ndarray,
+    labels: np.ndarray,
+    held_out_points: np.ndarray,
+    held_out_labels: np.ndarray,
+    label_names: Sequence[str],
+    heads: Iterable[int] | None = None,
+) -> Figure:
+    """Draws training and held-out images of each head: Figs. 6b and S8.
 
-    Both panels of a head have the same limits.
+    A head has two panels, with the same limits.
 
     Args:
-        points: Array `(num_examples, num_heads, 2)`: the training set's
-            `head_relations`, by `project` on their own components.
+        points: Array `(num_examples, num_heads, 2)`: `head_relations` of the
+            training set, projected on their own components.
         labels: Integer array `(num_examples,)`.
-        held_out_points: The held-out set on the same components.
-        held_out_labels: Its labels.
+        held_out_points: Array `(num_examples, num_heads, 2)`: the held-out set,
+            projected on the components of the training set.
+        held_out_labels: Integer array, labels of the held-out set.
         label_names: A name for each label.
-        heads: Numbers of the heads to draw, from 0; all by default.
+        heads: Numbers of the heads to draw, from 0. By default all.
 
     Returns:
         `matplotlib.figure.Figure`.
@@ -234,7 +258,7 @@ def plot_head_components(
 
 
 def _scatter(panel, points, labels):
-    """In the order of the examples, so that no label lies above the others."""
+    """Draws points in the order of the examples, so that labels mix."""
     from matplotlib.colors import to_rgba_array
 
     colours = to_rgba_array([f"C{i}" for i in range(max(labels) + 1)])

@@ -1,29 +1,39 @@
-"""How an agent fares in a world, beside a random player and the shortest way.
+"""Episodes of an agent, of a random player, and of the shortest solution.
 
 Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 5.
 """
+
+import typing
+from collections.abc import Iterable
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational.counter_based_random import random_draws
+from keras_relational.environments.batched_world import World
 from keras_relational.environments.compilation import compiled
 
 
-def play(world, seeds, model=None, greedy=True, max_steps=1_000):
+def play(
+    world: World,
+    seeds: Iterable[int],
+    model: keras.Model | None = None,
+    greedy: bool = True,
+    max_steps: int = 1_000,
+) -> dict[str, np.ndarray]:
     """Plays the first episode of each seed.
 
     Args:
-        world: A `environments.world.World`, such as `BoxWorld`.
-        seeds: Integers `(batch,)`, as for `world.reset`. They fix the puzzles,
-            and what is drawn at random.
-        model: `keras.Model` as `models.boxworld_agent` builds; by default a
-            player that makes random moves.
-        greedy: Whether the agent takes its likeliest move, rather than one
-            drawn from its policy.
-        max_steps: Positive integer. An episode that is not over by then is not
-            solved.
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        seeds: Integers `(batch,)`. They determine the puzzles and all random
+            moves.
+        model: Agent of `models.boxworld_agent`, or another model that declares
+            its states. By default a player makes random moves.
+        greedy: Whether the agent makes its most probable move. Otherwise it
+            draws a move from its policy.
+        max_steps: Positive integer. An episode that takes longer is not solved.
 
     Returns:
         Dictionary of arrays with one row an episode: `returns`; `lengths`, in
@@ -81,20 +91,28 @@ def play(world, seeds, model=None, greedy=True, max_steps=1_000):
     return {k: ops.convert_to_numpy(v) for k, v in results.items()}
 
 
-def record(world, seed, model, greedy=True, max_steps=1_000):
-    """Plays one episode and keeps what was seen.
+def record(
+    world: World,
+    seed: int,
+    model: keras.Model | None,
+    greedy: bool = True,
+    max_steps: int = 1_000,
+) -> dict[str, typing.Any]:
+    """Plays one episode and returns its images.
 
     Args:
-        world: As for `play`.
-        seed: Integer, that of the episode.
-        model: As for `play`.
-        greedy: As for `play`.
-        max_steps: As for `play`.
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        seed: Integer, seed of the episode.
+        model: Agent of `models.boxworld_agent`, or another model that declares
+            its states. `None` for a player that makes random moves.
+        greedy: Whether the agent makes its most probable move. Otherwise it
+            draws a move from its policy.
+        max_steps: Positive integer. The record ends after this many moves.
 
     Returns:
-        Dictionary of arrays: `images` `(steps + 1, rows, columns + 1, 3)`, from
-        the first frame to the one after the last move, `actions` and `rewards`
-        `(steps,)`, and `solved`.
+        Dictionary of `images` `(steps + 1, rows, columns + 1, 3)`, from the
+        first frame to the frame after the last move; `actions` and `rewards`
+        `(steps,)`; and the boolean `solved`.
     """
     player = _Player(world, model, greedy)
     seeds = np.array([seed], "uint32")
@@ -121,16 +139,18 @@ def record(world, seed, model, greedy=True, max_steps=1_000):
     }
 
 
-def shortest_lengths(world, seeds, max_steps=200):
-    """The fewest moves that solve the first episode of each seed.
+def shortest_lengths(
+    world: World, seeds: Iterable[int], max_steps: int = 200
+) -> np.ndarray:
+    """The smallest number of moves that solves the first episode of each seed.
 
-    A search by breadth through the rules themselves, all episodes at a time. It
-    is meant for small puzzles: all states within reach are gone through.
+    A breadth-first search through the world's rules, for all episodes at once.
+    It visits every state within reach, so use it for small puzzles.
 
     Args:
-        world: As for `play`.
-        seeds: As for `play`.
-        max_steps: Positive integer, the depth to give up at.
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        seeds: Integers `(batch,)`. They determine the puzzles.
+        max_steps: Positive integer, largest depth of the search.
 
     Returns:
         Integer array `(batch,)`.
@@ -153,14 +173,14 @@ def shortest_lengths(world, seeds, max_steps=200):
     step = compiled(world.step)
     seen = np.zeros(0, "uint64")
     for depth in range(1, max_steps + 1):
-        # All moves from all states of the frontier.
+        # Make all moves from all states of the frontier.
         num_actions = len(world.actions)
         puzzles = np.repeat(puzzles, num_actions)
         frontier, rewards, over = _all_moves(step, num_actions, frontier)
         lengths[puzzles[rewards >= world.success_reward]] = depth
         if lengths.all():
             return lengths
-        # Those that are new, and whose puzzle is not solved yet.
+        # Go on from new states, if their puzzle is not solved yet.
         open_ = np.flatnonzero(~over & (lengths[puzzles] == 0))
         keys, first = np.unique(_keys(puzzles, frontier)[open_], True)
         new = ~np.isin(keys, seen)
@@ -197,14 +217,17 @@ def by_level(episodes):
 
 
 class _Player:
-    """Moves of an agent with or without a memory, or at random."""
+    """Makes the moves of an agent with or without a memory, or random moves."""
 
     def __init__(self, world, model, greedy):
         self.world = world
         self.model = model
         self.greedy = greedy
         self.weights = ()
+        self.states = ()
         if model is not None:
+            states = models.roles(model).states
+            self.states = [x for x in model.inputs if x.name in states]
             variables = (
                 model.trainable_variables,
                 model.non_trainable_variables,
@@ -212,12 +235,10 @@ class _Player:
             self.weights = tuple([v.value for v in kind] for kind in variables)
 
     def first_memory(self, seeds):
-        """Of one that remembers: the cell starts afresh at the first frame."""
-        if self.model is None or len(self.model.inputs) == 1:
-            return ()
+        """Zeros: the first frame starts the cell from its initial state."""
         return tuple(
             ops.zeros((seeds.shape[0], *x.shape[1:]), x.dtype)
-            for x in self.model.inputs[2:]
+            for x in self.states
         )
 
     def actions(self, weights, state, memory, seeds, step):
@@ -229,7 +250,7 @@ class _Player:
                 images = [images[:, None], is_first, *memory]
             outputs, _ = self.model.stateless_call(*weights, images)
             logits, _, *new = outputs
-            # As what goes in, of a policy of less precision too.
+            # Under a policy of lower precision, new states have another type.
             memory = [
                 ops.cast(x, old.dtype)
                 for x, old in zip(new, memory, strict=True)
@@ -241,16 +262,16 @@ class _Player:
 
 
 def _all_moves(step, num_actions, frontier, size=4_096):
-    """What every move makes of each state, rows of one state together.
+    """The result of every move from each state, grouped by state.
 
-    In pieces of one size, so that the step is compiled once.
+    All pieces have one size, so that the step is compiled once.
     """
     state = {k: np.repeat(v, num_actions, 0) for k, v in frontier.items()}
     count = len(state["steps"])
     actions = np.arange(count) % num_actions
     pieces = []
     for start in range(0, count, size):
-        # The last piece is filled up with its last row.
+        # Repeat the last row to complete the last piece.
         rows = np.minimum(np.arange(start, start + size), count - 1)
         piece = step({k: v[rows] for k, v in state.items()}, actions[rows])
         here = min(size, count - start)
@@ -266,7 +287,7 @@ def _all_moves(step, num_actions, frontier, size=4_096):
 
 
 def _keys(puzzles, state):
-    """A number for each state: of two that differ, very likely another."""
+    """A hash of each state. Different states very likely have other hashes."""
     columns = [x for name, x in state.items() if name != "steps"]
     rows = np.column_stack([puzzles, *columns]).astype("uint64")
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What an ESBN binds: which memories it reads, which keys it writes.
+"""The memory of an ESBN: the keys it writes and the memories it reads.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
 Learning*, Figs. 8 and 12 to 14, and the keys of its Fig. 3.
@@ -9,21 +9,26 @@ import typing
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.training import nearest_filler
 
 
 class Bindings(typing.NamedTuple):
-    """What happens in an ESBN's memory, problem by problem.
+    """The keys and the attention of an ESBN's memory, for each problem.
 
-    `keys` `(n, time, key_dim)`, those written; `key_scores` `(n, steps, time)`,
-    the weights of the keys read at each step, the extra one included; and
-    `value_scores`, the same of values, None if none are retrieved.
+    Attributes:
+        keys: Array `(n, time, key_dim)`, key that each step writes.
+        key_scores: Array `(n, steps, time)`, weight of each memory when a step
+            reads a key. The extra step is one of the steps.
+        value_scores: Array `(n, steps, time)`, weight of each memory when a
+            step retrieves a value. `None` if the ESBN retrieves no values.
     """
 
     keys: np.ndarray
@@ -31,12 +36,12 @@ class Bindings(typing.NamedTuple):
     value_scores: np.ndarray | None
 
 
-def bindings(model, sequences):
-    """What an ESBN binds and reads.
+def bindings(model: keras.Model, sequences: np.ndarray) -> Bindings:
+    """The keys that an ESBN writes and the memories that it reads.
 
     Args:
-        model: A model laid out as `models.rule_learner`, on `"esbn"`.
-        sequences: Fillers `(n, time, ...)`, as the model takes them.
+        model: Model of `models.rule_learner` with `sequential="esbn"`.
+        sequences: Fillers `(n, time, ...)` in the form of the model's input.
 
     Returns:
         `Bindings`.
@@ -44,15 +49,15 @@ def bindings(model, sequences):
     Raises:
         ValueError: If the model has no ESBN.
     """
-    reasoner = model.get_layer("reasoner")
-    names = [layer.name for layer in reasoner.layers]
-    if "esbn" not in names:
+    parts = models.roles(model).parts
+    if "esbn" not in parts:
         raise ValueError(
-            f"{model.name} has no ESBN: its reasoner has the layers {names}"
+            f"{model.name} has no ESBN. Its parts are {list(parts)}. Expected "
+            "a model that models.rule_learner builds with sequential='esbn'"
         )
-    esbn = reasoner.get_layer("esbn")
-    z = model.get_layer("encoder")(sequences)
-    # Which may be normalized on their way.
+    reasoner, esbn = models.part(model, "reasoner"), models.part(model, "esbn")
+    z = models.part(model, "encoder")(sequences)
+    # The reasoner may normalize the embeddings first.
     z = keras.Model(reasoner.input, esbn.input)(z)
     _, scores = esbn(z, return_attention_scores=True)
     scores = scores if esbn.return_retrieved else (scores, None)
@@ -62,16 +67,16 @@ def bindings(model, sequences):
     )
 
 
-def plot_retrieval(found, problem=0):
-    """Draws which memory is read at each step of a problem.
+def plot_retrieval(found: Bindings, problem: int = 0) -> Figure:
+    """Draws which memory each step of a problem reads.
 
     Args:
         found: `Bindings`.
         problem: Number of the problem.
 
     Returns:
-        `matplotlib.figure.Figure`: one panel for keys and, if values are
-        retrieved, one for those.
+        `matplotlib.figure.Figure` with a panel for keys and, if the ESBN
+        retrieves values, a panel for values.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -97,11 +102,12 @@ def plot_retrieval(found, problem=0):
     return figure
 
 
-def plot_keys(found):
-    """Draws the keys written at each step, on their principal components.
+def plot_keys(found: Bindings) -> Figure:
+    """Draws the keys that each step writes, on their principal components.
 
-    Keys of many problems, of different fillers: where those of a step lie
-    together they have become symbols, the same whatever they are bound to.
+    Pass many problems with different fillers. If the keys of a step lie close
+    together, they are symbols: they do not depend on the filler that they are
+    bound to.
 
     Args:
         found: `Bindings` of many problems.
@@ -126,14 +132,16 @@ def plot_keys(found):
     return figure
 
 
-def plot_predictions(predicted, targets, fillers):
-    """Draws predicted images, the filler nearest to each, and the right one.
+def plot_predictions(
+    predicted: np.ndarray, targets: np.ndarray, fillers: np.ndarray
+) -> Figure:
+    """Draws predicted images, the nearest filler, and the right filler.
 
-    Figs. 8 and 12 to 14: one row a problem.
+    Each row is one problem, as in Figs. 8 and 12 to 14.
 
     Args:
-        predicted: Array `(n, height, width)`, between 0 and 1.
-        targets: Numbers of the right fillers, `(n,)`.
+        predicted: Array `(n, height, width)` of pixels between 0 and 1.
+        targets: Integer array `(n,)`, numbers of the right fillers.
         fillers: uint8 array `(num_fillers, height, width)`.
 
     Returns:

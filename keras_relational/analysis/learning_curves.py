@@ -1,16 +1,24 @@
-"""What is learned over time, mean and spread of several seeds.
+"""Learning curves: the mean and the spread over several seeds.
 
 Figs. 4 and S11 of Shanahan et al., 2020, *An Explicitly Relational Neural
-Network Architecture*; Figs. 6, 8, 14 and 15 of Clift et al., 2019, *Logic and
-the 2-Simplicial Transformer*. Curves are dictionaries of arrays, as
-`training.train_classifier` and `agent_runs.train_agent` return them, or their
-`curves.csv`, as `np.genfromtxt(path, delimiter=",", names=True)` reads it.
+Network Architecture*, and Figs. 6, 8, 14 and 15 of Clift et al., 2019, *Logic
+and the 2-Simplicial Transformer*. The curves of a run are a dictionary from
+name to array, as the functions in `training` return it, or a run's `curves.csv`
+read by `np.genfromtxt(path, delimiter=",", names=True)`.
 """
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
+from keras_relational.validation import check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _STAGE_NAMES = {
     1: "1: target from scratch",
@@ -27,28 +35,34 @@ _X_LABELS = {
 _UNITS = {"batches": 1e3, "steps": 1e6, "minutes": 1}
 
 
-def mean_and_spread(runs, curve, x="batches"):
+def mean_and_spread(
+    runs: Sequence, curve: str, x: str = "batches"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and standard deviation of one curve over the runs of several seeds.
 
-    The standard deviation is that of the runs themselves, divided by their
-    number; 0 for a single run. Classifiers are measured after the same numbers
-    of batches. Agents are not, so that their curves are joined by straight
-    lines, and averaged as far as all of them go; points that are NaN are left
-    out.
+    The standard deviation is that of the runs themselves, not an estimate for
+    more of them: the squares are divided by the number of runs, and a single
+    run has 0.
+
+    Classifiers are measured after the same numbers of batches. Agents are
+    measured after different numbers of steps, so their points are joined by
+    straight lines, which are averaged where all runs have them. Points that are
+    NaN are left out.
 
     Args:
-        runs: Sequence of curves, one a seed.
-        curve: Name of the curve, as `"stripes_accuracy"` or `"solved"`.
-        x: Name of the curve that it is a function of, as `"batches"`, or
-            `"steps"` or `"minutes"` of agents.
+        runs: Sequence of the curves of each run, one a seed.
+        curve: Name of the curve, for example `"stripes_accuracy"` or
+            `"solved"`.
+        x: Name of the curve on the horizontal axis: `"batches"`, or for agents
+            `"steps"` or `"minutes"`.
 
     Returns:
         `(x, mean, spread)`, arrays of one length.
 
     Raises:
-        ValueError: If a run lacks one of both curves, if runs were not all
-            measured after the same numbers of batches, or if there is nothing
-            that all runs have.
+        ValueError: If a run lacks one of the two curves, if classifiers were
+            measured after different numbers of batches, or if agents have no
+            part of `x` in common.
 
     Example:
 
@@ -72,8 +86,8 @@ def mean_and_spread(runs, curve, x="batches"):
         points = lines[0][0]
         if any(own.tolist() != points.tolist() for own, _ in lines):
             raise ValueError(
-                "Runs that are averaged must be measured after the same "
-                "numbers of batches. Received runs that end after "
+                "Runs can be averaged only if they were measured after the "
+                "same numbers of batches. Received runs that end after "
                 f"{[own[-1].item() for own, _ in lines]} batches, with "
                 f"{[len(own) for own, _ in lines]} points"
             )
@@ -93,16 +107,19 @@ def mean_and_spread(runs, curve, x="batches"):
     return points, values.mean(axis=0), values.std(axis=0)
 
 
-def plot_transfer_curves(runs, curve="stripes_accuracy"):
-    """Draws the four stages, one panel an architecture: Fig. 4.
+def plot_transfer_curves(
+    runs: Mapping[str, Sequence[Mapping]], curve: str = "stripes_accuracy"
+) -> "Figure":
+    """Draws the four stages of transfer, one panel an architecture: Fig. 4.
 
-    Lines are means over the seeds, bands one standard deviation to each side.
+    Lines are means over the seeds. Bands reach one standard deviation to each
+    side.
 
     Args:
-        runs: Dictionary from architecture to a list with one item a seed,
-            each a dictionary from stage to curves, as
-            `training.four_stage_transfer` returns it. Stages and seeds may
-            differ between architectures.
+        runs: Dictionary from architecture to a sequence with one item a seed.
+            Each item is a dictionary from stage to curves, as
+            `training.four_stage_transfer` returns it. Architectures may differ
+            in their seeds and stages.
         curve: Name of the curve to draw, a share between 0 and 1.
 
     Returns:
@@ -110,7 +127,8 @@ def plot_transfer_curves(runs, curve="stripes_accuracy"):
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: As for `mean_and_spread`.
+        ValueError: If a run lacks the curve, or if runs of one stage were
+            measured after different numbers of batches.
     """
     figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
     panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
@@ -126,30 +144,33 @@ def plot_transfer_curves(runs, curve="stripes_accuracy"):
     return figure
 
 
-def plot_learning_curves(runs, curve="stripes_accuracy", x="batches"):
+def plot_learning_curves(
+    runs: Mapping[str, Sequence],
+    curve: str = "stripes_accuracy",
+    x: str = "batches",
+) -> "Figure":
     """Draws one line an architecture: Fig. S11, and Figs. 6, 8, 14 and 15.
 
-    Lines are means over the seeds, bands one standard deviation to each side.
+    Lines are means over the seeds. Bands reach one standard deviation to each
+    side.
 
     Args:
-        runs: Dictionary from architecture to a list with one item a seed,
-            each the curves that `training.train_classifier` or
-            `agent_runs.train_agent` returns.
-        curve: Name of the curve to draw, a share between 0 and 1: of agents
-            `"solved"`, or `"solved_1_1_2"` for one level.
-        x: `"batches"`; of agents `"steps"` (Fig. 6) or `"minutes"` (Fig. 8).
+        runs: Dictionary from architecture to a sequence of the curves of each
+            run, one a seed.
+        curve: Name of the curve to draw, a share between 0 and 1. For agents
+            `"solved"`, or for one level of puzzles a name such as
+            `"solved_1_1_2"`.
+        x: Name of the curve on the horizontal axis: `"batches"`, or for agents
+            `"steps"` (Fig. 6) or `"minutes"` (Fig. 8).
 
     Returns:
         `matplotlib.figure.Figure`.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: As for `mean_and_spread`, or if `x` is another.
+        ValueError: If `x` is none of these, or as `mean_and_spread` raises it.
     """
-    if x not in _X_LABELS:
-        raise ValueError(
-            f"`x` must be one of {', '.join(_X_LABELS)}. Received: x={x!r}"
-        )
+    check_choice("axis", x, _X_LABELS)
     figure = new_figure(6, 4)
     panel = figure.subplots()
     for number, seeds in enumerate(runs.values()):

@@ -1,31 +1,56 @@
-"""What the figures share: matplotlib, and only once a figure is drawn."""
+"""Figures and GIF files. Importing this file does not import matplotlib."""
 
 import io
 import pathlib
+import typing
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+import numpy as np
 
 from keras_relational.file_io import write_atomically
 
+if typing.TYPE_CHECKING:
+    from matplotlib.figure import Figure
+else:  # Importing matplotlib waits until a figure is drawn.
+    Figure = typing.Any
 
-def new_figure(width, height):
-    """An empty figure, in inches, apart from pyplot and its list of figures."""
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure that pyplot does not keep in its list of figures.
+
+    Args:
+        width: Width in inches.
+        height: Height in inches.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure
     except ImportError as error:
         raise ImportError(
             "Figures are drawn with matplotlib, which is not installed. Run: "
             "pip install 'keras_relational[plots]'"
         ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    figure_class = matplotlib.figure.Figure
+    return figure_class(figsize=(width, height), layout="constrained")
 
 
-def legend_below(figure, names, entry_width, **style):
-    """One legend for all panels, wrapped to the figure's width.
+def legend_below(
+    figure: Figure,
+    names: Mapping[int, str],
+    entry_width: float,
+    **style: typing.Any,
+) -> None:
+    """Adds one legend for all panels, wrapped to the figure's width.
 
     Args:
         figure: The figure.
-        names: Dictionary from number to name; number i has the colour `"Ci"`.
-        entry_width: Room for one entry, in inches.
-        **style: How the marks look, as `matplotlib.lines.Line2D` takes it.
+        names: Dictionary from numbers to names. Number i has the colour
+            `"Ci"`.
+        entry_width: Width of one entry in inches.
+        **style: Style of the marks: arguments of `matplotlib.lines.Line2D`.
     """
     from matplotlib.lines import Line2D
 
@@ -41,27 +66,33 @@ def legend_below(figure, names, entry_width, **style):
     )
 
 
-def save_figure(figure, path, **arguments):
-    """Keeps a figure as a PNG file: the whole of it, or none.
+def save_figure(
+    figure: Figure, path: pathlib.Path | str, **arguments: typing.Any
+) -> None:
+    """Writes a figure to a PNG file, all of it or nothing.
 
     Args:
         figure: `matplotlib.figure.Figure`.
-        path: Path of the file, written aside and renamed.
-        **arguments: As for `savefig`, such as `dpi`.
+        path: Path of the file.
+        **arguments: Arguments of `Figure.savefig`, such as `dpi`.
     """
     image = io.BytesIO()
     figure.savefig(image, **arguments)
     write_atomically(pathlib.Path(path), image.getvalue())
 
 
-def save_gif(pictures, path, milliseconds):
-    """Keeps pictures as an animated GIF: the whole of it, or none.
+def save_gif(
+    pictures: Iterable[np.ndarray],
+    path: pathlib.Path | str,
+    milliseconds: float,
+) -> None:
+    """Writes pictures to an animated GIF file, all of it or nothing.
 
     Args:
         pictures: uint8 arrays of one shape, `(height, width)` or `(height,
             width, 3)`.
-        path: Path of the file, written aside and renamed.
-        milliseconds: Time that a picture is shown.
+        path: Path of the file.
+        milliseconds: Time that each picture is shown.
 
     Raises:
         ImportError: If Pillow is not installed.

@@ -1,26 +1,32 @@
-"""Predicted images beside true ones."""
+"""Predicted images in comparison with true ones."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 
 
-def plot_predicted_frames(sequence, predictions, every=3):
-    """Draws a sequence and what models said would come next.
+def plot_predicted_frames(
+    sequence: np.ndarray, predictions: Mapping[str, np.ndarray], every: int = 3
+) -> Figure:
+    """Draws a sequence, and what models predicted.
 
     Args:
         sequence: uint8 array `(time, height, width, 1)`.
-        predictions: Dictionary from name to array `(time - 1, height, width,
-            1)`, what was predicted after each frame but the last.
-        every: Draws every so many frames, ending with the last.
+        predictions: Dictionary from the name of a model to an array `(time - 1,
+            height, width, 1)`: its predictions of all frames but the first.
+        every: Interval between drawn frames. The last frame is drawn.
 
     Returns:
-        `matplotlib.figure.Figure`: the true frames in the first row, and one
-        row for each of the predictions of the same frames.
+        `matplotlib.figure.Figure` with the true frames in the first row, and a
+        row of predicted frames for each model.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If there are not as many predictions as frames to predict.
+        ValueError: If predictions have another shape than the frames to
+            predict.
     """
     frames = np.asarray(sequence)[1:] / 255
     for name, predicted in predictions.items():

@@ -1,40 +1,53 @@
-"""How few heads are enough: Fig. S10 of the PrediNet paper.
+"""How many heads are necessary: Fig. S10 of the PrediNet paper.
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
 """
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational.analysis.central_module import layer_with_heads
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 
 
-def pruned_accuracy(model, x, labels, kept, batch_size=250):
-    """Accuracy with the outputs of all heads but some set to zero.
+def pruned_accuracy(
+    model: keras.Model,
+    x: np.ndarray | Sequence[np.ndarray],
+    labels: np.ndarray,
+    kept: np.ndarray,
+    batch_size: int = 250,
+) -> np.ndarray:
+    """Accuracy when only some heads are kept and the others give zeros.
 
-    The output MLP's first layer is linear in the heads: with `C^h` what head
-    `h` adds to it, it is `Σ kept^h C^h + b`. So encoder and central module run
-    once, and a set of heads costs one product with `C`. Reference: section S2.3
-    of [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307).
+    The first layer of the output MLP is linear in the heads. If head `h`
+    contributes `C^h`, the layer computes `Σ kept^h C^h + b`. Encoder and
+    central module therefore run once, and each set of heads costs one product
+    with `C`. Reference: section S2.3 of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307).
 
     Args:
-        model: A model laid out as `models.relations_classifier`, on
-            `"predinet"` or `"mha"`.
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
         x: The model's input: uint8 images `(batch, 36, 36, 3)`, or a pair of
-            those and task ids.
+            images and task ids.
         labels: Integer array `(batch,)`.
-        kept: Boolean array `(num_sets, num_heads)`, `True` for heads that are
-            kept.
-        batch_size: Number of images computed at once.
+        kept: Boolean array `(num_sets, num_heads)`. `True` keeps a head.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
         Array `(num_sets,)` of shares between 0 and 1.
 
     Raises:
-        ValueError: If the central module has no heads, or another number of
-            them than `kept`.
+        ValueError: If the central module has no heads, or `kept` has another
+            number of heads.
 
     Example:
 
@@ -51,17 +64,17 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
             "`kept` must have one row a set and one column a head, "
             f"(num_sets, {layer.num_heads}). Received: kept.shape={kept.shape}"
         )
-    hidden, last = model.get_layer("hidden"), model.get_layer("logits")
+    hidden, last = models.part(model, "hidden"), models.part(model, "logits")
     kernel, bias, last_kernel, last_bias = (
         ops.convert_to_numpy(weight).astype("float32")
         for weight in (hidden.kernel, hidden.bias, last.kernel, last.bias)
     )
-    # (batch, size of the central output, and of a task's one-hot code if any)
+    # (batch, features): the central output, and the one-hot code of a task.
     part = keras.Model(model.inputs, hidden.input)
     features = part.predict(x, batch_size=batch_size, verbose=0)
     features = features.astype("float32")
     size, num_heads = layer.output.shape[-1], layer.num_heads
-    # Units before examples: (units, batch), and (num_heads, units * batch).
+    # Units come before examples: (units, batch), (num_heads, units * batch).
     always = kernel[size:].T @ features[:, size:].T + bias[:, None]
     of_heads = np.einsum(
         "bhs,hsu->hub",
@@ -70,14 +83,14 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
         optimize=True,
     ).reshape(num_heads, -1)
 
-    # From sets of heads to the number of right answers.
+    # A model from sets of heads to the number of right answers.
     sets = keras.Input((num_heads,))
     before = ops.reshape(ops.matmul(sets, of_heads), (-1, *always.shape))
     after = hidden.activation(before + always)
     logits = ops.matmul(last_kernel.T, after) + last_bias[:, None]
     right = ops.equal(ops.argmax(logits, axis=1), labels.astype("int32"))
     count = keras.Model(sets, ops.sum(ops.cast(right, "int32"), axis=1))
-    # As many sets at a time as stay in a processor's cache: 1 million numbers.
+    # A batch of sets should fit in a processor's cache: 1 million numbers.
     sets_at_once = max(1, 1_000_000 // always.size)
     kept = kept.astype("float32")
     counts = count.predict(kept, batch_size=sets_at_once, verbose=0)
@@ -85,33 +98,42 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
 
 
 def pruning_curve(
-    model, x, labels, heads=None, num_subsets=100, seed=0, batch_size=250
-):
+    model: keras.Model,
+    x: np.ndarray | Sequence[np.ndarray],
+    labels: np.ndarray,
+    heads: Iterable[int] | None = None,
+    num_subsets: int = 100,
+    seed: int = 0,
+    batch_size: int = 250,
+) -> np.ndarray:
     """Accuracy with random subsets of q heads, for each number q.
 
     Reference: Fig. S10 of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307): mean and best of 100 subsets of each
-    size, drawn from all heads or from those that attend to objects.
+    https://arxiv.org/abs/1905.10307), which shows the mean and the best of 100
+    subsets of each size, drawn from all heads or from the heads that attend to
+    objects.
 
     Args:
-        model: A model laid out as `models.relations_classifier`, on
-            `"predinet"` or `"mha"`.
-        x: The model's input, as in `pruned_accuracy`.
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
+        x: The model's input: uint8 images `(batch, 36, 36, 3)`, or a pair of
+            images and task ids.
         labels: Integer array `(batch,)`.
-        heads: Numbers of the heads to draw from, as of `object_heads`; all by
-            default. No other head is ever kept.
-        num_subsets: Positive integer, subsets of each size.
-        seed: Non-negative integer that fixes the subsets.
-        batch_size: Number of images computed at once.
+        heads: Numbers of the heads to draw from, such as `object_heads`. By
+            default all. Other heads are never kept.
+        num_subsets: Positive integer, number of subsets of each size.
+        seed: Non-negative integer that determines the subsets.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
-        Array `(len(heads), num_subsets)` of shares between 0 and 1; row q − 1
-        has the subsets of q heads. Its mean and maximum over the last axis are
+        Array `(len(heads), num_subsets)` of shares between 0 and 1. Row q − 1
+        is for the subsets of q heads. Mean and maximum over the last axis are
         the paper's curves.
 
     Raises:
         ValueError: If the central module has no heads, or `heads` is empty or
-            names one that there is not.
+            contains a number that is not a head.
 
     Example:
 
@@ -131,20 +153,21 @@ def pruning_curve(
     sizes = np.arange(1, len(heads) + 1).repeat(num_subsets)
     order = np.random.default_rng(seed).random((len(sizes), len(heads)))
     kept = np.zeros((len(sizes), num_heads), bool)
-    # The q heads whose random numbers are the lowest.
+    # A subset is the q heads with the lowest random numbers.
     kept[:, heads] = order.argsort(axis=1).argsort(axis=1) < sizes[:, None]
     accuracies = pruned_accuracy(model, x, labels, kept, batch_size)
     return accuracies.reshape(len(heads), num_subsets)
 
 
-def plot_pruning(accuracies):
-    """Draws accuracy over the number of heads kept: Fig. S10.
+def plot_pruning(accuracies: Mapping[str, np.ndarray]) -> Figure:
+    """Draws the accuracy over the number of heads: Fig. S10.
 
-    A line for the mean of the subsets of each size, a dashed one for the best.
+    A solid line shows the mean of the subsets of each size, and a dashed line
+    the best.
 
     Args:
-        accuracies: Dictionary from name to array `(num_heads, num_subsets)`:
-            `pruning_curve`.
+        accuracies: Dictionary from the name of a model to its array
+            `(num_heads, num_subsets)` of `pruning_curve`.
 
     Returns:
         `matplotlib.figure.Figure`.

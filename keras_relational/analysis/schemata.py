@@ -1,28 +1,36 @@
-"""Which schema which object file takes, when, and where it looks.
+"""Which schema each object file uses at each step, and where it looks.
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments*, Figs. 3, 6, 13 and 15.
 """
 
+import pathlib
 import typing
+from collections.abc import Sequence
 
 import keras
 import numpy as np
 
 from keras_relational import layers
+from keras_relational import models
 from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
 
 
 class ObjectFiles(typing.NamedTuple):
-    """What SCOFF does, sequence by sequence and step by step.
+    """The scores of SCOFF for each sequence and step.
 
-    `inputs` `(n, time, num_heads, num_object_files, positions)`, the scores of
-    the positions; `schemata` `(n, time, num_object_files, num_schemata)`, how
-    much each suits, the largest of which is taken; and `messages` `(n, time,
-    num_message_heads, num_object_files, num_object_files)`, the reader first.
-    The last two are zero for object files that are not updated in a step.
+    Attributes:
+        inputs: Array `(n, time, num_heads, num_object_files, positions)`,
+            attention to the positions.
+        schemata: Array `(n, time, num_object_files, num_schemata)`, score of
+            each schema. The object file uses the schema with the largest score.
+            Zero if the step does not update the object file.
+        messages: Array `(n, time, num_message_heads, num_object_files,
+            num_object_files)`, attention between object files, the reader
+            first. Zero if the step does not update the reader.
     """
 
     inputs: np.ndarray
@@ -30,20 +38,23 @@ class ObjectFiles(typing.NamedTuple):
     messages: np.ndarray
 
 
-def object_files(model, sequences, batch_size=50):
-    """What the `SCOFF` layer of a model does on sequences.
+def object_files(
+    model: keras.Model, sequences: np.ndarray, batch_size: int = 50
+) -> ObjectFiles:
+    """The scores of a model's `SCOFF` layer on sequences.
 
     Args:
-        model: A functional or sequential `keras.Model` with one layer `SCOFF`,
-            to which its inputs lead, such as `models.video_predictor` builds.
+        model: Functional or sequential `keras.Model` with exactly one layer
+            `SCOFF`, such as a model of `models.video_predictor`.
         sequences: Array of the model's inputs.
-        batch_size: Number of sequences computed at once.
+        batch_size: Number of sequences in a batch of the computation.
 
     Returns:
         `ObjectFiles`.
 
     Raises:
-        ValueError: If the model has no such layer, or it is stateful.
+        ValueError: If the model does not have exactly one layer `SCOFF`, or the
+            layer is stateful.
     """
     found = [x for x in model.layers if isinstance(x, layers.SCOFF)]
     if len(found) != 1:
@@ -55,12 +66,12 @@ def object_files(model, sequences, batch_size=50):
     (scoff,) = found
     if scoff.stateful:
         raise ValueError(
-            f"{scoff.name} is stateful, and would not be as it was. Build the "
-            "model without `stateful` and give it the weights of this one"
+            f"{scoff.name} is stateful, and this would change its state. Build "
+            "the model without `stateful`, and give it the weights of this one"
         )
     sequential = isinstance(model, keras.Sequential)
     first = model.inputs[0] if sequential else model.input
-    # What it is called with: sequences, and there may be states and a mask.
+    # The inputs of the layer: sequences, and possibly states and a mask.
     tensors = keras.tree.flatten(scoff.input)
     inputs = keras.Model(first, tensors)
     parts = []
@@ -77,27 +88,27 @@ def object_files(model, sequences, batch_size=50):
     return ObjectFiles(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def episode_object_files(model, images):
-    """What the object files of an agent do in one episode.
+def episode_object_files(model: keras.Model, images: np.ndarray) -> ObjectFiles:
+    """The scores of an agent's object files in one episode.
 
     Args:
-        model: As `models.boxworld_agent` builds, with a `SCOFFCell`.
-        images: uint8 array `(time, height, width, channels)`, such as those of
-            `record`.
+        model: Agent of `models.boxworld_agent` with a `SCOFFCell`.
+        images: uint8 array `(time, height, width, channels)`, such as the
+            images of `record`.
 
     Returns:
         `ObjectFiles` of one sequence.
 
     Raises:
-        ValueError: If the agent has no `SCOFFCell`.
+        ValueError: If the agent's cell is not a `SCOFFCell`.
     """
-    names = [layer.name for layer in model.layers]
-    cell = model.get_layer("core").cell if "core" in names else None
+    has_core = "core" in models.roles(model).parts
+    cell = models.part(model, "core").cell if has_core else None
     if not isinstance(cell, layers.SCOFFCell):
         raise ValueError(
             f"The memory of {model.name} is no SCOFFCell. Received: {cell!r}"
         )
-    features = keras.Model(model.inputs[0], model.get_layer("core").input[0])
+    features = keras.Model(model.inputs[0], models.part(model, "core").input[0])
     states, steps = cell.get_initial_state(1), []
     for x in features(images[None]):
         _, states, scores = cell(x[None], states, return_attention_scores=True)
@@ -106,15 +117,16 @@ def episode_object_files(model, images):
     return ObjectFiles(*(x[None] for x in scores))
 
 
-def schemata_in_use(found, share=0.01):
-    """How many schemata are taken in at least that share of all updates.
+def schemata_in_use(found: ObjectFiles, share: float = 0.01) -> int:
+    """The number of schemata that a given share of all updates use.
 
     Args:
         found: `ObjectFiles`.
-        share: Number between 0 and 1.
+        share: Number between 0 and 1: the smallest share of updates for a
+            schema to count.
 
     Returns:
-        Integer.
+        Number of schemata.
     """
     num_schemata = found.schemata.shape[-1]
     taken = found.schemata.argmax(-1)[found.schemata.any(-1)]
@@ -122,17 +134,19 @@ def schemata_in_use(found, share=0.01):
     return int((shares >= share).sum())
 
 
-def contingency(schemata, labels, num_schemata=None):
-    """How often each schema meets each label.
+def contingency(
+    schemata: np.ndarray, labels: np.ndarray, num_schemata: int | None = None
+) -> np.ndarray:
+    """Counts how often each schema occurs with each label.
 
     Args:
-        schemata: Integer array, the schema taken at each place.
+        schemata: Integer array of the schemata that are used.
         labels: Integer array of the same shape.
-        num_schemata: How many there are; by default the last is one that is
-            taken.
+        num_schemata: Number of schemata. By default the largest one in
+            `schemata` is the last.
 
     Returns:
-        Integer array `(number of labels, number of schemata)`.
+        Integer array `(number of labels, number of schemata)` of counts.
 
     Raises:
         ValueError: If the shapes differ.
@@ -146,7 +160,7 @@ def contingency(schemata, labels, num_schemata=None):
     schemata, labels = np.asarray(schemata), np.asarray(labels)
     if schemata.shape != labels.shape:
         raise ValueError(
-            "There must be a label for each schema taken. Received: "
+            "There must be a label for each schema. Received: "
             f"schemata.shape={schemata.shape}, labels.shape={labels.shape}"
         )
     num_schemata = num_schemata or schemata.max() + 1
@@ -155,13 +169,13 @@ def contingency(schemata, labels, num_schemata=None):
     return table
 
 
-def mutual_information(table):
-    """Mutual information of rows and columns, as a share of the rows' entropy.
+def mutual_information(table: np.ndarray) -> float:
+    """Mutual information of rows and columns, divided by the rows' entropy.
 
-    1 if the column tells the row, 0 if it tells nothing of it.
+    It is 1 if the column determines the row, and 0 if they are independent.
 
     Args:
-        table: Array of counts, as `contingency` returns.
+        table: Array of counts, such as the result of `contingency`.
 
     Returns:
         Number between 0 and 1.
@@ -173,26 +187,30 @@ def mutual_information(table):
     """
     joint = table / table.sum()
     rows, columns = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
-    there = joint > 0
-    alone = (rows * columns)[there]
-    information = (joint[there] * np.log(joint[there] / alone)).sum()
+    occurs = joint > 0
+    independent = (rows * columns)[occurs]
+    information = (joint[occurs] * np.log(joint[occurs] / independent)).sum()
     rows = rows[rows > 0]
     entropy = -(rows * np.log(rows)).sum()
     return float(information / entropy) if entropy else 1.0
 
 
-def plot_schemata(found, sequence=0, labels=None):
-    """Draws which schema each object file takes at each step.
+def plot_schemata(
+    found: ObjectFiles,
+    sequence: int = 0,
+    labels: Sequence[int] | None = None,
+) -> Figure:
+    """Draws which schema each object file uses at each step.
 
     Args:
         found: `ObjectFiles`.
         sequence: Number of the sequence.
-        labels: Optional integers, one a step, drawn above.
+        labels: Optional integers, one for each step, drawn above the panels.
 
     Returns:
-        `matplotlib.figure.Figure`: a panel for each object file, schemata from
-        top to bottom, steps from left to right; dark is what suits best, and
-        the one taken is framed.
+        `matplotlib.figure.Figure` with a panel for each object file, schemata
+        from top to bottom, and steps from left to right. High scores are dark,
+        and a frame marks the schema in use.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -223,30 +241,33 @@ def plot_schemata(found, sequence=0, labels=None):
     return figure
 
 
-def plot_spatial_attention(frames, found, sequence=0, every=5):
+def plot_spatial_attention(
+    frames: np.ndarray, found: ObjectFiles, sequence: int = 0, every: int = 5
+) -> Figure:
     """Draws where each object file looks.
 
     Args:
         frames: uint8 array `(time, height, width, channels)`.
-        found: `ObjectFiles` of them, of a model whose positions are an image.
+        found: `ObjectFiles` of these frames, for a model whose positions form a
+            square image.
         sequence: Number of the sequence in `found`.
-        every: Draws every so many frames.
+        every: Interval between drawn frames.
 
     Returns:
-        `matplotlib.figure.Figure`: the frames in the first row, and one row for
-        each object file with its share of the attention, mean over heads.
+        `matplotlib.figure.Figure` with the frames in the first row, and a row
+        for each object file with its attention, the mean over heads.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If the positions are no square image.
+        ValueError: If the positions do not form a square image.
     """
     scores = found.inputs[sequence].mean(axis=1)
     time, files, positions = scores.shape
     side = round(positions**0.5)
     if side**2 != positions:
         raise ValueError(
-            f"Attention to {positions} positions is no square image. Expected "
-            "a model whose SCOFF layer sees the positions of one"
+            f"The {positions} positions do not form a square image. Expected a "
+            "model whose SCOFF layer sees the positions of a square image"
         )
     shown = range(0, time, every)
     figure = new_figure(0.9 * len(shown) + 1, 0.95 * (files + 1) + 0.4)
@@ -265,16 +286,21 @@ def plot_spatial_attention(frames, found, sequence=0, every=5):
     return figure
 
 
-def save_videos(videos, path, milliseconds=100, scale=3):
-    """Keeps videos side by side as a GIF file: the whole of it, or none.
+def save_videos(
+    videos: Sequence[np.ndarray],
+    path: pathlib.Path | str,
+    milliseconds: float = 100,
+    scale: int = 3,
+) -> None:
+    """Writes videos beside each other to a GIF file, all of it or nothing.
 
     Args:
         videos: List of arrays `(time, height, width, channels)` of one shape,
-            the true one first, say, then what was predicted: uint8, or floats
-            between 0 and 1.
-        path: Path of the file, written aside and renamed.
-        milliseconds: Time that a frame is shown.
-        scale: Positive integer, width and height of a pixel.
+            for example a true and a predicted video. Pixels are uint8, or
+            floats between 0 and 1.
+        path: Path of the file.
+        milliseconds: Time that each frame is shown.
+        scale: Positive integer, width and height of a pixel in the file.
 
     Raises:
         ImportError: If Pillow is not installed.

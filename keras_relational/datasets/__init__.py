@@ -1,3 +1,34 @@
+"""Data sets: one task a file, a seed in, NumPy arrays out.
+
+Nothing is downloaded. Most files have `generate(..., seed)`, which makes
+examples, and `load_data(..., seed)`, which returns `(x_train, y_train),
+(x_test, y_test)` as in `keras.datasets`. Images are uint8.
+
+Relations in images (PrediNet):
+
+- `relations_game`: which relation holds among the objects of an image?
+
+Analogies and rules (context normalization, ESBN):
+
+- `vaec`: the Visual Analogy Extrapolation Challenge.
+- `visual_analogies`: analogies between rows of panels.
+- `distribution_of_three`: abstract rules over fillers never seen before.
+
+Sequences and videos (SCOFF, RIMs):
+
+- `adding`: the sum of the marked numbers of a sequence.
+- `dynamic_objects`: a square that moves and changes its size.
+- `single_ball`: a ball that moves in one of several ways.
+- `bouncing_balls`: balls that collide with walls and with each other.
+- `intuitive_physics`: could this clip have happened?
+
+What several of them share:
+
+- `balanced_labels`: labels in equal shares.
+- `shapes`: draws discs, squares and triangles.
+- `npz`, `png`: read published files, and refuse damaged ones.
+"""
+
 from keras_relational.datasets import adding
 from keras_relational.datasets import bouncing_balls
 from keras_relational.datasets import distribution_of_three

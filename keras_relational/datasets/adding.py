@@ -2,9 +2,11 @@
 
 Hochreiter and Schmidhuber, 1997, in the form of Goyal et al., 2020,
 *Factorizing Declarative and Procedural Knowledge in Structured, Dynamical
-Environments* (SCOFF), appendix B. A model learns to add two or four numbers of
-50 and is tested on two to ten of 200.
+Environments* (SCOFF), appendix B. A model learns to add two or four of 50
+numbers, and is tested on two to ten of 200 numbers.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,25 +18,33 @@ TEST_LENGTH = 200
 TRAIN_VALUES = (2, 4)
 # The rows of the paper's table 3.
 TEST_VALUES = (2, 3, 4, 5, 8, 9, 10)
+# Follows the seed, so that training and test data are drawn independently.
+TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
-def load_data(num_train=50_000, num_test=20_000, test_values=10, seed=0):
-    """Sequences of 50 to train on, and of 200 to test on.
+def load_data(
+    num_train: int = 50_000,
+    num_test: int = 20_000,
+    test_values: int | Sequence[int] = 10,
+    seed: int = 0,
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Makes training sequences of length 50 and test sequences of length 200.
 
     Args:
-        num_train: Number of training sequences, in which two or four numbers
-            are marked, in equal shares.
-        num_test: Number of test sequences; the paper has 20,000 for each of
-            `TEST_VALUES`.
-        test_values: How many numbers are marked in test sequences, as
-            `num_values` of `generate`.
-        seed: Non-negative integer.
+        num_train: Positive integer, the number of training sequences. Half of
+            them have two marked numbers, and half of them four.
+        num_test: Positive integer, the number of test sequences. The paper has
+            20,000 for each of `TEST_VALUES`.
+        test_values: How many numbers of a test sequence are marked: an integer,
+            or a sequence of integers in equal shares.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
-        `(x_train, y_train), (x_test, y_test)` as `generate` returns them.
+        `(x_train, y_train), (x_test, y_test)`: float32 inputs `(n, length, 2)`
+        and float32 sums `(n,)`, as `generate` returns them.
 
     Raises:
-        ValueError: As for `generate`.
+        ValueError: If a number is out of its range.
 
     Example:
 
@@ -42,31 +52,37 @@ def load_data(num_train=50_000, num_test=20_000, test_values=10, seed=0):
     >>> x_train.shape, x_test.shape
     ((8, 50, 2), (4, 200, 2))
     """
-    return (
-        generate(num_train, TRAIN_LENGTH, TRAIN_VALUES, seed=[seed, 0]),
-        generate(num_test, TEST_LENGTH, test_values, seed=[seed, 1]),
+    check_positive_integers(num_train=num_train, num_test=num_test)
+    train = generate(
+        num_train, TRAIN_LENGTH, TRAIN_VALUES, [seed, *TRAIN_STREAM]
     )
+    test = generate(num_test, TEST_LENGTH, test_values, [seed, *TEST_STREAM])
+    return train, test
 
 
-def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
+def generate(
+    num_sequences: int,
+    length: int = TRAIN_LENGTH,
+    num_values: int | Sequence[int] = 2,
+    seed: int | Sequence[int] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Makes sequences of numbers, some of them marked, and their sums.
 
-    The numbers are uniform between 0 and 1. Of two marked ones, one is anywhere
-    in the first half of the sequence and one anywhere in the second. The paper
-    does not say where three or more are: here, one is in each of as many equal
-    parts.
+    The numbers are uniform between 0 and 1. The sequence is divided into as
+    many equal parts as it has marked numbers, and each part has one of them at
+    a random place. The paper says this for two marked numbers only.
 
     Args:
-        num_sequences: Positive integer.
-        length: Positive integer.
-        num_values: How many numbers are marked, from 1 to `length`, or a
-            sequence of such integers: equal shares of each, in random order.
-        seed: Seed as `np.random.default_rng` takes it: the same sequences every
-            time. By default they are new ones.
+        num_sequences: Positive integer, the number of sequences.
+        length: Positive integer, the length of each sequence.
+        num_values: How many numbers are marked: an integer from 1 to `length`,
+            or a sequence of such integers in equal shares and random order.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
         `(inputs, targets)`: float32 `(num_sequences, length, 2)`, the numbers
-        and the marks, 1 or 0; and float32 `(num_sequences,)`, the sums.
+        and the marks (1 or 0), and float32 `(num_sequences,)`, the sums.
 
     Raises:
         ValueError: If a number is out of its range.
@@ -94,8 +110,6 @@ def generate(num_sequences, length=TRAIN_LENGTH, num_values=2, seed=None):
     inputs[..., 0] = rng.random((num_sequences, length), "float32")
     number = values[balanced_labels(rng, num_sequences, len(values))]
     row, part = np.nonzero(np.arange(values.max()) < number[:, None])
-    first, end = (
-        edge * length // number[row] for edge in (part, part + 1)
-    )  # Of the part, of which every sequence has as many as numbers to add.
+    first, end = (edge * length // number[row] for edge in (part, part + 1))
     inputs[row, rng.integers(first, end), 1] = 1
     return inputs, np.einsum("nl,nl->n", inputs[..., 0], inputs[..., 1])

@@ -1,21 +1,28 @@
-"""Kinds of examples in equal shares."""
+"""Random labels in equal shares."""
 
 import numpy as np
 
 
-def balanced_labels(rng, size, num_kinds):
-    """A kind for each of so many examples, in random order.
+def balanced_labels(
+    rng: np.random.Generator, size: int, num_labels: int
+) -> np.ndarray:
+    """Draws labels in random order, each label equally often.
 
-    Each kind has as many as the others, or one more: which do is drawn, too, so
-    that each is as likely in a batch that they do not divide.
+    If `size` is not a multiple of `num_labels`, some labels occur once more
+    than others. Which ones is random, so all labels are equally likely.
 
     Args:
         rng: `np.random.Generator`.
-        size: Number of examples.
-        num_kinds: Number of kinds.
+        size: Non-negative integer, the number of examples.
+        num_labels: Positive integer, the number of different labels.
 
     Returns:
-        Integer array `(size,)`, from 0 on.
+        Integer array `(size,)` of labels from 0 to `num_labels - 1`.
+
+    Example:
+
+    >>> sorted(balanced_labels(np.random.default_rng(0), 6, 3).tolist())
+    [0, 0, 1, 1, 2, 2]
     """
-    kinds = np.arange(size) + rng.integers(num_kinds)
-    return rng.permutation(kinds % num_kinds)
+    labels = np.arange(size) + rng.integers(num_labels)
+    return rng.permutation(labels % num_labels)

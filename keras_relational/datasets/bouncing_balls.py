@@ -1,90 +1,124 @@
-"""Bouncing balls: how do balls move on that hit walls and each other?
+"""Bouncing balls: how do balls move that hit walls and each other?
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments* (SCOFF), section 5 and appendix C, after Van
 Steenkiste et al., 2018, *Relational Neural Expectation Maximization*. Discs
-move evenly in a box of 64 by 64 pixels and collide elastically.
+move at constant speed in a box of 64 by 64 pixels and collide elastically.
 
-- `"4balls"`: four balls, whose mass is seen by their radius.
+- `"4balls"`: four balls of different masses. The radius shows the mass.
 - `"678balls"`: six to eight equal balls.
 - `"curtain"`: three equal balls behind an occluder in the centre.
 - `"colored_4balls"`, `"colored_678balls"`: the first two in four colours.
 
-The papers give no sizes and no speeds; here, radii are 5, 6, 7 and 8 pixels for
-four balls, 5 for six to eight, and 7 behind a curtain. All balls have one
-density, so that a ball's mass is its radius / 5, squared, and each starts in
-any direction with a speed of 1 to 3 pixels a frame.
+The papers give no sizes and no speeds, so these are our choice: radii of 5, 6,
+7 and 8 pixels for four balls, of 5 for six to eight, and of 7 behind a curtain.
+All balls have the same density, and the mass of a ball is (radius / 5)². Each
+ball starts in a random direction with a speed of 1 to 3 pixels a frame.
 
-Videos are large, 209 kB each, 627 kB in colour. So they are kept as what
-`simulate` returns, 10 kB each, and `render` draws those of a batch when they
-are needed; or `generate` makes new ones all the time.
+A video takes 209 kB, or 627 kB in colour. The balls that `simulate` returns
+take 10 kB, so a data set can keep the balls and `render` each batch when it is
+needed.
 """
 
-import collections
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from keras_relational.datasets.shapes import draw
+from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 TASKS = ("4balls", "678balls", "curtain", "colored_4balls", "colored_678balls")
 IMAGE_SIZE = 64
 NUM_FRAMES = 51
 SPEEDS = (1, 3)
-# First and last line of pixels behind the curtain, both ways.
+# First and last row of pixels behind the curtain, and likewise columns.
 CURTAIN = (20, 43)
 COLOURS = np.array(
     [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0)], "uint8"
 )
 
-Balls = collections.namedtuple(
-    "Balls", ("positions", "velocities", "masses", "radii", "colours")
-)
+# Follows the seed, so that training and test data are drawn independently. It
+# has two numbers, since `[seed, number]` are the seeds of training batches.
+TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
+
+
+class Balls(NamedTuple):
+    """Balls that move, without their images.
+
+    An absent ball, such as the eighth of seven, has mass and radius 0.
+
+    Attributes:
+        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels
+            from the left and from the top.
+        velocities: float64 `(n, num_frames, balls, 2)`, in pixels a frame.
+        masses: float64 `(n, balls)`.
+        radii: float64 `(n, balls)`, in pixels.
+        colours: uint8 `(n, balls, channels)`.
+    """
+
+    positions: np.ndarray
+    velocities: np.ndarray
+    masses: np.ndarray
+    radii: np.ndarray
+    colours: np.ndarray
+
 
 _RADII = {"4balls": (5, 6, 7, 8), "678balls": (5,) * 8, "curtain": (7,) * 3}
 
 
-def load_data(task, num_train=1_000, num_test=1_000, seed=0):
-    """Videos to train and to test on, and for each frame the next.
+def load_data(
+    task: str, num_train: int = 1_000, num_test: int = 1_000, seed: int = 0
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Makes training and test videos, with the next frame as the target.
 
     Args:
         task: One of `TASKS`.
-        num_train: Number of training videos, of 209 kB each, 627 kB in colour:
-            the paper's 50,000 take 10 GB, or 31 GB.
-        num_test: Number of test videos; the paper has 10,000.
-        seed: Non-negative integer.
+        num_train: Positive integer, the number of training videos. The paper's
+            50,000 take 10 GB, or 31 GB in colour.
+        num_test: Positive integer, the number of test videos. The paper has
+            10,000.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 50, 64, 64,
-        channels)`, in x all frames but the last and in y, for each of those,
-        the next.
+        channels)`. `x` holds all frames but the last one, and `y` the next
+        frame of each of them.
 
     Raises:
-        ValueError: As for `simulate`.
+        ValueError: If the task is unknown, or a number is not a positive
+            integer.
     """
-    # No pairs: those are the seeds of batches without end.
-    test = generate(task, num_test, seed=[seed, 0, 1])
-    train = generate(task, num_train, seed=[seed, 0, 2])
+    check_positive_integers(num_train=num_train, num_test=num_test)
+    test = generate(task, num_test, seed=[seed, *TEST_STREAM])
+    train = generate(task, num_train, seed=[seed, *TRAIN_STREAM])
     return (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 
-def generate(task, num_sequences, num_frames=NUM_FRAMES, seed=None):
+def generate(
+    task: str,
+    num_sequences: int,
+    num_frames: int = NUM_FRAMES,
+    seed: int | Sequence[int] | None = None,
+) -> np.ndarray:
     """Makes videos: `simulate`, then `render`.
 
     Args:
         task: One of `TASKS`.
-        num_sequences: Positive integer.
-        num_frames: Positive integer.
-        seed: Seed as `np.random.default_rng` takes it: the same videos every
-            time; the pairs `[seed, 0]`, `[seed, 1]`, … make the batches of a
-            stream. By default they are new ones.
+        num_sequences: Positive integer, the number of videos.
+        num_frames: Positive integer, the number of frames of a video.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. The
+            batches of a training stream have the seeds `[seed, 0]`, `[seed,
+            1]`, …. By default the data are new each time.
 
     Returns:
         uint8 array `(num_sequences, num_frames, 64, 64, channels)`, with three
-        channels for tasks in colour and one for others.
+        channels for tasks in colour and one channel for the others.
 
     Raises:
-        ValueError: As for `simulate`.
+        ValueError: If the task is unknown, or a number is not a positive
+            integer.
 
     Example:
 
@@ -94,35 +128,36 @@ def generate(task, num_sequences, num_frames=NUM_FRAMES, seed=None):
     return render(task, simulate(task, num_sequences, num_frames, seed))
 
 
-def simulate(task, num_sequences, num_frames=NUM_FRAMES, seed=None):
+def simulate(
+    task: str,
+    num_sequences: int,
+    num_frames: int = NUM_FRAMES,
+    seed: int | Sequence[int] | None = None,
+) -> Balls:
     """Makes balls that move, without their images.
 
-    Places are drawn evenly among those where no balls overlap.
+    The first positions are uniform among those where no balls overlap.
 
     Args:
         task: One of `TASKS`.
-        num_sequences: Positive integer.
-        num_frames: Positive integer.
-        seed: Seed as `np.random.default_rng` takes it: the same balls every
-            time. By default they are new ones.
+        num_sequences: Positive integer, the number of sequences.
+        num_frames: Positive integer, the number of frames of a sequence.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
-        `Balls` of arrays: `positions` `(num_sequences, num_frames, balls, 2)`,
-        float64, of the centres, in pixels from the left and from the top;
-        `velocities`, the same, in pixels a frame; `masses` and `radii`
-        `(num_sequences, balls)`, float64; `colours` `(num_sequences, balls,
-        channels)`, uint8. Of six to eight balls, those that are not there have
-        mass and radius 0.
+        `Balls`.
 
     Raises:
-        ValueError: If there is no such task or a number is not positive.
+        ValueError: If the task is unknown, or a number is not a positive
+            integer.
 
     Example:
 
     >>> simulate("678balls", 2, num_frames=10, seed=0).positions.shape
     (2, 10, 8, 2)
     """
-    _check_task(task)
+    check_choice("task", task, TASKS)
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     rng = np.random.default_rng(seed)
     shape = task.removeprefix("colored_")
@@ -147,23 +182,23 @@ def simulate(task, num_sequences, num_frames=NUM_FRAMES, seed=None):
     return Balls(positions, velocities, masses, radii, colours)
 
 
-def render(task, balls):
+def render(task: str, balls: Balls) -> np.ndarray:
     """Draws videos.
 
-    A curtain is a square as black as the background, and not to be seen until
-    a ball is behind it; the paper does not say how it looks or how large it is.
+    The curtain is a square, as black as the background, so it is seen only when
+    a ball is behind it. The paper does not say how it looks or how large it is.
 
     Args:
-        task: One of `TASKS`; only whether it is `"curtain"` matters.
+        task: One of `TASKS`. Only `"curtain"` makes a difference.
         balls: `Balls`, as `simulate` returns them.
 
     Returns:
         uint8 array `(num_sequences, num_frames, 64, 64, channels)`.
 
     Raises:
-        ValueError: If there is no such task.
+        ValueError: If the task is unknown.
     """
-    _check_task(task)
+    check_choice("task", task, TASKS)
     size, num_frames, num_balls = balls.positions.shape[:3]
     image = IMAGE_SIZE, IMAGE_SIZE, balls.colours.shape[-1]
     images = np.zeros((size * num_frames, *image), "uint8")
@@ -180,27 +215,34 @@ def render(task, balls):
     return images.reshape(size, num_frames, *image)
 
 
-def bounce(positions, velocities, masses, radii, num_frames=NUM_FRAMES):
+def bounce(
+    positions: np.ndarray,
+    velocities: np.ndarray,
+    masses: np.ndarray,
+    radii: np.ndarray,
+    num_frames: int = NUM_FRAMES,
+) -> tuple[np.ndarray, np.ndarray]:
     """Moves balls in the box, from collision to collision.
 
-    Between collisions balls move evenly, and the time of the next one is the
-    root of a quadratic equation, so there is no step size and no error but that
-    of rounding. A wall turns round the velocity towards it; two balls exchange
-    momentum along the line through their centres, such that its sum and that of
-    kinetic energy stay. Of collisions at one time, one comes after the other,
-    as long as balls still approach each other.
+    Between collisions all velocities are constant, and the time of the next
+    collision is the root of a quadratic equation. So there is no step size, and
+    the only error is rounding. A wall reverses the velocity towards it. Two
+    balls exchange momentum along the line through their centres, and conserve
+    momentum and kinetic energy. Collisions at the same time are handled one
+    after the other, as long as balls still approach each other.
 
     Args:
-        positions: Where the balls are in the first frame, `(n, balls, 2)`, in
-            pixels from the left and from the top, from 0 to 64.
-        velocities: How fast they are, `(n, balls, 2)`, in pixels a frame.
-        masses: `(n, balls)`, in any unit; positive.
-        radii: `(n, balls)`, in pixels; 0 for balls that are not there.
-        num_frames: Positive integer.
+        positions: Centres in the first frame, `(n, balls, 2)`, in pixels from
+            the left and from the top, from 0 to 64.
+        velocities: Velocities in the first frame, `(n, balls, 2)`, in pixels a
+            frame.
+        masses: Positive masses `(n, balls)`, in any unit.
+        radii: Radii `(n, balls)`, in pixels. An absent ball has radius 0.
+        num_frames: Positive integer, the number of frames.
 
     Returns:
-        `positions` and `velocities` in each frame, float64 arrays `(n,
-        num_frames, balls, 2)`.
+        `(positions, velocities)` in each frame, float64 arrays `(n, num_frames,
+        balls, 2)`.
 
     Raises:
         ValueError: If shapes do not match, a mass is not positive, or balls
@@ -218,41 +260,12 @@ def bounce(positions, velocities, masses, radii, num_frames=NUM_FRAMES):
         np.array(array, "float64")
         for array in (positions, velocities, masses, radii)
     )
-    shape = position.shape
-    if (
-        len(shape) != 3
-        or shape[2:] != (2,)
-        or velocity.shape != shape
-        or not masses.shape == radii.shape == shape[:2]
-    ):
-        raise ValueError(
-            "Positions and velocities should have a shape (n, balls, 2), masses"
-            f" and radii (n, balls). Received: {shape}, {velocity.shape}, "
-            f"{masses.shape} and {radii.shape}"
-        )
-    there = radii > 0
-    if (masses[there] <= 0).any():
-        raise ValueError(
-            f"Masses should be positive. Received: {masses[there].min()}"
-        )
-    low, high = position - radii[..., None], position + radii[..., None]
-    inside = (low > -1e-9) & (high < IMAGE_SIZE + 1e-9)
-    if not inside[there].all():
-        raise ValueError(
-            f"Balls should lie in the box, from 0 to {IMAGE_SIZE}. Received: "
-            f"balls from {low[there].min()} to {high[there].max()}"
-        )
-    overlapping = np.flatnonzero(_overlap(position, radii))
-    if overlapping.size:
-        raise ValueError(
-            "Balls should not overlap. Received: balls that overlap, in "
-            f"{overlapping.size} sequences, of which {overlapping[0]} is the "
-            "first"
-        )
-    frames = np.empty((2, shape[0], num_frames, *shape[1:]))
-    # Each sequence has a clock of its own, and stands at its last collision.
-    clock = np.zeros(shape[0])
-    every = np.arange(shape[0])
+    _check_balls(position, velocity, masses, radii)
+    size, *shape = position.shape
+    frames = np.empty((2, size, num_frames, *shape))
+    # Each sequence has its own clock, the time of its last collision.
+    clock = np.zeros(size)
+    every = np.arange(size)
     due, event = _next_collisions(position, velocity, radii)
     for frame in range(num_frames):
         while (which := every[due <= frame]).size:
@@ -272,11 +285,45 @@ def bounce(positions, velocities, masses, radii, num_frames=NUM_FRAMES):
     return frames[0], frames[1]
 
 
-def _next_collisions(position, velocity, radii):
-    """How long until each sequence's next collision, and which one it is.
+def _check_balls(position, velocity, masses, radii):
+    shape = position.shape
+    if (
+        len(shape) != 3
+        or shape[2:] != (2,)
+        or velocity.shape != shape
+        or not masses.shape == radii.shape == shape[:2]
+    ):
+        raise ValueError(
+            "Positions and velocities must have the shape (n, balls, 2), masses"
+            f" and radii the shape (n, balls). Received: {shape}, "
+            f"{velocity.shape}, {masses.shape} and {radii.shape}"
+        )
+    present = radii > 0
+    if (masses[present] <= 0).any():
+        raise ValueError(
+            f"Masses must be positive. Received: {masses[present].min()}"
+        )
+    low, high = position - radii[..., None], position + radii[..., None]
+    inside = (low > -1e-9) & (high < IMAGE_SIZE + 1e-9)
+    if not inside[present].all():
+        raise ValueError(
+            f"Balls must lie in the box, from 0 to {IMAGE_SIZE}. Received: "
+            f"balls from {low[present].min()} to {high[present].max()}"
+        )
+    overlapping = np.flatnonzero(_overlap(position, radii))
+    if overlapping.size:
+        raise ValueError(
+            "Balls must not overlap. Received: overlapping balls in "
+            f"{overlapping.size} sequences, the first of them sequence "
+            f"{overlapping[0]}"
+        )
 
-    Collisions are numbered: of balls with walls, two for each ball, one for
-    each direction; then of pairs.
+
+def _next_collisions(position, velocity, radii):
+    """The time until the next collision of each sequence, and its number.
+
+    Collisions are numbered. First come collisions of balls with walls, two for
+    each ball, one for each direction. Then come collisions of pairs.
     """
     size, num_balls = radii.shape
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -296,12 +343,12 @@ def _next_collisions(position, velocity, radii):
         pairs = np.where(meet, free / (closing + np.sqrt(root)), np.inf)
     times = np.concatenate([walls.reshape(size, -1), pairs], axis=1)
     event = times.argmin(axis=1)
-    # Rounding may leave balls that touch a hair's breadth past each other.
+    # Through rounding, balls that touch may already overlap a little.
     return np.maximum(times[np.arange(size), event], 0), event
 
 
 def _collide(position, velocity, masses, event):
-    """Velocities after one collision in each sequence."""
+    """Returns the velocities after one collision in each sequence."""
     num_balls = masses.shape[1]
     at_wall = np.flatnonzero(event < 2 * num_balls)
     ball, axis = np.divmod(event[at_wall], 2)
@@ -323,7 +370,7 @@ def _collide(position, velocity, masses, event):
 
 
 def _places(rng, radii):
-    """Centres of balls inside the box that do not overlap."""
+    """Draws centres of balls in the box that do not overlap."""
     positions = np.zeros((*radii.shape, 2))
     which = np.arange(len(radii))
     while which.size:
@@ -340,12 +387,5 @@ def _overlap(positions, radii):
     one, other = np.triu_indices(radii.shape[1], 1)
     way = positions[:, one] - positions[:, other]
     reach = radii[:, one] + radii[:, other]
-    there = (radii[:, one] > 0) & (radii[:, other] > 0)
-    return (there & ((way**2).sum(-1) < reach**2 * (1 - 1e-9))).any(1)
-
-
-def _check_task(task):
-    if task not in TASKS:
-        raise ValueError(
-            f"Unknown task {task!r}. Expected one of: {', '.join(TASKS)}"
-        )
+    present = (radii[:, one] > 0) & (radii[:, other] > 0)
+    return (present & ((way**2).sum(-1) < reach**2 * (1 - 1e-9))).any(1)

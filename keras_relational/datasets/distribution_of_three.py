@@ -1,34 +1,38 @@
-"""Abstract rules over fillers never seen: distribution of three, and others.
+"""Abstract rules over fillers never seen before, in four tasks.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
-Learning*, section 3, and, for the other three tasks, [Webb et al., 2021](
+Learning*, section 3. The other three tasks are from [Webb et al., 2021](
 https://arxiv.org/abs/2012.14601), *Emergent Symbols through Binding in External
-Memory*. Fillers are numbers; what they look like is another matter: `one_hot`
-vectors, `glyphs`, or images of one's own (`load_images`).
+Memory*. A filler is a number. A model sees it as a `one_hot` vector, as one of
+the `glyphs`, or as an image of your own (`load_images`).
 
-- `"distribution_of_three"`: a row of three fillers, then two of the same, in
-  any order. Which one is missing?
-- `"identity_rules"`: a row of three fillers, ABA, ABB or AAA, then the first
-  two of a row of other fillers under the same rule. Which one comes next?
+- `"distribution_of_three"`: a row of three fillers, then two of the same three
+  in any order. Which one is missing?
+- `"identity_rules"`: a row of three fillers under a rule (ABA, ABB or AAA),
+  then the first two of a row of other fillers under the same rule. Which one
+  comes next?
 - `"relational_match_to_sample"`: a pair of fillers, alike or different, then
-  two pairs of other fillers, one alike, one different. Which one is like the
-  first?
+  two pairs of other fillers, one alike and one different. Which pair is like
+  the first?
 - `"same_different"`: two fillers. Are they the same?
 
-The first two have a multiple choice of four fillers after the five, or ask for
-the filler itself.
+The first two tasks offer four fillers after the five as a multiple choice, or
+ask for the filler itself.
 """
 
-import collections
 import functools
 import itertools
 import os
 import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.png import read_png
+from keras_relational.validation import check_choice
+from keras_relational.validation import check_positive_integers
 
 TASKS = (
     "distribution_of_three",
@@ -41,11 +45,26 @@ RULES = ("ABA", "ABB", "AAA")
 NUM_FILLERS = 100
 IMAGE_SHAPE = (32, 32)
 
-Problems = collections.namedtuple("Problems", ("fillers", "labels"))
+# Follows the seed, so that training and test data are drawn independently. The
+# third stream divides problems between the two.
+TRAIN_STREAM, TEST_STREAM, DIVISION_STREAM = (0,), (1,), (2,)
 
-# How many different fillers a task needs, those of its options among them. The
+
+class Problems(NamedTuple):
+    """Problems of one task.
+
+    Attributes:
+        fillers: uint8 `(n, time)`, what is shown step by step.
+        labels: uint8 `(n,)`.
+    """
+
+    fillers: np.ndarray
+    labels: np.ndarray
+
+
+# How many different fillers a task needs, its options included. The
 # distribution of three has a fourth option that is none of its three.
-_LEAST = {
+_MIN_NUM_FILLERS = {
     "distribution_of_three": 4,
     "identity_rules": 4,
     "relational_match_to_sample": 5,
@@ -53,8 +72,8 @@ _LEAST = {
 }
 _PERMUTATIONS = np.array(list(itertools.permutations(range(3))))
 
-# Code points of DejaVu Sans: of its letters and symbols those whose images are
-# farthest apart, picked one after the other.
+# Code points of DejaVu Sans: the letters and symbols whose images are farthest
+# apart, chosen one after the other.
 _GLYPHS = (
     0x25, 0x4D, 0x57, 0x409, 0x40B, 0x414, 0x416, 0x424, 0x429, 0x42E,
     0x464, 0x466, 0x468, 0x46C, 0x46E, 0x471, 0x478, 0x479, 0x47C, 0x47E,
@@ -71,38 +90,43 @@ _GLYPHS = (
 
 
 def load_data(
-    withheld=95,
-    task="distribution_of_three",
-    mode="multiple_choice",
-    num_train=10_000,
-    num_test=10_000,
-    num_fillers=NUM_FILLERS,
-    seed=0,
-):
-    """Problems to train on, and problems of fillers withheld from those.
+    withheld: int = 95,
+    task: str = "distribution_of_three",
+    mode: str = "multiple_choice",
+    num_train: int = 10_000,
+    num_test: int = 10_000,
+    num_fillers: int = NUM_FILLERS,
+    seed: int = 0,
+) -> tuple[Problems, Problems]:
+    """Makes training problems, and test problems with withheld fillers.
 
     Args:
-        withheld: M, how many of the fillers are kept for testing. With none of
-            them, the two sets share their fillers, but no problem, whatever its
-            options.
-        task: As for `generate`.
-        mode: As for `generate`.
-        num_train: Number of training problems, or, with withheld fillers, of
-            all there are, if there are fewer (distribution of three, 95
-            withheld: 360, 97: 36).
-        num_test: Number of test problems, the same.
-        num_fillers: N, how many fillers there are.
-        seed: Non-negative integer.
+        withheld: M, the number of fillers that only test problems have. With
+            `withheld=0` both sets have the same fillers, but no problem in
+            common, even with other options.
+        task: One of `TASKS`.
+        mode: One of `MODES`.
+        num_train: Positive integer, the number of training problems. If fillers
+            are withheld and there are fewer problems, all of them are returned
+            (distribution of three: 360 with 95 withheld fillers).
+        num_test: Positive integer, the number of test problems, or fewer as for
+            `num_train`.
+        num_fillers: N, a positive integer, the number of all fillers.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays of fillers and
-        labels, as `generate` returns them. Training problems have fillers 0 to
-        N − M − 1, test problems N − M to N − 1.
+        labels, as `generate` returns them. Training problems have the fillers 0
+        to N − M − 1, test problems the fillers N − M to N − 1.
 
     Raises:
-        ValueError: As for `generate`, and if too many fillers are withheld, or
-            too few for a problem, or there are not enough problems.
+        ValueError: If the task or the mode is unknown, a number is out of its
+            range, too few fillers are left for a problem, or there are not
+            enough problems.
     """
+    check_positive_integers(
+        num_train=num_train, num_test=num_test, num_fillers=num_fillers
+    )
     if not 0 <= withheld < num_fillers:
         raise ValueError(
             f"`withheld` must lie in 0..{num_fillers - 1}. Received: "
@@ -112,7 +136,7 @@ def load_data(
     if withheld == 0:
         total = num_problems(task, num_fillers)
         if total is None:
-            return _apart(task, mode, num_fillers, sizes, seed)
+            return _divided(task, mode, num_fillers, sizes, seed)
         if sum(sizes) > total:
             raise ValueError(
                 f"There are {total} problems of {num_fillers} fillers, fewer "
@@ -125,21 +149,27 @@ def load_data(
         )
     first = num_fillers - withheld
     parts = []
-    for number, fillers in enumerate((range(first), range(first, num_fillers))):
+    for size, fillers, stream in (
+        (num_train, range(first), TRAIN_STREAM),
+        (num_test, range(first, num_fillers), TEST_STREAM),
+    ):
         total = num_problems(task, len(fillers))
-        size = sizes[number] if total is None else min(sizes[number], total)
-        parts.append(generate(size, fillers, task, mode, [seed, number]))
+        size = size if total is None else min(size, total)
+        parts.append(generate(size, fillers, task, mode, [seed, *stream]))
     return tuple(parts)
 
 
-def _apart(task, mode, num_fillers, sizes, seed):
-    """Two sets of problems drawn one by one that have none in common.
+def _divided(task, mode, num_fillers, sizes, seed):
+    """Draws problems one by one, and divides them into two sets.
 
-    Twice as many are drawn, and which are the same, is seen. Of the different
-    ones under each label, as many in proportion go to either set.
+    Twice as many problems are drawn as are needed, since the same problem may
+    be drawn several times. The different problems of each label are divided in
+    the proportion of the sizes, so the sets have no problem in common.
     """
-    rng = np.random.default_rng([seed, 2])
-    drawn = generate(2 * sum(sizes), range(num_fillers), task, mode, [seed, 0])
+    rng = np.random.default_rng([seed, *DIVISION_STREAM])
+    drawn = generate(
+        2 * sum(sizes), range(num_fillers), task, mode, [seed, *TRAIN_STREAM]
+    )
     shown = drawn.fillers[:, :5] if task == "identity_rules" else drawn.fillers
     _, first, which = np.unique(
         shown, axis=0, return_index=True, return_inverse=True
@@ -162,75 +192,75 @@ def _apart(task, mode, num_fillers, sizes, seed):
     return tuple(parts)
 
 
-def num_problems(task, num_fillers):
-    """How many problems there are, options not counted.
+def num_problems(task: str, num_fillers: int) -> int | None:
+    """Counts the problems of a task, without their options.
 
     Args:
         task: One of `TASKS`.
-        num_fillers: Number of fillers.
+        num_fillers: Integer, the number of fillers.
 
     Returns:
-        Integer, 36 C(N, 3) for the distribution of three; None for tasks whose
-        problems are drawn independently of each other.
+        Integer, 36 C(N, 3) for the distribution of three. None for the other
+        tasks, whose problems are drawn independently of each other.
 
     Raises:
-        ValueError: If there is no such task.
+        ValueError: If the task is unknown.
     """
-    _check_task(task)
+    check_choice("task", task, TASKS)
     if task != "distribution_of_three":
         return None
     return 6 * num_fillers * (num_fillers - 1) * (num_fillers - 2)
 
 
 def generate(
-    size,
-    fillers=range(NUM_FILLERS),
-    task="distribution_of_three",
-    mode="multiple_choice",
-    seed=None,
-):
-    """Makes problems, in random order.
+    size: int,
+    fillers: Sequence[int] = range(NUM_FILLERS),
+    task: str = "distribution_of_three",
+    mode: str = "multiple_choice",
+    seed: int | Sequence[int] | None = None,
+) -> Problems:
+    """Makes problems in random order.
 
-    Those of the distribution of three are a sample without replacement of all
-    36 C(N, 3), each with a fourth option drawn at random; those of the other
-    tasks are drawn one by one, half of the pairs alike and a third of the rows
-    under each rule.
+    The distribution of three has 36 C(N, 3) problems. They are sampled without
+    replacement, and each gets a random fourth option. The problems of the other
+    tasks are drawn one by one: half of the pairs are alike, and a third of the
+    rows follow each rule.
 
     Args:
-        size: Number of problems.
-        fillers: Sequence of different numbers from 0 to 255.
+        size: Positive integer, the number of problems.
+        fillers: Sequence of different integers from 0 to 255.
         task: One of `TASKS`.
-        mode: `"multiple_choice"` or `"generative"`, which is for the
-            distribution of three and identity rules.
-        seed: Seed as `np.random.default_rng` takes it: the same problems every
-            time. By default they are new ones.
+        mode: `"multiple_choice"` or `"generative"`. The latter is for the
+            distribution of three and for identity rules.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
-        `Problems` of uint8 arrays: `fillers` `(size, time)`, what is shown one
-        after the other, and `labels` `(size,)`. Multiple choice: five fillers
-        and four options, and which option it is, 0 to 3. Generative: five
-        fillers, and the sixth. Relational match to sample: three pairs, and
-        which of the last two it is, 0 or 1. Same/different: a pair, and 1 if
-        both are the same.
+        `Problems`, whose arrays depend on the task and the mode. Multiple
+        choice: five fillers and four options; the label is the right option, 0
+        to 3. Generative: five fillers; the label is the sixth. Relational match
+        to sample: three pairs; the label is the matching one of the last two, 0
+        or 1. Same/different: a pair; the label is 1 if both are the same.
 
     Raises:
-        ValueError: If there is no such task or mode, or there are not so many
-            problems, or too few fillers for one.
+        ValueError: If the task or the mode is unknown, there are fewer problems
+            than `size`, or there are too few fillers for a problem.
 
     Example:
 
     >>> generate(4, range(95, 100), seed=0).fillers.shape
     (4, 9)
     """
-    _check_task(task)
+    check_choice("task", task, TASKS)
+    check_choice("mode", mode, MODES)
     fillers = np.asarray(list(fillers))
-    if mode not in MODES or (mode == "generative" and TASKS.index(task) > 1):
+    if mode == "generative" and TASKS.index(task) > 1:
         raise ValueError(
-            f"`mode` must be one of: {', '.join(MODES)}; the latter for "
-            f"distribution_of_three and identity_rules. Received: mode={mode!r}"
-            f", task={task!r}"
+            "`mode` must be 'multiple_choice', or 'generative' for "
+            "distribution_of_three and identity_rules. Received: "
+            f"mode={mode!r}, task={task!r}"
         )
-    least = _LEAST[task]
+    least = _MIN_NUM_FILLERS[task]
     if (task, mode) == ("distribution_of_three", "generative"):
         least = 3
     if (
@@ -242,11 +272,11 @@ def generate(
             f"{task} needs {least} or more different fillers between 0 and 255 "
             f"({mode}). Received: fillers={fillers.tolist()}"
         )
+    check_positive_integers(size=size)
     total = num_problems(task, len(fillers))
-    if size < 1 or (total is not None and size > total):
-        most = "" if total is None else f" of at most {total}"
+    if total is not None and size > total:
         raise ValueError(
-            f"`size` must be a positive integer{most}, all problems of "
+            f"`size` must be at most {total}, the number of all problems of "
             f"{len(fillers)} fillers. Received: size={size}"
         )
     rng = np.random.default_rng(seed)
@@ -276,7 +306,7 @@ def _distribution_of_three(rng, size, n, mode):
     shown, answer = rows[:, :5], rows[:, 5]
     if mode == "generative":
         return shown, answer
-    # Any but the three, which are in order.
+    # Any other filler. The three are in ascending order.
     other = rng.integers(n - 3, size=size)
     for filler in three.T:
         other += other >= filler
@@ -286,7 +316,7 @@ def _distribution_of_three(rng, size, n, mode):
 
 def _identity_rules(rng, size, n, mode):
     rule = balanced_labels(rng, size, len(RULES))
-    # A and B, and where they stand, row by row.
+    # Which of A and B stands in each place of a row.
     places = np.array([["AB".index(x) for x in rule] for rule in RULES])[rule]
     four = _different(rng, size, n, 4)
     rows = np.concatenate(
@@ -299,14 +329,14 @@ def _identity_rules(rng, size, n, mode):
     shown, answer = rows[:, :5], rows[:, 5]
     if mode == "generative":
         return shown, answer
-    # All four, of which AAA shows two only.
+    # All four fillers. A problem of the rule AAA shows only two of them.
     return _with_options(rng, shown, answer, four)
 
 
 def _relational_match_to_sample(rng, size, n, mode):
     alike = balanced_labels(rng, size, 2).astype(bool)
     label = rng.integers(0, 2, size)
-    # No two pairs share a filler. Of the last two, one needs a single one.
+    # No two pairs share a filler. One of the last two pairs is alike.
     five = _different(rng, size, n, 5)
     source, single, two = five[:, :2], five[:, [2, 2]], five[:, 3:]
     source[alike, 1] = source[alike, 0]
@@ -324,13 +354,13 @@ def _same_different(rng, size, n, mode):
 
 
 def _with_options(rng, shown, answer, options):
-    """The options in random order after what is shown, and the answer's place.
+    """Appends options in random order, and returns the place of the answer.
 
     Args:
         rng: Generator.
         shown: `(size, 5)`.
         answer: `(size,)`.
-        options: `(size, 4)`, the answer among them.
+        options: `(size, 4)`, including the answer.
     """
     options = rng.permuted(options, axis=1)
     label = (options == answer[:, None]).argmax(axis=1)
@@ -338,22 +368,22 @@ def _with_options(rng, shown, answer, options):
 
 
 def _different(rng, size, n, count):
-    """So many different fillers in each row, `(size, count)`."""
+    """Draws different fillers in each row, `(size, count)`."""
     return rng.random((size, n)).argsort(axis=1)[:, :count]
 
 
 @functools.lru_cache(maxsize=4)
 def _combinations(n):
-    """All sets of three of so many, `(n choose 3, 3)`."""
+    """Lists all sets of three of n fillers, `(n choose 3, 3)`."""
     i, j, k = np.ogrid[:n, :n, :n]
     return np.stack(np.nonzero((i < j) & (j < k)), axis=1)
 
 
-def one_hot(num_fillers=NUM_FILLERS):
-    """Fillers as one-hot vectors.
+def one_hot(num_fillers: int = NUM_FILLERS) -> np.ndarray:
+    """Makes fillers that are one-hot vectors.
 
     Args:
-        num_fillers: Positive integer.
+        num_fillers: Positive integer, the number of fillers.
 
     Returns:
         float32 array `(num_fillers, num_fillers)`.
@@ -361,11 +391,11 @@ def one_hot(num_fillers=NUM_FILLERS):
     return np.eye(num_fillers, dtype="float32")
 
 
-def glyphs():
-    """Fillers as images: 100 letters and symbols that look different.
+def glyphs() -> np.ndarray:
+    """Makes fillers that are images: 100 letters and symbols.
 
-    Of the font DejaVu Sans, which Matplotlib brings along, drawn by Pillow,
-    which Matplotlib needs. The paper's are others, of the same kind (its
+    They are chosen to look different. The font is DejaVu Sans, which comes with
+    Matplotlib; Pillow draws it. The paper's images are others of this kind (its
     appendix C).
 
     Returns:
@@ -381,7 +411,7 @@ def glyphs():
         from PIL import ImageFont
     except ImportError as error:
         raise ImportError(
-            "Glyphs are drawn in a font of Matplotlib's, which is not "
+            "Glyphs are drawn in a font of Matplotlib, which is not "
             "installed. Run: pip install 'keras_relational[plots]'"
         ) from error
     font = ImageFont.truetype(
@@ -397,22 +427,23 @@ def glyphs():
     return np.stack(images)
 
 
-def load_images(folder, size=32):
-    """Fillers from a folder of PNG files, such as the authors' published ones.
+def load_images(folder: pathlib.Path | str, size: int = 32) -> np.ndarray:
+    """Reads fillers from PNG files, such as those the authors published.
 
     Args:
-        folder: Path of a folder; its files are read in the order of the numbers
-            in their names, and then of the names.
-        size: Height and width, in pixels, that they are brought to, each pixel
-            the mean of what it covers.
+        folder: Path of a folder. Its files are read in the order of the numbers
+            in their names. Files with equal numbers are in the order of their
+            names.
+        size: Positive integer, the height and width of the images that are
+            returned. A pixel is the mean of the pixels that it replaces.
 
     Returns:
-        uint8 array `(n, size, size)`, in grey.
+        uint8 array `(n, size, size)`, grey.
 
     Raises:
         ImportError: If Pillow, which comes with Matplotlib, is not installed.
-        ValueError: If there are fewer than two files, one cannot be read, or
-            they differ in size.
+        ValueError: If there are fewer than two files, a file cannot be read, or
+            the images differ in size.
     """
 
     def number_and_name(path):
@@ -430,10 +461,3 @@ def load_images(folder, size=32):
     if shapes != {(size, size)}:
         images = [read_png(path, "L", size) for path in paths]
     return np.stack(images)
-
-
-def _check_task(task):
-    if task not in TASKS:
-        raise ValueError(
-            f"Unknown task {task!r}. Expected one of: {', '.join(TASKS)}"
-        )

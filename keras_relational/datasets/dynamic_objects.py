@@ -1,10 +1,12 @@
 """Dynamic object prediction: what will the next image show?
 
 Webb et al., 2020, *Learning Representations that Support Extrapolation*,
-section 2.3. A white square on black moves from one place to another and grows
-or shrinks on its way. Sequences to train on show small squares, of
-`TRAIN_WIDTHS`, and sequences to test on large ones, of `TEST_WIDTHS`.
+section 2.3. A white square on black moves from one place to another, and grows
+or shrinks on its way. Training sequences show small squares, of `TRAIN_WIDTHS`,
+and test sequences show large squares, of `TEST_WIDTHS`.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,45 +18,56 @@ CENTRES = (16, 48)
 TRAIN_WIDTHS = (3, 13)
 TEST_WIDTHS = (13, 31)
 ALL_WIDTHS = (3, 31)
+# Follows the seed, so that training and test data are drawn independently.
+TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
-def load_data(num_train=10_000, num_test=1_000, seed=0):
-    """Sequences of small squares to train on, and of large ones.
+def load_data(
+    num_train: int = 10_000, num_test: int = 1_000, seed: int = 0
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Makes training sequences of small squares, test sequences of large ones.
 
     Args:
-        num_train: Number of training sequences, of 80 kB each.
-        num_test: Number of test sequences.
-        seed: Non-negative integer.
+        num_train: Positive integer, the number of training sequences. Each
+            takes 80 kB.
+        num_test: Positive integer, the number of test sequences.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 19, 64, 64,
-        1)`, in x all frames but the last and in y, for each of those, the next.
+        1)`. `x` holds all frames but the last one, and `y` the next frame of
+        each of them.
 
     Raises:
-        ValueError: As for `generate`.
+        ValueError: If a number is not a positive integer.
     """
-    train = generate(num_train, TRAIN_WIDTHS, seed=[seed, 0])
-    test = generate(num_test, TEST_WIDTHS, seed=[seed, 1])
+    check_positive_integers(num_train=num_train, num_test=num_test)
+    train = generate(num_train, TRAIN_WIDTHS, seed=[seed, *TRAIN_STREAM])
+    test = generate(num_test, TEST_WIDTHS, seed=[seed, *TEST_STREAM])
     return (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 
 def generate(
-    num_sequences, widths=TRAIN_WIDTHS, num_frames=NUM_FRAMES, seed=None
-):
+    num_sequences: int,
+    widths: tuple[float, float] = TRAIN_WIDTHS,
+    num_frames: int = NUM_FRAMES,
+    seed: int | Sequence[int] | None = None,
+) -> np.ndarray:
     """Makes sequences of a square that moves and changes its size.
 
-    Its place from left to right, from top to bottom and its width at the
-    beginning and at the end are uniform between 16 and 48 and in `widths`, all
-    real numbers, and go from one to the other in equal steps. A square reaches
-    from its centre half its width to all sides, with cut off fractions and both
-    ends included, as in VAEC; the paper does not say how it is drawn.
+    The centre and the width of the first and of the last frame are uniform real
+    numbers: the centre between 16 and 48 in both directions, the width in
+    `widths`. They change in equal steps in between. A square covers all pixels
+    from its centre minus half its width to its centre plus half its width, both
+    rounded down and both included. The paper does not say how squares are
+    drawn; this is how VAEC draws them.
 
     Args:
-        num_sequences: Positive integer.
+        num_sequences: Positive integer, the number of sequences.
         widths: Smallest and largest width in pixels, from 1 to 31.
-        num_frames: Positive integer.
-        seed: Seed as `np.random.default_rng` takes it: the same sequences every
-            time. By default they are new ones.
+        num_frames: Positive integer, the number of frames of a sequence.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
         uint8 array `(num_sequences, num_frames, 64, 64, 1)` of 0 and 255.
@@ -81,7 +94,7 @@ def generate(
     x, y, width = np.moveaxis(ends[0] + way * (ends[1] - ends[0]), -1, 0)
 
     def covered(centre):
-        """Which of the 64 lines of pixels the square covers."""
+        """Which of the 64 rows or columns of pixels the square covers."""
         line = np.arange(IMAGE_SHAPE[0])
         first, last = centre - width / 2, centre + width / 2
         return (line >= np.floor(first)[..., None]) & (
@@ -90,5 +103,5 @@ def generate(
 
     images = covered(y)[..., None] & covered(x)[..., None, :]
     images = images.view("uint8")[..., None]
-    images *= 255  # In place: sequences fill gigabytes.
+    images *= 255  # In place, since the sequences take gigabytes.
     return images

@@ -1,52 +1,69 @@
-"""Reading `.npz` files whose content is checked before it is inflated.
+"""Reads `.npz` files, and checks their content before it is inflated.
 
-An `.npz` is a zip of `.npy` files, each with a header that tells type and
-shape. Of every array the header is read first, and shown to the caller; then
-the array is read through once in pieces, which proves that it is intact and as
-long as it claims; only then is it kept. So a damaged file costs little memory,
-whatever size it claims. No pickle is ever loaded.
+An `.npz` is a zip of `.npy` files. Each has a header with the type and the
+shape of its array. All headers are read first and shown to the caller. Then
+each array is read once in small pieces, which proves that it is intact and as
+long as its header says. Only then is it kept. So a damaged file costs little
+memory, whatever size it claims. Pickles are never loaded.
 """
 
 import io
 import math
+import pathlib
 import warnings
 import zipfile
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 _PIECE = 2**20
-# NumPy's own limit, and the bytes before a header.
+# NumPy's limit for a header, and the bytes before it.
 _MAX_HEADER_BYTES = 10_000 + 12
 
 
 class Header(NamedTuple):
-    """What an `.npz` tells of one of its arrays."""
+    """The header of an array.
 
-    shape: tuple
+    Attributes:
+        shape: Tuple of integers.
+        dtype: `np.dtype`.
+    """
+
+    shape: tuple[int, ...]
     dtype: np.dtype
 
 
-def read_npz(path, names, kind, check, limits=None):
-    """Reads plain arrays from an `.npz` file.
+def read_npz(
+    path: pathlib.Path | str,
+    names: Sequence[str] | None,
+    kind: str,
+    check: Callable[[dict[str, Header]], None],
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """Reads arrays from an `.npz` file.
 
     Args:
         path: Path of the file.
-        names: Names of the arrays; others are not read. `None` for all.
-        kind: What the file should be, for errors, such as `"a visual analogy"`.
-        check: Function of a dictionary of names and `Header`s, called before
-            any array is read. It raises a `ValueError` for a shape or type that
-            is not expected, or too large.
-        limits: Dictionary of names and integers, up to 256, for arrays of whole
-            numbers from 0 to below that. These come as uint8, whatever type of
-            number the file has.
+        names: Names of the arrays to read. `None` reads all arrays.
+        kind: What the file should be, for error messages, such as `"a visual
+            analogy"`.
+        check: Function of a dictionary of names and `Header`s. It is called
+            before any array is read, and raises a `ValueError` if a shape or a
+            type is wrong.
+        limits: Dictionary of names and integers up to 256, for arrays of
+            integers from 0 to below the limit. These are returned as uint8, and
+            may have any numeric type in the file.
 
     Returns:
         Dictionary of the arrays by name.
 
     Raises:
         ValueError: If the file is truncated or not an `.npz`, lacks an array,
-            holds a pickle in its place, or numbers that it should not.
+            holds a pickle instead of an array, or holds numbers outside their
+            limit.
         FileNotFoundError: If there is no such file.
     """
     limits = limits or {}
@@ -67,7 +84,7 @@ def read_npz(path, names, kind, check, limits=None):
             }
     except FileNotFoundError:
         raise
-    # Of any class, from a header that is read as Python and from zipfile.
+    # The readers of headers and of zip files raise exceptions of many classes.
     except Exception as error:
         arrays = f" with the arrays {', '.join(map(repr, names or ()))}"
         raise ValueError(
@@ -77,10 +94,10 @@ def read_npz(path, names, kind, check, limits=None):
 
 
 class _File(io.FileIO):
-    """A file that is read in small pieces alone.
+    """A file that is never read in large pieces.
 
-    `zipfile` reads a directory of any size at once, and makes of each of its
-    entries an object some 20 times as large.
+    `zipfile` reads the directory of an archive at once, whatever its size, and
+    makes objects of it that take some 20 times as much memory.
     """
 
     def read(self, size=-1):
@@ -116,21 +133,21 @@ def _found(archive, names):
 
 
 def _open_member(archive, name):
-    """The file of an array, and how many bytes it claims to have."""
+    """Opens an array, and returns the number of bytes that it claims."""
     info = archive.getinfo(f"{name}.npy")
-    # Those that NumPy writes; Python inflates others without a limit.
+    # NumPy writes these two. Python inflates others without a limit.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name!r} is compressed in an unknown way")
     return archive.open(info), info.file_size
 
 
 def _read_header(archive, name):
-    """The header of an array, whether in Fortran's order, and its length."""
+    """Returns a header, whether the order is Fortran's, and its length."""
     member, size = _open_member(archive, name)
     with member:
         start = io.BytesIO(member.read(_MAX_HEADER_BYTES))
     with warnings.catch_warnings():
-        # Of headers as Python 2 wrote them, and of old names of types.
+        # Python 2's headers and old names of types give warnings.
         warnings.simplefilter("ignore")
         version = np.lib.format.read_magic(start)
         readers = {
@@ -157,7 +174,7 @@ def _read_header(archive, name):
 
 
 def _pieces(archive, name):
-    """An array in pieces: of its numbers, of its bytes if it is text."""
+    """Reads an array in pieces of numbers, or of bytes if it is text."""
     (_, dtype), _, offset = _read_header(archive, name)
     if dtype.kind in "SU":
         dtype = np.dtype("uint8")

@@ -1,35 +1,38 @@
 """The Relations Game: which relation holds among the objects of an image?
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
-section 3. An image is black, 36×36 pixels, a 3×3 board of 12×12 tiles. An
-object is a 9×9 square of 3×3 blocks, one pixel from the tile's upper left
-corner. Objects come from one of three sets (`OBJECT_SETS`): one to train on,
+section 3. An image is black and has 36×36 pixels, a 3×3 board of 12×12 tiles.
+An object is a 9×9 square of 3×3 blocks, one pixel from the upper left corner of
+its tile. There are three sets of objects (`OBJECT_SETS`): one to train on, and
 two that are held out.
 
-The paper says what each relation is. It does not say how false images are
-drawn; that follows the images its authors published. Two pentominoes or
-hexominoes that differ share only their shape, only their colour, or neither,
-equally often, so many false images come close to a true one. Two stripes that
-differ are drawn independently of each other, so they share a colour by chance
-alone, in 8 %, and few false images come close. The published files cover
-`between` and the column patterns; the other tasks follow the same rule. Each
-task's rule stands beside its code.
+The paper defines each relation, but not how false images are drawn. Here they
+follow the images that its authors published. Two pentominoes or hexominoes that
+differ share only their shape, only their colour, or neither, equally often. So
+many false images are close to a true one. Two stripes that differ are drawn
+independently of each other. They share a colour by chance, in 8 % of the
+images, so few false images are close to a true one. The published files cover
+`between` and the column patterns. The other tasks follow the same rule, which
+stands beside the code of each task.
 
-The paper says that held-out objects have other colours, too, and counts 46
-hexominoes. Here all sets have the same 25 colours, those of the published
+The paper says that held-out objects also have other colours, and counts 46
+hexominoes. Here all sets have the same 25 colours, the colours of the published
 hexominoes, of which there are 48.
 """
 
 import functools
 import itertools
+import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 
 from keras_relational.datasets.npz import read_npz
+from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (36, 36, 3)
-# In a published file: four times the largest of the authors'.
+# The most images of a published file. The authors' largest file has a quarter.
 MAX_NUM_IMAGES = 1_000_000
 OBJECT_SETS = ("pentominoes", "hexominoes", "stripes")
 PATTERNS = ("AAA", "AAB", "ABA", "ABB", "ABC")
@@ -45,6 +48,9 @@ TASKS = (
     *COLUMN_PATTERNS,
     "match_rows",
 )
+
+# Follows the seed, so that training and test data are drawn independently.
+TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 # Red, green and blue of the 25 colours.
 COLOURS = np.array(
@@ -79,32 +85,39 @@ _POLYOMINOES = {
     ),
 }
 
-# How two objects differ: what the second one still shares with the first.
+# How two objects differ: what they still share.
 _SHAPE_ONLY, _COLOUR_ONLY, _NEITHER = range(3)
 
 
-def generate(task, num_examples, object_set="pentominoes", seed=None):
-    """Draws labelled images of one task, or of several, each as likely.
+def generate(
+    task: str | Sequence[str],
+    num_examples: int,
+    object_set: str = "pentominoes",
+    seed: int | Sequence[int] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draws labelled images of one task, or of several tasks.
 
-    So are the labels 0 and 1 (True) of a task, and the four of
-    `"colour_and_shape"`: 0 same shape and colour, 1 same shape only,
-    2 same colour only, 3 neither.
+    Several tasks are equally likely, and so are the labels of a task: 0 and 1
+    (true), or the four of `"colour_and_shape"`. These are 0 for the same shape
+    and colour, 1 for the same shape only, 2 for the same colour only, and 3 for
+    neither.
 
     Args:
         task: One of `TASKS`, or a sequence of them for a multi-task set.
-        num_examples: Positive integer.
+        num_examples: Positive integer, the number of images.
         object_set: One of `OBJECT_SETS`.
-        seed: Non-negative integer, the same bytes on any machine; `None` for
-            fresh ones.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data on
+            any machine. By default the data are new each time.
 
     Returns:
         `(images, labels, task_ids)`: uint8 `(num_examples, 36, 36, 3)` in
-        0..192, uint8 `(num_examples,)`, and uint8 `(num_examples,)`, the
-        position of each image's task in `task` (0 throughout for one task).
+        0..192; uint8 `(num_examples,)`; and uint8 `(num_examples,)`, the place
+        of each image's task in `task` (0 if `task` is one task).
 
     Raises:
-        ValueError: For an unknown task or object set, no examples at all, or
-            `"colour_and_shape"` on stripes, which all have one shape.
+        ValueError: If a task or the object set is unknown; if `num_examples` is
+            not a positive integer; if there is no task; or for
+            `"colour_and_shape"` on stripes, which all have the same shape.
 
     Example:
 
@@ -117,7 +130,7 @@ def generate(task, num_examples, object_set="pentominoes", seed=None):
     rng = np.random.default_rng(seed)
     task_ids = rng.integers(len(tasks), size=num_examples, dtype="uint8")
     labels = np.empty(num_examples, "uint8")
-    # One shape and one colour for each of the nine tiles; -1 for an empty one.
+    # The shape and the colour on each of the nine tiles, -1 on an empty tile.
     board = np.full((2, num_examples, 9), -1, "int8")
     for task_id, name in enumerate(tasks):
         chosen = np.flatnonzero(task_ids == task_id)
@@ -128,25 +141,30 @@ def generate(task, num_examples, object_set="pentominoes", seed=None):
 
 
 def load_data(
-    task,
-    object_set="hexominoes",
-    num_train=250_000,
-    num_test=10_000,
-    seed=0,
-):
+    task: str | Sequence[str],
+    object_set: str = "hexominoes",
+    num_train: int = 250_000,
+    num_test: int = 10_000,
+    seed: int = 0,
+) -> tuple[tuple, tuple]:
     """Makes a training set of pentominoes and a test set of held-out objects.
 
     Args:
-        task: One of `TASKS`, or a sequence of them.
+        task: One of `TASKS`, or a sequence of them for a multi-task set.
         object_set: The held-out set, one of `OBJECT_SETS`.
-        num_train: Number of training images; the published sets hold 250,000.
-        num_test: Number of test images.
-        seed: Non-negative integer; the two sets use streams of their own.
+        num_train: Positive integer, the number of training images. The
+            published sets hold 250,000.
+        num_test: Positive integer, the number of test images.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)` as in `keras.datasets`: uint8
         images and uint8 labels. With several tasks each `x` is a pair
         `(images, task_ids)`, as `models.relations_classifier` takes it.
+
+    Raises:
+        ValueError: If a task or the object set is unknown, or a number is not a
+            positive integer.
 
     Example:
 
@@ -156,31 +174,36 @@ def load_data(
     >>> x_train.shape, x_test.shape
     ((8, 36, 36, 3), (4, 36, 36, 3))
     """
+    check_positive_integers(num_train=num_train, num_test=num_test)
     splits = []
-    for stream, size, objects in (
-        (0, num_train, "pentominoes"),
-        (1, num_test, object_set),
+    for size, objects, stream in (
+        (num_train, "pentominoes", TRAIN_STREAM),
+        (num_test, object_set, TEST_STREAM),
     ):
-        images, labels, task_ids = generate(task, size, objects, [seed, stream])
+        images, labels, task_ids = generate(
+            task, size, objects, [seed, *stream]
+        )
         x = images if isinstance(task, str) else (images, task_ids)
         splits.append((x, labels))
     return tuple(splits)
 
 
-def load_npz(path):
-    """Reads one of the files that the PrediNet authors published.
+def load_npz(
+    path: pathlib.Path | str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Reads one of the files that the authors of PrediNet published.
 
     Args:
-        path: A `.npz` file with the arrays `images` `(n, 36, 36, 3)` in 0..255,
-            `labels` `(n, 1)` and `tasks` `(n, 1)`, of up to a million images.
-            Pickled objects are refused.
+        path: Path of a `.npz` file with the arrays `images` `(n, 36, 36, 3)` in
+            0..255, `labels` `(n, 1)` and `tasks` `(n, 1)`, with at most a
+            million images. Pickled objects are refused.
 
     Returns:
         `(images, labels, task_ids)`, in the form that `generate` returns.
 
     Raises:
         ValueError: If the file is truncated or not an `.npz`, lacks an array,
-            or holds one of another shape or range.
+            or holds an array of another shape or range.
         FileNotFoundError: If there is no such file.
     """
     arrays = read_npz(
@@ -208,25 +231,18 @@ def _check_headers(headers):
             )
     if size > MAX_NUM_IMAGES:
         raise ValueError(
-            f"it should hold up to {MAX_NUM_IMAGES:,} images. Received: "
+            f"it should hold at most {MAX_NUM_IMAGES:,} images. Received: "
             f"{size:,}"
         )
 
 
 def _check(tasks, num_examples, object_set):
     for name in tasks:
-        if name not in TASKS:
-            raise ValueError(
-                f"Unknown task {name!r}. Expected one of: {', '.join(TASKS)}"
-            )
+        check_choice("task", name, TASKS)
     if not tasks:
-        raise ValueError("`task` is an empty sequence; name at least one task.")
+        raise ValueError("`task` is an empty sequence. Name at least one task.")
     check_positive_integers(num_examples=num_examples)
-    if object_set not in OBJECT_SETS:
-        raise ValueError(
-            f"Unknown object set {object_set!r}. Expected one of: "
-            f"{', '.join(OBJECT_SETS)}"
-        )
+    check_choice("object set", object_set, OBJECT_SETS)
     if object_set == "stripes" and "colour_and_shape" in tasks:
         raise ValueError(
             "The task 'colour_and_shape' needs objects that differ in shape, "
@@ -235,11 +251,17 @@ def _check(tasks, num_examples, object_set):
 
 
 @functools.cache
-def shape_masks(object_set):
-    """The distinct shapes of a set: bool `(num_shapes, 3, 3)`, block by block.
+def shape_masks(object_set: str) -> np.ndarray:
+    """The different shapes of a set of objects.
 
-    A shape is turned and reflected with its whole tile: 37 pentominoes, 48
-    hexominoes. Stripes are one full square.
+    The set has each shape in all orientations of its tile, turned and
+    reflected: 37 pentominoes and 48 hexominoes. A stripe is a full square.
+
+    Args:
+        object_set: One of `OBJECT_SETS`.
+
+    Returns:
+        Boolean array `(num_shapes, 3, 3)`: which of the 3×3 blocks are filled.
     """
     if object_set == "stripes":
         return np.ones((1, 3, 3), bool)
@@ -248,7 +270,7 @@ def shape_masks(object_set):
 
 
 def _turned(object_set):
-    """(8 shapes, 8 symmetries of the tile, 3, 3)."""
+    """All shapes in all orientations, `(8 shapes, 8 orientations, 3, 3)`."""
     base = np.array(
         [
             [[block == "#" for block in row] for row in rows]
@@ -265,10 +287,11 @@ def _turned(object_set):
 
 @functools.cache
 def _shape_draws(object_set):
-    """Shape numbers; to draw one evenly is to draw a shape, then its turn.
+    """The number of each shape in each orientation.
 
-    The "shape" of a stripe, what it has beside its outer colour, is the colour
-    of its centre: two stripes are alike if both colours are.
+    A uniform choice among these numbers is a uniform choice of a shape and of
+    its orientation. The "shape" of a stripe is the colour of its centre, since
+    two stripes are alike if both of their colours are.
     """
     if object_set == "stripes":
         return np.arange(len(COLOURS))
@@ -278,7 +301,11 @@ def _shape_draws(object_set):
 
 
 class _Draw:
-    """Random objects and places for the `size` images of one task."""
+    """Draws objects and places for the `size` images of one task.
+
+    Attributes:
+        board: int8 `(2, size, 9)`, the shape and the colour on each tile.
+    """
 
     def __init__(self, rng, object_set, size):
         self.rng = rng
@@ -294,18 +321,18 @@ class _Draw:
         return self.choice(2).astype(bool)
 
     def cells(self, count):
-        """`count` different tiles an image."""
+        """Draws `count` different tiles in each image."""
         return self.rng.random((self.size, 9)).argsort(axis=1)[:, :count]
 
     def thing(self):
-        """An object an image: its shape and its colour, `(2, size)`."""
+        """Draws an object in each image: its shape and colour, `(2, size)`."""
         shape = self.shapes[self.choice(len(self.shapes))]
         return np.stack([shape, self.choice(len(COLOURS))])
 
     def unlike(self, thing, kind):
-        """Objects that differ from `thing` as `kind` says, image by image.
+        """Draws objects that differ from `thing` in the way `kind`.
 
-        Stripes differ as chance has it, whatever `kind` says.
+        Stripes differ by chance, and `kind` has no effect.
         """
         if self.object_set == "stripes":
             return self.different(thing)
@@ -315,14 +342,20 @@ class _Draw:
         )
 
     def different(self, *things):
-        """Objects equal to none of `things`; shape or colour may coincide."""
+        """Draws objects that equal none of `things`.
+
+        They may share a shape or a colour with one of them.
+        """
         return self._redraw(self.thing(), lambda new: _equals_any(new, things))
 
     def pattern(self, pattern):
-        """Three objects an image, in the pattern of `PATTERNS` given by number.
+        """Draws three objects in each image, in a pattern.
 
-        Two that differ share their shape only, their colour only, or neither,
-        a third each; stripes differ as chance has it.
+        Two objects that differ share their shape only, their colour only, or
+        neither, equally often. Stripes differ by chance.
+
+        Args:
+            pattern: Integers `(size,)`, places in `PATTERNS`.
         """
         a = self.thing()
         b = self.unlike(a, self.choice(3))
@@ -364,7 +397,10 @@ def _rule(name):
 
 
 def _same(draw):
-    """Two objects, alike. False: one of the three ways to differ, equally."""
+    """Two equal objects.
+
+    False: they differ in one of the three ways, equally often.
+    """
     label, kind = draw.coin(), draw.choice(3)
     first = draw.thing()
     second = np.where(label, first, draw.unlike(first, kind))
@@ -374,7 +410,7 @@ def _same(draw):
 
 
 def _colour_and_shape(draw):
-    """Two objects; the label is the way they differ."""
+    """Two objects. The label is the way in which they differ."""
     label = draw.choice(4)
     first = draw.thing()
     second = np.where(label == 0, first, draw.unlike(first, label - 1))
@@ -383,8 +419,8 @@ def _colour_and_shape(draw):
     return label
 
 
-# The three cells of each line. The published images use the middle row twice as
-# often as any other line.
+# The three tiles of each line. The middle row is there twice: the published
+# images have it twice as often as any other line.
 _LINES = np.array(
     [
         *((0, 1, 2), (3, 4, 5), (3, 4, 5), (6, 7, 8)),
@@ -392,7 +428,7 @@ _LINES = np.array(
         *((0, 4, 8), (2, 4, 6)),
     ]
 )
-# Of the published false images, those whose objects are not in a line.
+# The share of the published false images whose objects are not in a line.
 _OFF_LINE_SHARES = {"pentominoes": 0.22, "hexominoes": 0.22, "stripes": 0.47}
 _OFF_LINES = np.array(
     [
@@ -404,11 +440,11 @@ _OFF_LINES = np.array(
 
 
 def _between(draw):
-    """Three objects in a line, the outer two alike, the middle one any.
+    """Three objects in a line. The outer two are equal.
 
-    False: in 22 % (47 % on stripes) three unrelated objects that are not in a
-    line, else the outer two differ in one of the three ways, equally (as chance
-    has it on stripes).
+    False: in 22 % of these images (47 % on stripes) three unrelated objects are
+    not in a line. In the others the outer two differ in one of the three ways,
+    equally often (by chance on stripes).
     """
     label = draw.coin()
     share = _OFF_LINE_SHARES[draw.object_set]
@@ -430,8 +466,8 @@ def _between(draw):
 def _occurs(draw):
     """The object of the top row occurs among the three of the bottom row.
 
-    False: one of the bottom row differs from it in one of the three ways,
-    equally; the others are any objects but it.
+    False: one object of the bottom row differs from it in one of the three
+    ways, equally often. The other two are any other objects.
     """
     label, kind = draw.coin(), draw.choice(3)
     top = draw.thing()
@@ -442,12 +478,13 @@ def _occurs(draw):
 
 
 def _xoccurs(draw):
-    """As `occurs`, and the other two of the bottom row differ.
+    """As `occurs`, and the other two objects of the bottom row differ.
 
-    The paper's "the other two objects in the bottom row are different" is read
-    as: from each other and from the top object. False, in equal shares: the
-    top object does not occur (as in `occurs`), or it does and the other two
-    are alike. True images pair the other two in the three ways, equally.
+    The paper says "the other two objects in the bottom row are different". Here
+    they differ from each other and from the top object. In true images the two
+    differ in one of the three ways, equally often. False, in equal shares: the
+    top object does not occur (as in `occurs`), or it does and the other two are
+    equal.
     """
     label, fails_to_occur = draw.coin(), draw.coin()
     kind, pair_kind = draw.choice(3), draw.choice(3)
@@ -475,7 +512,7 @@ def _top_and_bottom(draw, top, *bottom):
 def _line_pattern(line, wanted, draw):
     """Three objects fill one row or column, in the wanted pattern.
 
-    False: the other four patterns, equally.
+    False: they have one of the other four patterns, equally often.
     """
     label = draw.coin()
     other = (wanted + 1 + draw.choice(4)) % len(PATTERNS)
@@ -487,9 +524,10 @@ def _line_pattern(line, wanted, draw):
 
 
 def _match_rows(draw):
-    """Top and bottom row show the same pattern, each with objects of its own.
+    """The top and the bottom row have the same pattern, with other objects.
 
-    Patterns are drawn equally. False: the bottom row shows one of the others.
+    All patterns are equally likely. False: the bottom row has one of the other
+    patterns.
     """
     label = draw.coin()
     top = draw.choice(len(PATTERNS))
@@ -515,7 +553,7 @@ def _render(board, object_set):
         np.multiply(masks, COLOURS[colour][:, None, None], out=blocks)
     objects = blocks.repeat(3, axis=1).repeat(3, axis=2)
     images = np.zeros((size, *IMAGE_SHAPE), "uint8")
-    # (size, 3, 3, 12, 12, 3): the tiles of each image, as a view.
+    # A view of the tiles of each image, (size, 3, 3, 12, 12, 3).
     tiles = images.reshape(size, 3, 12, 3, 12, 3).transpose(0, 1, 3, 2, 4, 5)
     tiles[image, tile // 3, tile % 3, 1:10, 1:10] = objects
     return images

@@ -1,25 +1,31 @@
-"""Drawing discs, squares and triangles, one on each image of a batch."""
+"""Draws discs, squares and triangles, one on each image of a batch."""
 
 import numpy as np
 
 SHAPES = ("disc", "square", "triangle")
 
-# So many images are drawn on at a time: what is computed fits into a cache.
+# The number of images drawn on at a time. The arrays fit into a cache.
 _BLOCK = 512
 
 
-def draw(images, centres, sizes, colours, shapes=None):
+def draw(
+    images: np.ndarray,
+    centres: np.ndarray,
+    sizes: np.ndarray,
+    colours: np.ndarray,
+    shapes: np.ndarray | None = None,
+) -> None:
     """Draws one shape on each image, in place, with smooth edges.
 
-    Pixel i reaches from i to i + 1. It takes on as much of the colour as its
-    centre lies inside of the shape's edge, from half a pixel outside (nothing)
-    to half a pixel inside (all of it). What leaves the image is cut off.
+    Pixel i reaches from i to i + 1. The share of the shape's colour in a pixel
+    grows from 0, if the pixel's centre is half a pixel outside the edge, to 1,
+    if it is half a pixel inside. Parts outside the image are cut off.
 
     Args:
-        images: uint8 array `(n, height, width, channels)`; a view will do.
+        images: uint8 array or view `(n, height, width, channels)`.
         centres: `(n, 2)`, in pixels from the left and from the top.
-        sizes: `(n,)`, radii of discs and half the widths and heights of the
-            others, in pixels; where they are 0, nothing is drawn.
+        sizes: `(n,)`, in pixels: the radius of a disc, or half the width and
+            height of another shape. Where it is 0, nothing is drawn.
         colours: `(n, channels)`, from 0 to 255.
         shapes: Integers `(n,)`, places in `SHAPES`. By default all are discs.
 
@@ -60,11 +66,11 @@ def draw(images, centres, sizes, colours, shapes=None):
 
 
 def _shares(x, y, size, shapes):
-    """How much of each pixel the shape covers, by the distance to its edge."""
+    """The share of each pixel that the shape covers, from 0 to 1."""
     if shapes is None:
         inside = size - np.sqrt(x**2 + y**2)
     else:
-        # A triangle's sides go up and inwards, two for one.
+        # The sides of a triangle rise two pixels for each pixel inwards.
         slope = ((y + size) / 2 - abs(x)) / np.float32(1.25**0.5)
         inside = np.choose(
             shapes[:, None, None],

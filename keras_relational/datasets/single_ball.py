@@ -2,16 +2,19 @@
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments* (SCOFF), section 5 and appendix F. A white
-ball on black accelerates, moves on evenly or walks at random (`generate`), or
-goes to and fro, from left to right or up and down, as two bulbs tell
-(`generate_switching`). The paper gives no sizes and no speeds: they are chosen
-here.
+ball moves on black. Either it accelerates, moves at constant velocity or walks
+at random (`generate`), or it goes back and forth along one of two axes, which
+two bulbs show (`generate_switching`). The paper gives no sizes and no speeds.
+They are our choice.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.shapes import draw
+from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (64, 64, 1)
@@ -19,64 +22,77 @@ NUM_FRAMES = 51
 RADIUS = 4
 DYNAMICS = ("accelerate", "constant_velocity", "random_walk")
 OSCILLATIONS = ("horizontal", "vertical")
-# In pixels: how far a ball gets that does not turn, and how far others get
-# from one frame to the next.
+# In pixels: the whole way of a ball that does not turn, and the steps of the
+# others from frame to frame.
 DISTANCES = (25, 50)
 WALK_SPEEDS = (1, 2)
 OSCILLATION_SPEEDS = (2, 4)
+# Follows the seed, so that training and test data are drawn independently. It
+# has two numbers, since `[seed, number]` are the seeds of training batches.
+TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
-# Centres of balls, from left to right and from top to bottom; a ball stays
-# above the bulbs, where there are any.
+# Where centres of balls may be, in both directions. If there are bulbs, the
+# ball stays above them.
 _LOWEST, _HIGHEST = RADIUS, 64 - RADIUS
 _HIGHEST_ABOVE_BULBS = 54
 _BULBS, _BULB_RADIUS = ((3, 61), (9, 61)), 2
 _ON, _OFF = 255, 80
 
 
-def load_data(num_train=10_000, num_test=1_000, switching=False, seed=0):
-    """Videos of 51 frames to train and to test on.
+def load_data(
+    num_train: int = 10_000,
+    num_test: int = 1_000,
+    switching: bool = False,
+    seed: int = 0,
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Makes training and test videos of 51 frames.
 
     Args:
-        num_train: Number of training videos, of 209 kB each.
-        num_test: Number of test videos; the paper does not say how many of its
-            10,000 are for testing.
-        switching: Whether they are those of `generate_switching`.
-        seed: Non-negative integer.
+        num_train: Positive integer, the number of training videos. Each takes
+            209 kB.
+        num_test: Positive integer, the number of test videos. The paper does
+            not say how many of its 10,000 videos are for testing.
+        switching: `True` for the videos of `generate_switching`, `False` for
+            those of `generate`.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: images and labels, as `generate`
         or `generate_switching` returns them.
 
     Raises:
-        ValueError: As for `generate`.
+        ValueError: If a number is not a positive integer.
     """
+    check_positive_integers(num_train=num_train, num_test=num_test)
     make = generate_switching if switching else generate
-    # No pairs: those are the seeds of batches without end.
-    test = make(num_test, seed=[seed, 0, 1])[:2]
-    train = make(num_train, seed=[seed, 0, 2])[:2]
+    test = make(num_test, seed=[seed, *TEST_STREAM])[:2]
+    train = make(num_train, seed=[seed, *TRAIN_STREAM])[:2]
     return train, test
 
 
 def generate(
-    num_sequences, num_frames=NUM_FRAMES, dynamics=DYNAMICS, seed=None
-):
+    num_sequences: int,
+    num_frames: int = NUM_FRAMES,
+    dynamics: str | Sequence[str] = DYNAMICS,
+    seed: int | Sequence[int] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makes videos of a ball that moves in one of three ways.
 
-    - `"accelerate"`: from rest, evenly, in one direction;
-    - `"constant_velocity"`: evenly in one direction;
-    - `"random_walk"`: as far in every step, each in a direction of its own.
+    - `"accelerate"`: from rest, with constant acceleration;
+    - `"constant_velocity"`: with constant velocity;
+    - `"random_walk"`: with steps of constant length in random directions.
 
-    A ball never turns at the edge of the image, where its dynamics could not be
-    told: the first two start where there is room for their way, of 25 to 50
-    pixels in a direction drawn at random; of a random walk, steps of 1 to 2
-    pixels, those are drawn again that leave the image.
+    A ball never turns at the edge of the image, since that would hide how it
+    moves. The first two move 25 to 50 pixels in a random direction, and start
+    where this way fits into the image. A random walk has steps of 1 to 2
+    pixels. A step that would leave the image is drawn again.
 
     Args:
-        num_sequences: Positive integer.
-        num_frames: Positive integer.
-        dynamics: One of `DYNAMICS` or a sequence of them, in equal shares.
-        seed: Seed as `np.random.default_rng` takes it: the same videos every
-            time. By default they are new ones.
+        num_sequences: Positive integer, the number of videos.
+        num_frames: Positive integer, the number of frames of a video.
+        dynamics: One of `DYNAMICS`, or a sequence of them in equal shares.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
         `(images, labels, centres)`: uint8 `(num_sequences, num_frames, 64, 64,
@@ -85,7 +101,8 @@ def generate(
         left and from the top.
 
     Raises:
-        ValueError: If a number is not positive, or there are no such dynamics.
+        ValueError: If a number is not a positive integer, or `dynamics` is
+            unknown or empty.
 
     Example:
 
@@ -95,11 +112,13 @@ def generate(
     """
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     names = [dynamics] if isinstance(dynamics, str) else list(dynamics)
-    if not names or not set(names) <= set(DYNAMICS):
+    if not names:
         raise ValueError(
-            f"`dynamics` must be one or more of: {', '.join(DYNAMICS)}. "
+            f"`dynamics` must name one or more of: {', '.join(DYNAMICS)}. "
             f"Received: dynamics={dynamics!r}"
         )
+    for name in names:
+        check_choice("dynamics", name, DYNAMICS)
     rng = np.random.default_rng(seed)
     numbers = np.array([DYNAMICS.index(name) for name in names], "uint8")
     labels = numbers[balanced_labels(rng, num_sequences, len(names))]
@@ -117,30 +136,34 @@ def generate(
     return _render(centres), labels, centres.astype("float32")
 
 
-def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
-    """Makes videos of a ball that goes to and fro and changes its axis once.
+def generate_switching(
+    num_sequences: int,
+    num_frames: int = NUM_FRAMES,
+    seed: int | Sequence[int] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Makes videos of a ball that oscillates and changes its axis once.
 
-    The ball moves from left to right and back or up and down and back, and
-    turns at the edges, in steps of 2 to 4 pixels. In the middle of the video it
-    goes over from one to the other, from where it is. Half of the videos begin
-    with either. Of two bulbs at the bottom left, the first is lit in frames
-    after which the ball moves from left to right or back, the other in those
-    after which it moves up or down.
+    The ball moves back and forth horizontally or vertically, in steps of 2 to 4
+    pixels, and turns at the edges. In the middle of the video it changes from
+    one axis to the other, wherever it is. Half of the videos begin with each
+    axis. Two bulbs at the bottom left show the axis of the next step: the first
+    bulb is lit if the ball will move horizontally, the second one if
+    vertically.
 
     Args:
-        num_sequences: Positive integer.
-        num_frames: Positive integer.
-        seed: Seed as `np.random.default_rng` takes it: the same videos every
-            time. By default they are new ones.
+        num_sequences: Positive integer, the number of videos.
+        num_frames: Positive integer, the number of frames of a video.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
         `(images, labels, centres)`: uint8 `(num_sequences, num_frames, 64, 64,
-        1)`; uint8 `(num_sequences, num_frames)`, which bulb is lit, as places
+        1)`; uint8 `(num_sequences, num_frames)`, the bulb that is lit, a place
         in `OSCILLATIONS`; and float32 `(num_sequences, num_frames, 2)`, the
         ball's centre in pixels from the left and from the top.
 
     Raises:
-        ValueError: If a number is not positive.
+        ValueError: If a number is not a positive integer.
 
     Example:
 
@@ -153,12 +176,13 @@ def generate_switching(num_sequences, num_frames=NUM_FRAMES, seed=None):
     first = balanced_labels(rng, num_sequences, 2)[:, None]
     late = np.arange(num_frames) >= (num_frames + 1) // 2
     labels = (first ^ late).astype("uint8")
-    # How far the ball has come along each axis, were there no edges.
+    # The way along each axis so far, as if there were no edges.
     speed = rng.uniform(*OSCILLATION_SPEEDS, (num_sequences, 1))
     steps = np.cumsum(speed[..., None] * (labels[..., None] == [0, 1]), axis=1)
     path = np.concatenate([np.zeros_like(steps[:, :1]), steps[:, :-1]], axis=1)
     room = np.array([_HIGHEST, _HIGHEST_ABOVE_BULBS]) - _LOWEST
-    # A start in the second half of the way to and fro is one to the other side.
+    # The way back and forth is 2 * room long. A ball that starts in its second
+    # half moves back first.
     path += rng.uniform(0, 2 * room, (num_sequences, 1, 2))
     centres = _LOWEST + room - abs(path % (2 * room) - room)
     images = _render(centres)

@@ -1,44 +1,67 @@
 """The Visual Analogy Extrapolation Challenge (VAEC): A is to B as C is to what?
 
 Webb et al., 2020, *Learning Representations that Support Extrapolation*,
-section 2.1. An image shows a green square on grey; its position from left to
-right and from top to bottom, its width and its brightness each have one of 42
-levels. The images of a problem differ in one of the four alone, by which B is
-as far from A, and to the same side, as the answer D is from C. Training
-problems use the seven lowest levels. Test problems use others, further and
-further away (`regime="translation"`), or levels further and further apart
+section 2.1. An image shows a green square on grey. The horizontal position, the
+vertical position, the size and the brightness of the square each have one of 42
+levels. The images of a problem differ in one of these dimensions only. In this
+dimension the step from A to B equals the step from C to the answer D. Training
+problems use the seven lowest levels. Test problems use levels that are farther
+and farther away (`regime="translation"`), or farther and farther apart
 (`regime="scale"`).
 
-A problem shows no more than seven images: its candidates are all seven, and
-three of them are its terms A, B and C. So it is kept as their levels, 28 small
-numbers, and `render` draws the images of a batch when they are needed.
+A problem has only seven images: they are its candidates, and three of them are
+also the terms A, B and C. So a problem is stored as the levels of these images,
+28 small numbers, and `render` draws the images of a batch when they are needed.
 """
 
-import collections
 import itertools
 import math
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+
+from keras_relational.validation import check_choice
+from keras_relational.validation import check_positive_integers
 
 DIMENSIONS = ("x", "y", "size", "brightness")
 REGIMES = ("translation", "scale")
 REGIONS = (1, 2, 3, 4, 5, 6)
 NUM_LEVELS = 42
 IMAGE_SIZE = 128
-# One out of ten settings of the three dimensions that do not matter.
+# The number of settings of the three other dimensions: a tenth of 7³.
 NUM_SETTINGS = 34
 
-Problems = collections.namedtuple(
-    "Problems", ("levels", "context", "candidates", "dimension", "distance")
-)
 
-# Of a square, by its level. Its red and blue are 0.
+class Problems(NamedTuple):
+    """Problems, stored as the levels of their images.
+
+    Attributes:
+        levels: uint8 `(n, 7, 4)`, the level of each image in each of
+            `DIMENSIONS`.
+        context: uint8 `(n, 3)`, which of the images are A, B and C.
+        candidates: uint8 `(n, 7)`, which of the images are D and, in ascending
+            order, the foils.
+        dimension: uint8 `(n,)`, the dimension in which the images differ.
+        distance: int8 `(n,)`, the step from A to B; neighbours are 1 apart.
+    """
+
+    levels: np.ndarray
+    context: np.ndarray
+    candidates: np.ndarray
+    dimension: np.ndarray
+    distance: np.ndarray
+
+
+# Centre, width and green of a square at each level. Its red and blue are 0.
 _CENTRES = 43 + np.arange(NUM_LEVELS)
 _WIDTHS = 3 + 2 * np.arange(NUM_LEVELS)
 _GREENS = np.linspace(102, 255, NUM_LEVELS).astype("int64")
 _GREY = 128
 
-# Of the arrays of a published problem, and what their numbers are below.
+# The shapes of the arrays of a published problem. Their numbers are below the
+# limits.
 _SHAPES = {
     "imgs": (7, IMAGE_SIZE, IMAGE_SIZE, 3),
     "latent_class": (7, 4),
@@ -56,22 +79,25 @@ _LIMITS = {
 }
 
 
-def load_data(regime="translation", seed=0):
-    """Problems to train on, and problems that ask for extrapolation.
+def load_data(
+    regime: str = "translation", seed: int = 0
+) -> tuple[tuple[Problems, np.ndarray], tuple[Problems, np.ndarray]]:
+    """Makes problems to train on, and problems that ask for extrapolation.
 
     Args:
         regime: `"translation"` or `"scale"`.
-        seed: Non-negative integer that fixes the problems.
+        seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
-        `(x_train, y_train), (x_test, y_test)`: `Problems` as `generate` returns
-        them, in `x_train` those of region 1 and in `x_test` those of regions 2
-        to 6, one region after the other; and for each the place of the answer
-        among its candidates, uint8, which is always the first.
+        `(x_train, y_train), (x_test, y_test)`. `x_train` are the `Problems` of
+        region 1, and `x_test` those of regions 2 to 6, one region after the
+        other. The labels are uint8, the place of the answer among the
+        candidates: always 0.
 
     Raises:
-        ValueError: If there is no such regime.
+        ValueError: If the regime is unknown.
     """
+    # The region is also the number of its random stream.
     train, *test = (
         generate(regime, region, [seed, region]) for region in REGIONS
     )
@@ -82,38 +108,32 @@ def load_data(regime="translation", seed=0):
     )
 
 
-def generate(regime="translation", region=1, seed=None):
+def generate(
+    regime: str = "translation",
+    region: int = 1,
+    seed: int | Sequence[int] | None = None,
+) -> Problems:
     """Makes the 19,040 problems of a region, in random order.
 
-    All pairs of two different pairs of levels that are the same distance apart,
-    1 to 5 of 7 levels up or down (140), in each of the four dimensions, each
-    with 34 of its own of the 343 settings of the other three.
+    There are 140 choices of A, B, C and D: two different pairs of levels with
+    the same step, 1 to 5 levels up or down. Each is used in each of the four
+    dimensions, with 34 of the 343 settings of the other three dimensions.
 
     Args:
-        regime: `"translation"`: region r has levels 7 (r − 1) to 7 (r − 1) + 6.
-            `"scale"`: it has every r-th level, from 0 to 6 r.
-        region: 1 to 6. The problems of region 1 are those to train on.
-        seed: Seed as `np.random.default_rng` takes it: the same problems every
-            time. By default they are new ones.
+        regime: `"translation"`: region r has the levels 7 (r − 1) to 7 (r − 1)
+            + 6. `"scale"`: region r has every r-th level, from 0 to 6 r.
+        region: Integer, 1 to 6. Region 1 is for training.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
 
     Returns:
-        `Problems` of arrays: `levels` `(n, 7, 4)`, for each image its level in
-        each of `DIMENSIONS`; `context` `(n, 3)`, which of the images are A, B
-        and C; `candidates` `(n, 7)`, which are D and, in ascending order, the
-        foils, all uint8; `dimension` `(n,)`, that which matters, uint8; and
-        `distance` `(n,)`, from A to B, int8, 1 for neighbours.
+        `Problems`.
 
     Raises:
-        ValueError: If there is no such regime or region.
+        ValueError: If the regime or the region is unknown.
     """
-    if regime not in REGIMES:
-        raise ValueError(
-            f"Unknown regime {regime!r}. Expected one of: {', '.join(REGIMES)}"
-        )
-    if region not in REGIONS:
-        raise ValueError(
-            f"`region` must be one of {REGIONS}. Received: region={region}"
-        )
+    check_choice("regime", regime, REGIMES)
+    check_choice("region", region, REGIONS)
     rng = np.random.default_rng(seed)
     terms = np.array(
         [
@@ -154,23 +174,24 @@ def generate(regime="translation", region=1, seed=None):
     )
 
 
-def render(levels, image_size=IMAGE_SIZE):
+def render(levels: np.ndarray, image_size: int = IMAGE_SIZE) -> np.ndarray:
     """Draws images.
 
-    The square is (0, green, 0) on (128, 128, 128). It reaches from its centre
-    half its width to all sides, with cut off fractions and both ends included:
-    one of width 3 covers 4 × 4 pixels.
+    The square has the colour (0, green, 0), on (128, 128, 128). It covers all
+    pixels from its centre minus half its width to its centre plus half its
+    width, both rounded down and both included: a square of width 3 covers 4 × 4
+    pixels.
 
     Args:
         levels: Integer array `(..., 4)`, as in `Problems`.
         image_size: Height and width in pixels, 128 or a divisor of it. A pixel
-            of a smaller image is the mean of those that it stands for.
+            of a smaller image is the mean of the pixels that it replaces.
 
     Returns:
         uint8 array `(..., image_size, image_size, 3)`.
 
     Raises:
-        ValueError: If there are no such levels, or `image_size` does not divide
+        ValueError: If the levels are unknown, or `image_size` does not divide
             128.
 
     Example:
@@ -186,10 +207,11 @@ def render(levels, image_size=IMAGE_SIZE):
         )
     if levels.size and not 0 <= levels.min() <= levels.max() < NUM_LEVELS:
         raise ValueError(
-            f"Levels go from 0 to {NUM_LEVELS - 1}. Received: {levels.min()} "
-            f"to {levels.max()}"
+            f"`levels` must be from 0 to {NUM_LEVELS - 1}. Received: levels "
+            f"from {levels.min()} to {levels.max()}"
         )
-    if image_size < 1 or IMAGE_SIZE % image_size:
+    check_positive_integers(image_size=image_size)
+    if IMAGE_SIZE % image_size:
         raise ValueError(
             f"`image_size` must be a divisor of {IMAGE_SIZE}. Received: "
             f"image_size={image_size}"
@@ -199,19 +221,19 @@ def render(levels, image_size=IMAGE_SIZE):
     width = _WIDTHS[size]
 
     def covered(centre):
-        """How many lines of pixels of each block of them the square covers."""
+        """The number of covered rows, or columns, in each block of them."""
         starts = block * np.arange(image_size)
         first = (2 * centre - width) // 2
         last = (2 * centre + width) // 2
         ends = np.minimum(last[:, None] + 1, starts + block)
         return np.maximum(ends - np.maximum(first[:, None], starts), 0)
 
-    # Rows of which the square covers as many lines look alike.
+    # Rows of blocks look alike if the square covers equally many of their rows.
     lines = np.arange(block + 1)[:, None]
     area = lines * covered(_CENTRES[x])[:, None]
     colours = np.zeros((len(x), 1, 3), "int64")
     colours[..., 1] = _GREENS[brightness][:, None]
-    # What a pixel looks like, by how much of it the square covers.
+    # The colour of a pixel, for each number of covered pixels in its block.
     shares = np.arange(block**2 + 1)[:, None]
     shades = _GREY * block**2 + (colours - _GREY) * shares + block**2 // 2
     shades = (shades // block**2).astype("uint8")
@@ -228,33 +250,35 @@ def render(levels, image_size=IMAGE_SIZE):
 
 
 def _as_items(array):
-    """Bytes `(n, k, size)` as `n * k` items, which are taken as fast as one."""
+    """Views bytes `(n, k, size)` as `n * k` items, so that `take` is fast."""
     size = array.shape[-1]
     return array.reshape(-1, size).view(np.dtype((np.void, size)))[:, 0]
 
 
-def load_hdf5(path):
-    """Reads one of the files that the VAEC authors published.
+def load_hdf5(path: pathlib.Path | str) -> Problems:
+    """Reads one of the files that the authors of VAEC published.
 
-    Such as `analogy_train.hy`, `analogy_test1.hy`, `analogy_scale_train.hy`.
-    They tell levels within the region, 0 to 6; which region it is, is seen from
-    the images of the first problem. The other images follow from the levels and
-    are not read, and so do the distances: `dist` is only looked for.
+    Examples are `analogy_train.hy`, `analogy_test1.hy` and
+    `analogy_scale_train.hy`. Their levels are relative to a region, 0 to 6. The
+    images of the first problem show which region it is. All other images and
+    the distances follow from the levels, so they are not read; `dist` only has
+    to be present.
 
     Args:
-        path: An HDF5 file with a group for each problem, `"0"`, `"1"` and so
-            on, with `imgs` `(7, 128, 128, 3)`, `latent_class` `(7, 4)`, `ABCD`
-            `(4,)`, `not_D` `(6,)`, `analogy_dim` and `dist`.
+        path: Path of an HDF5 file with a group for each problem, `"0"`, `"1"`
+            and so on. A group has the arrays `imgs` `(7, 128, 128, 3)`,
+            `latent_class` `(7, 4)`, `ABCD` `(4,)`, `not_D` `(6,)`,
+            `analogy_dim` and `dist`.
 
     Returns:
-        `Problems` as `generate` returns them, in the order of the file.
+        `Problems`, in the order of the file.
 
     Raises:
-        ValueError: If the file cannot be read as HDF5, a problem lacks an
-            array or has one of another shape or range, or stored otherwise than
-            the published ones are: as a link, in another file, or in chunks; if
-            a problem is none along its dimension alone, or the first problem's
-            images are those of no region.
+        ValueError: If the file cannot be read as HDF5; if a problem lacks an
+            array or has one of another shape or range; if an array is a link,
+            in chunks or in another file, unlike the published ones; if the
+            images of a problem differ in more than its dimension; or if the
+            first problem's images belong to no region.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
@@ -276,7 +300,7 @@ def load_hdf5(path):
                 raise ValueError("it holds no problem")
     except FileNotFoundError:
         raise
-    # What h5py raises of a damaged file is of any class.
+    # For a damaged file h5py raises exceptions of many classes.
     except Exception as error:
         raise ValueError(
             f"{path} cannot be read as a VAEC file: {error or repr(error)}. "
@@ -285,12 +309,17 @@ def load_hdf5(path):
         ) from error
     (images,) = found.pop("imgs")
     arrays = {name: np.array(values) for name, values in found.items()}
+    return _problems(path, arrays, images)
+
+
+def _problems(path, arrays, images):
+    """Makes `Problems` of the arrays of a file, and of its first images."""
     a_b_c, d = arrays["ABCD"][:, :3], arrays["ABCD"][:, 3:]
     candidates = np.concatenate([d, arrays["not_D"]], axis=1)
     if (np.sort(candidates) != np.arange(7)).any():
         raise ValueError(
-            f"{path}: the last of 'ABCD' and the six of 'not_D' should be all "
-            "seven images of a problem."
+            f"{path}: the last image of 'ABCD' and the six images of 'not_D' "
+            "should be all seven images of a problem."
         )
     levels, dimension = arrays["latent_class"], arrays["analogy_dim"]
     rows = np.arange(len(levels))
@@ -303,8 +332,8 @@ def load_hdf5(path):
     wrong |= (b - a != d - c) | (b == a)
     if wrong.any():
         raise ValueError(
-            f"{path}: problem {wrong.argmax()} should be an analogy, its seven "
-            "images different along 'analogy_dim' and in nothing else. "
+            f"{path}: problem {wrong.argmax()} should be an analogy: its seven "
+            "images should differ along 'analogy_dim' and in nothing else. "
             f"Received: analogy_dim={dimension[wrong][0]}, "
             f"ABCD={arrays['ABCD'][wrong][0]}, latent_class="
             f"{levels[wrong][0].tolist()}"
@@ -319,12 +348,12 @@ def load_hdf5(path):
 
 
 def _linked(group, name, kind):
-    """What a group itself holds, not by a link to a name or another file."""
+    """Returns an item of a group, unless it is a soft or external link."""
     import h5py
 
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):
         raise ValueError(
-            f"{group.name} should hold {name!r} itself, which is missing or "
+            f"{group.name} should hold {name!r} itself, but it is missing or "
             "only a link"
         )
     item = group[name]
@@ -336,11 +365,11 @@ def _linked(group, name, kind):
 
 
 def _check_dataset(what, data, shape):
-    """Refuses other arrays before anything of them is read."""
+    """Refuses an array of another kind before it is read."""
     import h5py
 
     flat = (math.prod(shape),)
-    # As they are, flat, or with axes of one.
+    # The array may also be flat, or have axes of size one.
     sizes = [tuple(n for n in x if n != 1) for x in (data.shape, shape, flat)]
     if sizes[0] not in sizes[1:]:
         raise ValueError(
@@ -350,14 +379,14 @@ def _check_dataset(what, data, shape):
         raise ValueError(
             f"{what} should hold numbers. Received: dtype {data.dtype}"
         )
-    # Chunks may claim any size, and be inflated to any.
+    # A chunk may claim any size, and may inflate to any size.
     properties = data.id.get_create_plist()
     as_published = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
     if properties.get_layout() not in as_published or data.external:
         raise ValueError(
-            f"{what} should be stored in the file itself, in one piece, "
-            "as published: not in chunks, compressed or in other files. h5py "
-            "writes it so with group[name] = array"
+            f"{what} should be stored in the file itself in one piece, as "
+            "published: not in chunks, compressed, or in other files. With "
+            "h5py, group[name] = array writes it so"
         )
 
 
@@ -374,7 +403,7 @@ def _whole_numbers(what, data, limit):
 
 
 def _levels_seen(path, levels, images):
-    """Levels from those within a region, or within a scale."""
+    """Turns levels of a region into levels of all regions."""
     for region in REGIONS:
         for seen in (levels + 7 * (region - 1), levels * region):
             if seen.max() < NUM_LEVELS and (render(seen[0]) == images).all():
@@ -382,5 +411,5 @@ def _levels_seen(path, levels, images):
     raise ValueError(
         f"{path}: the images of the first problem are not those of its levels "
         f"in any region or at any scale of {REGIONS}. Expected the published "
-        "images, as they are."
+        "images, unchanged."
     )

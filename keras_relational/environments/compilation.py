@@ -1,21 +1,22 @@
-"""Compiling pure functions of tensors on whichever backend Keras runs."""
+"""Compiles pure functions of tensors on the backend that Keras runs on."""
 
 import functools
+from collections.abc import Callable
 
 import keras
 
 
-def compiled(function):
-    """The same function, compiled by XLA.
+def compiled(function: Callable) -> Callable:
+    """Compiles a function with XLA.
 
-    Keras compiles models, but offers no compiler of functions; environments
-    are the one part of this package that has functions and no model.
+    Keras compiles models, but it has no compiler of plain functions. The
+    environments are plain functions.
 
     Args:
         function: A pure function of nested tensors or arrays.
 
     Returns:
-        A function of the same arguments.
+        A function of the same arguments with the same results.
 
     Raises:
         ValueError: If the backend is neither TensorFlow nor JAX.
@@ -24,9 +25,8 @@ def compiled(function):
     if backend == "tensorflow":
         import tensorflow as tf
 
-        # TensorFlow warns of code that is traced again and again, and takes
-        # functions made by the same lines for one. Different `partial`s it
-        # tells apart.
+        # TensorFlow warns if the same lines of code are traced many times,
+        # even as different functions. Each `partial` is new to it.
         function = functools.partial(function)
         return tf.function(function, jit_compile=True, autograph=False)
     if backend == "jax":

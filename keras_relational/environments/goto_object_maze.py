@@ -1,72 +1,81 @@
 """A maze of rooms with an object to find, seen in part: BabyAI's GoToObjMaze.
 
-The level of [Chevalier-Boisvert et al., 2018](
+The level GoToObjMaze of [Chevalier-Boisvert et al., 2018](
 https://arxiv.org/abs/1810.08272), as [Goyal et al., 2020](
-https://arxiv.org/abs/2006.16225), section 5 and appendix D, have it: rooms of 6
-by 6 cells, 10 by 10 to test transfer, and an image of 5 by 5 cells. Its rules
-are pure functions of tensors with one row an episode, the making of mazes
-included. All of them compile.
+https://arxiv.org/abs/2006.16225), section 5 and appendix D, use it: rooms of 6
+by 6 cells, rooms of 10 by 10 cells to test transfer, and an image of 5 by 5
+cells. The rules are pure functions of tensors with one row an episode. New
+mazes are made by such functions too. All of them compile.
 
-Three by three rooms share their walls. Doors, in random walls and at random
-places of these, are added until all rooms are joined. They are shut, and none
-is locked. The agent starts anywhere, facing anywhere, and has found the object
-when it faces it from the cell next to it. That is rewarded with 1 − 0.9 steps /
-`max_episode_steps`, all else with nothing. With several objects, any that looks
-like the one sought will do.
+Three by three rooms share their walls. Random walls get a door at a random
+place until all rooms are connected. Doors are shut at first and never locked.
+The agent starts on a random cell in a random direction. It has found the object
+when it stands next to it and faces it. The reward is then 1 − 0.9 steps /
+`max_episode_steps`, and 0 at all other steps. If several objects look like the
+sought one, any of them counts.
 
-What the agent sees is turned so that it looks up from the middle of the lowest
-row. It sees neither through walls nor through shut doors, by MiniGrid's rule.
+The image is turned so that the agent looks up from the middle of the lowest
+row. The agent sees neither through walls nor through shut doors, by the rule of
+MiniGrid.
 
-Choices of ours, where BabyAI has it otherwise or the paper is silent:
+The following are choices of ours, where BabyAI differs or the paper is silent:
 
-- A cell is one pixel. What is grey is the maze: black if unseen, then, ever
-  lighter, floor, wall, shut door and open door, which have no colours here. An
-  object has one of six hues, pure for a key, pale for a ball, dark for a box.
-- There is no text. The agent's own cell, where MiniGrid shows what it carries,
-  shows the object it seeks.
-- BabyAI's actions but for pick up, drop and done, which have no use here. Only
-  doors can be toggled.
-- No object is in front of a door, and no two touch, so that none is in the way:
-  BabyAI draws a level anew if one is. All cells that are left are as likely.
+- A cell is one pixel. The maze is grey: unseen cells are black, and floor,
+  wall, shut door and open door are lighter in this order. Doors have no colours
+  here. An object has one of six hues: a pure one for a key, a pale one for a
+  ball, a dark one for a box.
+- There is no text. The agent's own cell shows the object that it seeks;
+  MiniGrid shows there what the agent carries.
+- The actions are those of BabyAI without pick up, drop and done, which have no
+  use here. Only doors can be toggled.
+- No object is in front of a door, and no two objects touch, so no object blocks
+  the way. BabyAI draws the maze again if one does. All cells that are left are
+  equally likely.
 """
 
+import keras
 import numpy as np
 from keras import ops
 
 from keras_relational.counter_based_random import random_ranks
 from keras_relational.counter_based_random import random_uniform
-from keras_relational.environments.world import GREY
-from keras_relational.environments.world import World
-from keras_relational.environments.world import between
-from keras_relational.environments.world import choose
-from keras_relational.environments.world import packed
-from keras_relational.environments.world import unpacked
+from keras_relational.environments.batched_world import State
+from keras_relational.environments.batched_world import World
+from keras_relational.environments.batched_world import uniform_integers
+from keras_relational.environments.colours import pack_hsv
+from keras_relational.environments.colours import pack_rgb
+from keras_relational.environments.colours import unpack_rgb
+from keras_relational.validation import check_positive_integers
 
 ACTIONS = ("left", "right", "forward", "toggle")
 DIRECTIONS = ("right", "down", "left", "up")
 KINDS = ("key", "ball", "box")
 
 UNSEEN, FLOOR, WALL, SHUT_DOOR, OPEN_DOOR = (
-    grey * GREY for grey in (0, 64, 128, 192, 255)
+    pack_rgb(grey, grey, grey) for grey in (0, 64, 128, 192, 255)
 )
 NUM_HUES = 6
-# Keys in all hues, then balls, then boxes.
+# The colours of keys in all hues, then of balls, then of boxes.
 OBJECTS = tuple(
-    packed(hue / NUM_HUES, saturation, value)
+    pack_hsv(hue / NUM_HUES, saturation, value)
     for saturation, value in ((1.0, 1.0), (0.5, 1.0), (1.0, 0.5))
     for hue in range(NUM_HUES)
 )
-SIDE = 3  # rooms
+SIDE = 3  # Rooms along one side of the maze.
 NUM_ROOMS = SIDE**2
-# Pairs of rooms with a wall in between: side by side, then one below the other.
+# Pairs of rooms with a wall between them: first those in one row, then those in
+# one column.
 WALLS = np.array(
     [(r, r + 1) for r in range(NUM_ROOMS) if (r + 1) % SIDE]
     + [(r, r + SIDE) for r in range(NUM_ROOMS - SIDE)]
 )
-VIEW = 5  # cells, the side of the image
+VIEW = 5  # Cells along one side of the image.
 
-# Row and column of each cell of the image, from the agent: the farther ahead
-# the higher, and what is to the right is a quarter turn from what is ahead.
+# The number of each random draw of a new maze.
+_WALL_DRAW, _PLACE_DRAW, _POSE_DRAW, _OBJECT_DRAW, _CELL_DRAW = range(5)
+# Row and column of each cell of the image relative to the agent, for each
+# direction. A cell farther ahead is higher in the image. The direction to the
+# right is a quarter turn from the direction ahead.
 _AHEAD = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)], "int32")
 _IN_VIEW = (
     np.arange(VIEW - 1, -1, -1)[:, None, None] * _AHEAD[:, None, None]
@@ -76,10 +85,10 @@ _IN_VIEW = (
 
 
 def _num_doors():
-    """The fewest doors between any two rooms, for each set of walls with doors.
+    """Counts the fewest doors between two rooms, for each set of doors.
 
     Returns:
-        int32 array `(2**12, 9, 9)`, with `NUM_ROOMS` where there is no way.
+        int32 array `(2**12, 9, 9)`. It is `NUM_ROOMS` where there is no way.
     """
     sets = np.arange(2 ** len(WALLS))
     doors = np.full((len(sets), NUM_ROOMS, NUM_ROOMS), NUM_ROOMS, "int32")
@@ -88,8 +97,8 @@ def _num_doors():
         doors[sets >> wall & 1 == 1, a, b] = 1
         doors[sets >> wall & 1 == 1, b, a] = 1
     for room in range(NUM_ROOMS):
-        by_way_of_it = doors[:, :, [room]] + doors[:, [room], :]
-        doors = np.minimum(doors, by_way_of_it)
+        through_room = doors[:, :, [room]] + doors[:, [room], :]
+        doors = np.minimum(doors, through_room)
     return doors
 
 
@@ -99,19 +108,25 @@ _NUM_DOORS = _num_doors()
 class GotoObjectMaze(World):
     """A maze of three by three rooms, and an object to go to.
 
-    A state has, beside what all have, `board` `(batch, side²)`, colours;
-    `agent`, the cell it stands on; `direction` it faces, a place in
-    `DIRECTIONS`; and `sought`, the colour of the object. `level` `(batch,
-    1)` is the fewest doors between the agent and such an object.
+    In addition to the arrays of every world, a state has
+
+    - `board` `(batch, side²)`: colours;
+    - `agent` `(batch,)`: the cell on which the agent stands;
+    - `direction` `(batch,)`: where it faces, a place in `DIRECTIONS`;
+    - `sought` `(batch,)`: the colour of the object.
+
+    `level` `(batch, 1)` is the fewest doors between the agent and such an
+    object.
 
     Args:
-        room_size: Cells along a room, both walls included, at least 4; 6 in the
-            paper, 10 in its test of transfer, 8 in BabyAI.
-        num_objects: Number of objects, of which one is sought: 1 in
-            GoToObjMaze, 18 in BabyAI's GoTo.
-        max_episode_steps: Number of steps after which an episode is cut off; by
-            default, as in BabyAI, the number of cells of all rooms, `9 *
-            room_size**2`.
+        room_size: Integer, at least 4. Cells along one side of a room, both
+            walls included: 6 in the paper, 10 in its test of transfer, 8 in
+            BabyAI.
+        num_objects: Positive integer, the number of objects, one of which is
+            sought: 1 in GoToObjMaze, 18 in BabyAI's GoTo.
+        max_episode_steps: Positive integer, the number of steps after which an
+            episode is cut off. The default is the number of cells of all rooms,
+            `9 * room_size**2`, as in BabyAI.
 
     Raises:
         ValueError: If the rooms are too small, for the objects or at all, or a
@@ -130,33 +145,40 @@ class GotoObjectMaze(World):
     success_reward = 0.1
     image_shape = (VIEW, VIEW, 3)
 
-    def __init__(self, room_size=6, num_objects=1, max_episode_steps=None):
-        if not isinstance(room_size, int) or room_size < 4:
+    def __init__(
+        self,
+        room_size: int = 6,
+        num_objects: int = 1,
+        max_episode_steps: int | None = None,
+    ):
+        check_positive_integers(room_size=room_size, num_objects=num_objects)
+        if room_size < 4:
             raise ValueError(
-                "Rooms need at least 4 cells a side, walls included, and an "
-                f"integer of them. Received: room_size={room_size}"
+                "Rooms need at least 4 cells a side, walls included. Received: "
+                f"room_size={room_size}"
             )
-        # Of the floor, two cells by each door are not free, nor are five with
-        # the agent, nor nine with each object.
+        # Not free are two cells of the floor by each door, five at the agent,
+        # and nine at each object.
         most = (room_size - 2) ** 2 - 3
-        if not (isinstance(num_objects, int) and 1 <= num_objects <= most):
+        if num_objects > most:
             raise ValueError(
-                f"Rooms of {room_size} by {room_size} cells have place for 1 "
+                f"Rooms of {room_size} by {room_size} cells have room for 1 "
                 f"to {most} objects. Received: num_objects={num_objects}"
             )
         if max_episode_steps is None:
             max_episode_steps = NUM_ROOMS * room_size**2
         super().__init__(max_episode_steps)
-        self.room_size = room_size
-        self.num_objects = num_objects
+        self.room_size = int(room_size)
+        self.num_objects = int(num_objects)
         self.side = SIDE * (room_size - 1) + 1
         self._cells = np.arange(self.side**2, dtype="int32")
         row, column = np.divmod(self._cells, self.side)
         is_floor = (row % (room_size - 1) > 0) & (column % (room_size - 1) > 0)
         self._floor = self._cells[is_floor]
         self._empty = np.where(is_floor, FLOOR, WALL).astype("int32")
-        # Of each cell its room, which matters on the floor alone; and, where a
-        # door can be, the wall, and the place in it, from 1 on.
+        # The room of each cell, which is used on the floor only. Where a door
+        # can be, also the number of the wall, and the place in the wall, from 1
+        # on.
         self._room = row // (room_size - 1) * SIDE + column // (room_size - 1)
         self._room = np.minimum(self._room, NUM_ROOMS - 1)
         self._wall = np.zeros_like(self._cells)
@@ -168,26 +190,22 @@ class GotoObjectMaze(World):
             cells = corner * (room_size - 1) + along * places
             self._wall[cells], self._place[cells] = wall, places
 
-    def step(self, state, actions):
-        """One action in every episode.
+    def move(
+        self, state: State, actions: keras.KerasTensor
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
+        """Turns or moves the agent, or toggles the door ahead of it.
 
         Args:
-            state: As returned by `reset`.
-            actions: Integers `(batch,)`, places in `ACTIONS`.
+            state: A state, in which `steps` already counts this move.
+            actions: int32 tensor `(batch,)` of places in `ACTIONS`.
 
         Returns:
-            The new state, rewards float32 `(batch,)`, and two boolean tensors
-            `(batch,)`: whether the object is found, and whether the episode
-            was cut off after `max_episode_steps`.
-
-        Raises:
-            ValueError: If an action is not a place in `ACTIONS`, or there is
-                not one for each row. A compiled function cannot see that: in
-                it, actions are cut to the first or last one.
+            The next state, the rewards, float32 `(batch,)`, and the boolean
+            tensor `terminated` `(batch,)`: whether the object is found.
         """
-        actions = self._checked(state, actions)
         board, agent = state["board"], state["agent"]
-        direction = (state["direction"] + choose(actions, (3, 1, 0, 0))) % 4
+        turn = ops.take(np.int32((3, 1, 0, 0)), actions)
+        direction = (state["direction"] + turn) % 4
         ahead = agent + self._ahead(direction)
         tile = _tiles_at(board, ahead)
         moves = (tile == FLOOR) | (tile == OPEN_DOOR)
@@ -199,33 +217,30 @@ class GotoObjectMaze(World):
         board = ops.where(here, SHUT_DOOR + OPEN_DOOR - board, board)
         found = _tiles_at(board, agent + self._ahead(direction))
         found = found == state["sought"]
-        steps = state["steps"] + 1
-        spent = ops.cast(steps, "float32") / self.max_episode_steps
+        spent = ops.cast(state["steps"], "float32") / self.max_episode_steps
         state = {
             **state,
             "board": board,
             "agent": agent,
             "direction": direction,
-            "steps": steps,
         }
-        reward = ops.where(found, 1 - 0.9 * spent, 0.0)
-        return state, reward, found, ~found & (steps >= self.max_episode_steps)
+        return state, ops.where(found, 1 - 0.9 * spent, 0.0), found
 
-    def render(self, state):
-        """What the agent sees.
+    def render(self, state: State) -> keras.KerasTensor:
+        """Draws what the agent sees.
 
         Args:
-            state: As returned by `reset`.
+            state: A state, as `reset` returns it.
 
         Returns:
-            uint8 tensor `(batch, 5, 5, 3)`.
+            uint8 tensor `(batch, 5, 5, 3)`, one pixel a cell.
         """
         agent, direction = state["agent"], state["direction"]
         cells = _IN_VIEW @ np.array([self.side, 1], "int32")
         cells = agent[:, None] + ops.take(
             cells.reshape(4, VIEW**2), direction, axis=0
         )
-        # A cell outside the maze is behind a wall, whatever it is taken for.
+        # A cell outside the maze is behind a wall, so any tile will do for it.
         tiles = ops.take_along_axis(
             state["board"], ops.clip(cells, 0, self.side**2 - 1), axis=1
         )
@@ -235,44 +250,33 @@ class GotoObjectMaze(World):
         own[-1, VIEW // 2] = True
         tiles = ops.where(seen, tiles, UNSEEN)
         tiles = ops.where(own, state["sought"][:, None, None], tiles)
-        return unpacked(tiles)
+        return unpack_rgb(tiles)
 
-    def _new(self, seed, episode):
-        """A state with the maze that a seed and an episode stand for."""
+    def new_episode(
+        self, seed: keras.KerasTensor, episode: keras.KerasTensor
+    ) -> State:
+        """Makes the mazes of episodes.
+
+        Args:
+            seed: uint32 tensor `(batch,)`.
+            episode: int32 tensor `(batch,)`, the number of the episode among
+                those of the same seed.
+
+        Returns:
+            A state.
+        """
 
         def uniform(draw, size):
-            """Numbers `(batch, size)`, others for each of the draws."""
+            """Numbers `(batch, size)`; other draws give other numbers."""
             draw, places = np.uint32(draw), np.arange(size, dtype="uint32")
             return random_uniform(seed[:, None], episode[:, None], draw, places)
 
-        # Walls get doors in random order, until all rooms are joined. A set of
-        # walls is an integer with a bit for each.
-        ranks = random_ranks(uniform(0, len(WALLS)))
-        bits = 2 ** np.arange(len(WALLS), dtype="int32")
-        number = np.arange(1, len(WALLS) + 1, dtype="int32")[:, None]
-        sets = ops.sum(ops.where(ranks[:, None] < number, bits, 0), axis=2)
-        joined = ops.take(_NUM_DOORS.max(axis=(1, 2)) < NUM_ROOMS, sets)
-        walls = ops.min(ops.where(joined, sets, 2 ** len(WALLS)), axis=1)
-        places = between(uniform(1, len(WALLS)), 1, self.room_size - 2)
-        places = ops.where(ops.bitwise_and(walls[:, None], bits) > 0, places, 0)
-        is_door = ops.take(places, self._wall, axis=1) == self._place
+        walls, is_door = self._doors(uniform)
         board = ops.where(is_door, SHUT_DOOR, self._empty)
-
-        pose = uniform(2, 2)
-        agent = between(pose[:, 0], 0, len(self._floor) - 1)
+        pose = uniform(_POSE_DRAW, 2)
+        agent = uniform_integers(pose[:, 0], 0, len(self._floor) - 1)
         agent = ops.take(self._floor, agent)
-        free = (board == FLOOR) & ~self._beside(is_door)
-        is_agent = self._cells == agent[:, None]
-        free = free & ~is_agent & ~self._beside(is_agent)
-        kinds = between(uniform(3, self.num_objects), 0, len(OBJECTS) - 1)
-        objects = choose(kinds, OBJECTS)
-        order = uniform(4, self.side**2)
-        for i in range(self.num_objects):
-            cell = ops.argmax(ops.where(free, order, -1.0), axis=1)
-            is_object = self._cells == ops.cast(cell, "int32")[:, None]
-            board = ops.where(is_object, objects[:, i, None], board)
-            free = free & ~is_object & ~self._beside(is_object, corners=True)
-
+        board, objects = self._with_objects(uniform, board, is_door, agent)
         sought = objects[:, 0]
         room = walls * NUM_ROOMS + ops.take(self._room, agent)
         num_doors = ops.take(_NUM_DOORS.reshape(-1, NUM_ROOMS), room, axis=0)
@@ -284,7 +288,7 @@ class GotoObjectMaze(World):
         return {
             "board": board,
             "agent": agent,
-            "direction": between(pose[:, 1], 0, len(DIRECTIONS) - 1),
+            "direction": uniform_integers(pose[:, 1], 0, len(DIRECTIONS) - 1),
             "sought": sought,
             "steps": ops.zeros_like(episode),
             "level": ops.min(num_doors, axis=1, keepdims=True),
@@ -292,14 +296,50 @@ class GotoObjectMaze(World):
             "episode": episode,
         }
 
+    def _doors(self, uniform):
+        """Adds doors to walls in random order until all rooms are connected.
+
+        Returns:
+            The set of the walls with doors, an integer with a bit for each
+            wall, and booleans `(batch, side²)`: which cells are doors.
+        """
+        ranks = random_ranks(uniform(_WALL_DRAW, len(WALLS)))
+        bits = 2 ** np.arange(len(WALLS), dtype="int32")
+        number = np.arange(1, len(WALLS) + 1, dtype="int32")[:, None]
+        sets = ops.sum(ops.where(ranks[:, None] < number, bits, 0), axis=2)
+        connected = ops.take(_NUM_DOORS.max(axis=(1, 2)) < NUM_ROOMS, sets)
+        walls = ops.min(ops.where(connected, sets, 2 ** len(WALLS)), axis=1)
+        places = uniform_integers(
+            uniform(_PLACE_DRAW, len(WALLS)), 1, self.room_size - 2
+        )
+        places = ops.where(ops.bitwise_and(walls[:, None], bits) > 0, places, 0)
+        return walls, ops.take(places, self._wall, axis=1) == self._place
+
+    def _with_objects(self, uniform, board, is_door, agent):
+        """Puts objects on free cells, and returns their colours as well."""
+        is_agent = self._cells == agent[:, None]
+        free = (board == FLOOR) & ~self._beside(is_door)
+        free = free & ~is_agent & ~self._beside(is_agent)
+        kinds = uniform_integers(
+            uniform(_OBJECT_DRAW, self.num_objects), 0, len(OBJECTS) - 1
+        )
+        objects = ops.take(np.int32(OBJECTS), kinds)
+        order = uniform(_CELL_DRAW, self.side**2)
+        for i in range(self.num_objects):
+            cell = ops.argmax(ops.where(free, order, -1.0), axis=1)
+            is_object = self._cells == ops.cast(cell, "int32")[:, None]
+            board = ops.where(is_object, objects[:, i, None], board)
+            free = free & ~is_object & ~self._beside(is_object, corners=True)
+        return board, objects
+
     def _ahead(self, direction):
-        """What is added to a cell to get the next one in a direction."""
-        return choose(direction, (1, self.side, -1, -self.side))
+        """The number to add to a cell to get the next cell in a direction."""
+        return ops.take(np.int32((1, self.side, -1, -self.side)), direction)
 
     def _beside(self, where, corners=False):
-        """The four neighbours of cells `(batch, side²)`, or all eight.
+        """Marks the four neighbours of cells `(batch, side²)`, or all eight.
 
-        None of the cells is at the edge: its neighbours are in the maze.
+        No marked cell is at the edge, so all neighbours are in the maze.
         """
         shifts = [1, self.side]
         if corners:
@@ -312,17 +352,17 @@ class GotoObjectMaze(World):
 
 
 def _seen(clear):
-    """What the agent sees, given which cells one can see through.
+    """Marks the cells that the agent sees, by the rule of MiniGrid.
 
-    MiniGrid's rule. From the agent's row upwards, each cell that is seen and
-    clear shows those beside it, these the next ones, and of the row above the
-    cells over all of these.
+    The rule goes from the agent's row upwards. A cell that is seen and clear
+    shows its neighbours in the row, and these show theirs. It also shows the
+    cell above itself and above each of these two.
 
     Args:
-        clear: Booleans `(batch, 5, 5)`.
+        clear: Booleans `(batch, 5, 5)`: which cells one can see through.
 
     Returns:
-        Booleans of the same shape.
+        Booleans `(batch, 5, 5)`.
     """
     dark = ops.zeros_like(clear[:, 0, 0])
     row = [dark] * VIEW

@@ -1,14 +1,14 @@
-"""The worlds as Gymnasium environments, single and batched.
+"""The worlds as Gymnasium environments, one episode or many at a time.
 
 Importing `keras_relational` registers `keras_relational/BoxWorld-v0`,
-`keras_relational/BridgeBoxWorld-v0` and `keras_relational/GotoObjectMaze-v0`,
-whose arguments are those of the worlds in `boxworld` and `goto_object_maze`.
-Gymnasium itself imports it where the package's name stands before the id:
+`keras_relational/BridgeBoxWorld-v0` and `keras_relational/GotoObjectMaze-v0`.
+They take the arguments of the worlds in `boxworld` and `goto_object_maze`.
+Gymnasium imports the package itself if the package's name stands before the id:
 
 >>> import gymnasium
 >>> env = gymnasium.make("keras_relational:keras_relational/BoxWorld-v0")
 
-From then on the id is enough:
+After that the id is enough:
 
 >>> env = gymnasium.make("keras_relational/BridgeBoxWorld-v0", rows=7)
 >>> image, info = env.reset(seed=0)
@@ -19,41 +19,46 @@ From then on the id is enough:
 >>> images.shape
 (4, 9, 10, 3)
 
-But for `max_episode_steps`: `gymnasium.make` takes that for a wrapper of its
-own, which cuts episodes off from outside. Where the world should know it, as
-the maze, whose reward depends on it, make it here: `WorldEnv("GotoObjectMaze",
-max_episode_steps=30)`. `gymnasium.make_vec` passes it on.
+`gymnasium.make` does not pass `max_episode_steps` on: it wraps the environment
+in its own `TimeLimit`. The reward of the maze depends on `max_episode_steps`.
+To set it there, make the environment directly: `WorldEnv("GotoObjectMaze",
+max_episode_steps=30)`. `gymnasium.make_vec` passes the argument on.
 """
 
 import functools
 import typing
+from collections.abc import Sequence
 
 import gymnasium
 import numpy as np
 from gymnasium.vector.utils import batch_space
 from keras import ops
 
+from keras_relational.environments.batched_world import checked_actions
 from keras_relational.environments.compilation import compiled
 from keras_relational.environments.registration import WORLDS
-from keras_relational.environments.world import checked_actions
+from keras_relational.validation import check_choice
+from keras_relational.validation import check_positive_integers
 
 
 class WorldEnv(gymnasium.Env):
     """One episode at a time.
 
-    Observations are the images of `render`, actions the places in the world's
-    `actions`; `info` has `level`. A seed given to `reset` fixes that
-    episode and those after it.
+    An observation is an image of the world's `render`, and an action is a place
+    in the world's `actions`. `info` has the `level` of the episode. A seed
+    given to `reset` fixes this episode and the episodes after it.
 
     Args:
         world: A name in `WORLDS`.
         render_mode: `"rgb_array"`, or None.
-        tile_size: Pixels of a tile's side in `render()`.
-        **arguments: Those of the world.
+        tile_size: Positive integer, the side of a tile in `render()`, in
+            pixels.
+        **arguments: Arguments of the world.
 
     Raises:
-        ValueError: If `world` or `render_mode` is unknown; from `step`, if the
-            action is not in `action_space`.
+        ValueError: If `world` or `render_mode` is unknown, or `tile_size` is
+            not a positive integer. From `step`, if the action is not in
+            `action_space`.
     """
 
     metadata: typing.ClassVar = {
@@ -61,27 +66,53 @@ class WorldEnv(gymnasium.Env):
         "render_fps": 8,
     }
 
-    def __init__(self, world, render_mode=None, tile_size=16, **arguments):
+    def __init__(
+        self,
+        world: str,
+        render_mode: str | None = None,
+        tile_size: int = 16,
+        **arguments: object,
+    ):
         self.world = _world(world, arguments)
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(
-                "`render_mode` must be None or 'rgb_array'. Received: "
-                f"render_mode={render_mode!r}"
-            )
+        check_choice("render_mode", render_mode, (None, "rgb_array"))
+        check_positive_integers(tile_size=tile_size)
         self.render_mode = render_mode
         self.tile_size = tile_size
         self.observation_space, self.action_space = _spaces(self.world)
         self._rules = _rules(self.world, 1)
         self._state = None
 
-    def reset(self, *, seed=None, options=None):
+    def reset(
+        self, *, seed: int | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Begins an episode.
+
+        Args:
+            seed: Non-negative integer that fixes this episode and those after
+                it. By default the next episode begins.
+            options: Not used.
+
+        Returns:
+            The first image, and a dictionary with the `level`.
+        """
         super().reset(seed=seed)
         seeds = self.np_random.integers(2**32, size=1, dtype="uint32")
         self._state, images = self._rules.reset(seeds)
         self._image = ops.convert_to_numpy(images)[0]
         return self._image, self._info()
 
-    def step(self, action):
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+        """Takes one action.
+
+        Args:
+            action: Integer, a place in the world's `actions`.
+
+        Returns:
+            `(image, reward, terminated, truncated, info)`.
+
+        Raises:
+            ValueError: If the action is not in `action_space`.
+        """
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         action = checked_actions(action, (), self.world.actions)
@@ -92,7 +123,13 @@ class WorldEnv(gymnasium.Env):
         self._image = ops.convert_to_numpy(images)[0]
         return self._image, reward, terminated, truncated, self._info()
 
-    def render(self):
+    def render(self) -> np.ndarray | None:
+        """Enlarges the last image.
+
+        Returns:
+            uint8 array, `tile_size` pixels for each tile, or None without a
+            `render_mode`.
+        """
         if self.render_mode is None:
             return None
         if self._state is None:
@@ -109,18 +146,19 @@ class WorldEnv(gymnasium.Env):
 class WorldVectorEnv(gymnasium.vector.VectorEnv):
     """Many episodes at a time, in one compiled call.
 
-    An episode that is over is followed, at the next step, by the first image of
-    a new one (`AutoresetMode.NEXT_STEP`); the action for it has no effect.
+    At the step after the end of an episode a new episode begins
+    (`AutoresetMode.NEXT_STEP`), and the action for this step has no effect.
 
     Args:
-        num_envs: Positive integer.
+        num_envs: Positive integer, the number of episodes.
         world: A name in `WORLDS`.
-        render_mode: None: many episodes make no picture.
-        **arguments: Those of the world.
+        render_mode: None. A batch of episodes makes no picture.
+        **arguments: Arguments of the world.
 
     Raises:
-        ValueError: If `world` is unknown, or there is a `render_mode`; from
-            `step`, if the actions are not in `action_space`.
+        ValueError: If `num_envs` is not a positive integer, `world` is unknown,
+            or `render_mode` is not None. From `step`, if the actions are not in
+            `action_space`.
     """
 
     metadata: typing.ClassVar = {
@@ -128,10 +166,18 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
     }
 
-    def __init__(self, num_envs, world, render_mode=None, **arguments):
+    def __init__(
+        self,
+        num_envs: int,
+        world: str,
+        render_mode: None = None,
+        **arguments: object,
+    ):
+        check_positive_integers(num_envs=num_envs)
         if render_mode is not None:
             raise ValueError(
-                "Many episodes at a time make no picture. Received: "
+                "`render_mode` must be None: a batch of episodes makes no "
+                "picture. Received: "
                 f"render_mode={render_mode!r}"
             )
         self.num_envs = num_envs
@@ -144,8 +190,23 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         self._rules = _rules(self.world, num_envs)
         self._state = None
 
-    def reset(self, *, seed=None, options=None):
-        """Seeds: one integer, or one, or `None`, for each of the episodes."""
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict | None = None,
+    ) -> tuple[np.ndarray, dict]:
+        """Begins all episodes anew.
+
+        Args:
+            seed: Non-negative integer, or a sequence with one for each episode.
+                It fixes these episodes and those after them. `None` in the
+                sequence is a random seed. By default the next episodes begin.
+            options: Not used.
+
+        Returns:
+            The first images, and a dictionary with the levels.
+        """
         if seed is None or isinstance(seed, int | np.integer):
             super().reset(seed=None if seed is None else int(seed))
             seeds = self.np_random.integers(
@@ -154,15 +215,16 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         else:
             if len(seed) != self.num_envs:
                 raise ValueError(
-                    f"One seed for each of the {self.num_envs} environments "
-                    f"is needed. Received: {len(seed)} seeds."
+                    "`seed` must be an integer, or hold one seed for each of "
+                    f"the {self.num_envs} environments. Received: {len(seed)} "
+                    "seeds"
                 )
-            # As for Gymnasium's own, `None` is a seed that nobody knows.
+            # As in Gymnasium, `None` is a random seed.
             seed = [
                 np.random.SeedSequence().entropy if s is None else int(s)
                 for s in seed
             ]
-            # What later episodes are drawn from.
+            # Later episodes are drawn from this generator.
             self.np_random = np.random.default_rng(seed)
             seeds = np.array(
                 [
@@ -174,7 +236,20 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         self._over = np.zeros(self.num_envs, bool)
         return ops.convert_to_numpy(images), self._info()
 
-    def step(self, actions):
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
+        """Takes one action in each episode, or begins the next episode.
+
+        Args:
+            actions: Integers `(num_envs,)`, places in the world's `actions`.
+
+        Returns:
+            `(images, rewards, terminated, truncated, infos)`.
+
+        Raises:
+            ValueError: If the actions are not in `action_space`.
+        """
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         actions = checked_actions(actions, (self.num_envs,), self.world.actions)
@@ -196,7 +271,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
 
 
 class _Rules:
-    """The functions of a world, compiled, with images."""
+    """The compiled functions of a world, which also return images."""
 
     def __init__(self, world):
         def reset(seeds):
@@ -218,15 +293,12 @@ class _Rules:
 
 @functools.lru_cache(maxsize=32)
 def _rules(world, num_envs):
-    """One for all environments of a kind: each number compiles anew."""
+    """Compiles once for all equal worlds and each number of episodes."""
     return _Rules(world)
 
 
 def _world(name, arguments):
-    if name not in WORLDS:
-        raise ValueError(
-            f"Unknown world {name!r}. Expected one of: {', '.join(WORLDS)}"
-        )
+    check_choice("world", name, WORLDS)
     return WORLDS[name](**arguments)
 
 

@@ -1,9 +1,9 @@
-"""The worlds by name, and their names told to Gymnasium.
+"""The worlds by name, and their registration with Gymnasium.
 
-Gymnasium looks for no plug-ins: it knows an id once a package that registers it
-has been imported, here the whole package. Importing Gymnasium as well costs it
-a tenth of a second, beside seconds for Keras; what makes an environment is
-imported when one is made.
+Gymnasium does not search for plug-ins. It knows an id once a package that
+registers the id is imported, so importing `keras_relational` registers the
+worlds. That imports Gymnasium as well, which takes a tenth of a second; the
+code of the environments is imported when one is made.
 """
 
 from keras_relational.environments import boxworld
@@ -16,8 +16,8 @@ WORLDS = {
 }
 
 
-def register_worlds():
-    """Registers `keras_relational/NAME-v0`, where Gymnasium is installed."""
+def register_worlds() -> None:
+    """Registers `keras_relational/NAME-v0` if Gymnasium is installed."""
     try:
         import gymnasium
     except ModuleNotFoundError:
@@ -25,7 +25,7 @@ def register_worlds():
     module = "keras_relational.environments.gymnasium_environment"
     for name in WORLDS:
         env_id = f"keras_relational/{name}-v0"
-        if env_id in gymnasium.registry:  # The package is loaded again.
+        if env_id in gymnasium.registry:  # The package was loaded again.
             continue
         gymnasium.register(
             env_id,

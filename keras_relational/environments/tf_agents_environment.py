@@ -1,5 +1,5 @@
 # ruff: noqa: E402 (the switch comes before the import of tf-agents)
-"""A world as a tf-agents environment."""
+"""A world as an environment of tf-agents."""
 
 from keras_relational.legacy_keras import check_backend
 from keras_relational.legacy_keras import use_legacy_keras
@@ -15,28 +15,31 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from keras_relational.counter_based_random import random_bits
+from keras_relational.environments.batched_world import World
+from keras_relational.environments.batched_world import checked_actions
 from keras_relational.environments.compilation import compiled
-from keras_relational.environments.world import checked_actions
 
 
 class WorldTFEnvironment(tf_environment.TFEnvironment):
-    """Many episodes at a time, as tensors.
+    """A batch of episodes as a `TFEnvironment`.
 
-    As tf-agents has it, an episode that is over is followed by the first step
-    of a new one, on which the action has no effect. A step is LAST with
-    discount 0 where the rules end the episode, and with discount 1, so that its
-    value is bootstrapped, where it is cut off after `max_episode_steps`.
+    As tf-agents demands, an episode that is over is followed by the first step
+    of a new episode, and the action for this step has no effect. The last step
+    of an episode has the discount 0 if the rules end the episode. It has the
+    discount 1 if the episode is cut off after `max_episode_steps`: then
+    learners bootstrap from its value.
 
     Args:
-        world: A `boxworld.BoxWorld`, `boxworld.BridgeBoxWorld` or
+        world: A `World`, such as `boxworld.BoxWorld` or
             `goto_object_maze.GotoObjectMaze`.
-        batch_size: Positive integer, number of episodes.
-        seed: Non-negative integer that fixes all of them.
+        batch_size: Positive integer, the number of episodes.
+        seed: Non-negative integer that fixes all episodes.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
-        ValueError: From `step`, if the actions are not in the world's. Inside a
-            compiled function they are cut to the first or last action.
+        ValueError: From `step`, if the actions are not actions of the world. A
+            compiled function cannot see values: there an action that is too
+            small or too large becomes the first or the last one.
 
     Example:
 
@@ -46,7 +49,7 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
     TensorShape([3, 7, 10, 3])
     """
 
-    def __init__(self, world, batch_size=1, seed=0):
+    def __init__(self, world: World, batch_size: int = 1, seed: int = 0):
         check_backend("Environments of tf-agents")
         self.world = world
         super().__init__(
@@ -66,21 +69,35 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         self.state = tf.nest.map_structure(tf.Variable, (state, time_step))
         self._stepped = _stepped(world, batch_size)
 
-    def level(self, state=None):
-        """The level of each episode, one a row; by default of those now."""
+    def level(
+        self, state: tuple[dict[str, tf.Tensor], ts.TimeStep] | None = None
+    ) -> tf.Tensor:
+        """The level of each episode.
+
+        Args:
+            state: The state of the world and the time step, as in the attribute
+                `state`, which is the default.
+
+        Returns:
+            Integer tensor `(batch_size, n)`.
+        """
         world_state, _ = self.state if state is None else state
         return tf.identity(world_state["level"])
 
-    def advance(self, state, action):
-        """One step of all episodes as a pure function.
+    def advance(
+        self,
+        state: tuple[dict[str, tf.Tensor], ts.TimeStep],
+        action: tf.Tensor,
+    ) -> tuple[dict[str, tf.Tensor], ts.TimeStep]:
+        """Takes one step in all episodes, as a pure function.
 
         Args:
-            state: The state of the world and the time step, as in the
-                attribute `state`.
+            state: The state of the world and the time step, as in the attribute
+                `state`.
             action: int32 tensor `(batch_size,)`.
 
         Returns:
-            The next state of the world and time step.
+            The next state of the world, and the next time step.
         """
         return _advanced(self.world, state, action)
 
@@ -114,7 +131,7 @@ def _advanced(world, state, action):
 
 @functools.lru_cache(maxsize=32)
 def _stepped(world, batch_size):
-    """One step for all environments of a kind: each size compiles anew."""
+    """Compiles a step once for all equal worlds and each batch size."""
     advanced = compiled(functools.partial(_advanced, world))
 
     def stepped(variables, action):

@@ -1,21 +1,21 @@
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
-from keras_relational.layers.context_normalization import NORMALIZATIONS
-from keras_relational.layers.context_normalization import (
-    BatchContextNormalization,
-)
-from keras_relational.layers.context_normalization import (
-    SlidingWindowNormalization,
-)
 from keras_relational.layers.context_normalization import (
     TemporalContextNormalization,
 )
-from keras_relational.layers.context_normalization import normalization
 from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.episodic_rnn import EpisodicRNN
 from keras_relational.layers.esbn import ESBN
 from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
 from keras_relational.layers.lstm_controller import LSTMKernel
 from keras_relational.layers.neural_turing_machine import NTMCell
+from keras_relational.layers.normalization_baselines import NORMALIZATIONS
+from keras_relational.layers.normalization_baselines import (
+    BatchContextNormalization,
+)
+from keras_relational.layers.normalization_baselines import (
+    SlidingWindowNormalization,
+)
+from keras_relational.layers.normalization_baselines import normalization
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.relational_memory import RelationalMemoryCell

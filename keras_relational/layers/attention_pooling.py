@@ -1,61 +1,62 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_same_size
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import set_shape
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.entities import check_same_size
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class MultiHeadAttentionPooling(keras.layers.Layer):
-    """Self-attention whose rows each head sums with weights it has learned.
+    """Multi-head self-attention, summed over positions with learned weights.
 
     With the entities `L`, `(n, m)`, each head computes
 
         Q = L W_Q        K = L W_K        V = L W_V
         outputs = wᵀ softmax(Q Kᵀ) V
 
-    where `w` holds one learned number for each of the `n` positions; the
-    logits are not scaled, and there are no biases. The outputs of all heads
-    stand one after the other. Reference: the MHA baseline of [Shanahan et al.,
-    2020](https://arxiv.org/abs/1905.10307), section 4 and Table S2; the
-    weighted sum, "a weighted sum of the resulting vectors", is read off the
-    authors' model.
+    `w` has one learned weight for each of the `n` positions, so the number of
+    entities is fixed when the layer is built. The logits are not scaled, and
+    there are no biases. The layer concatenates the outputs of all heads.
 
-    `w` has a weight for each position, so the number of entities is fixed when
-    the layer is built.
+    Reference: the MHA baseline of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307), section 4 and Table S2. What the paper
+    calls "a weighted sum of the resulting vectors" follows the authors' model.
 
     Args:
         num_heads: Positive integer, k in the paper.
         key_dim: Positive integer, size of keys and queries.
         value_dim: Positive integer, size of values, j + 4 in the paper.
-        kernel_initializer: Initializer of the kernels.
-        position_initializer: Initializer of every `w`, `(n, num_heads)`; by
-            default of deviation 1/√n, as for a linear layer on `n` numbers.
-            The paper is silent on it. With 0.1, half of that, its baseline
-            stays far below the accuracies that it reports.
+        kernel_initializer: Initializer of the kernels W_Q, W_K and W_V.
+        position_initializer: Initializer of `w` of all heads, `(n, num_heads)`.
+            The default has deviation 1/√n, as for a linear layer with `n`
+            inputs. The paper does not mention it. With deviation 0.1, half of
+            the default for 25 entities, this baseline stays far below the
+            accuracies of the paper.
 
     Call arguments:
-        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`,
-            read row by row.
-        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`:
-            `True` for entities that are there. The others neither attend nor
-            are attended to; where none is there the outputs are zero.
-        return_attention_scores: Whether to return softmax(Q Kᵀ) too.
+        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`. An
+            image is read row by row.
+        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
+            `True` marks a valid entity. The others neither attend nor get
+            attention. Without any valid entity the outputs are zero.
+        return_attention_scores: Boolean. If `True`, the layer also returns
+            softmax(Q Kᵀ).
 
     Returns:
         Tensor `(batch, num_heads * value_dim)` in the compute dtype. With
-        `return_attention_scores=True` also the scores, `(batch, num_heads,
-        n, n)`: the rows attend.
+        `return_attention_scores`, a pair: this tensor, and the scores `(batch,
+        num_heads, n, n)`. Each row of scores belongs to one query.
 
     Raises:
-        ValueError: If a size is not a positive integer; if the inputs are not
-            3D or 4D of fixed size; if later inputs have another size.
+        ValueError: If a size is not a positive integer, the inputs are not 3D
+            or 4D of fixed size, or later inputs have another size.
 
     Example:
 
@@ -66,13 +67,13 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        value_dim,
-        kernel_initializer="glorot_uniform",
-        position_initializer="lecun_normal",
+        num_heads: int,
+        key_dim: int,
+        value_dim: int,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        position_initializer: InitializerLike = "lecun_normal",
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(
             num_heads=num_heads, key_dim=key_dim, value_dim=value_dim
@@ -84,25 +85,30 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         self.position_initializer = keras.initializers.get(position_initializer)
         self.supports_masking = True
 
-    def build(self, input_shape):
-        _, num_entities, features = set_shape(self, input_shape, True)
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        _, num_entities, features = entities_shape(self, input_shape, True)
         self.built_shape = tuple(input_shape)
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(features, self.num_heads * self.key_dim),
             key_kernel=(features, self.num_heads * self.key_dim),
             value_kernel=(features, self.num_heads * self.value_dim),
         )
-        add_kernels(
+        add_weights(
             self,
             self.position_initializer,
             position_kernel=(num_entities, self.num_heads),
         )
 
-    def call(self, inputs, mask=None, return_attention_scores=False):
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
         check_same_size(self, self.built_shape, inputs.shape)
-        entities, mask = as_set(self, inputs, mask)
+        entities, mask = flatten_entities(self, inputs, mask)
         batch = ops.shape(entities)[0]
 
         def heads(kernel):  # (batch, num_heads, n, size)
@@ -113,11 +119,11 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         if mask is None:
             scores = masked_softmax(logits)
         else:
-            there = ops.expand_dims(mask, 1)
-            pair_mask = ops.expand_dims(there, 3) & ops.expand_dims(there, 2)
+            valid = ops.expand_dims(mask, 1)
+            pair_mask = ops.expand_dims(valid, 3) & ops.expand_dims(valid, 2)
             scores = masked_softmax(logits, pair_mask)
         scores = ops.cast(scores, self.compute_dtype)
-        # wᵀ (scores V) is (wᵀ scores) V: one row a head instead of n.
+        # wᵀ (scores V) = (wᵀ scores) V: for each head, one row instead of n.
         weights = ops.expand_dims(ops.transpose(self.position_kernel), 1)
         weights = ops.matmul(weights, scores)
         outputs = ops.matmul(weights, heads(self.value_kernel))
@@ -126,16 +132,25 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
             return outputs, scores
         return outputs
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> None:
         return None
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return (input_shape[0], self._output_size())
 
     def compute_output_spec(
-        self, inputs, mask=None, return_attention_scores=False
-    ):
-        batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        batch, num_entities, _ = entities_shape(self, inputs.shape, True)
         if self.built:
             check_same_size(self, self.built_shape, inputs.shape)
         outputs = keras.KerasTensor(
@@ -146,7 +161,7 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         shape = (batch, self.num_heads, num_entities, num_entities)
         return outputs, keras.KerasTensor(shape, self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

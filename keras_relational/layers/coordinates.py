@@ -1,30 +1,32 @@
 import keras
 from keras import ops
 
+from keras_relational.validation import check_choice
+
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class AppendCoordinates(keras.layers.Layer):
-    """Appends to each feature vector of an image its position in the image.
+    """Appends the position in the image to each feature vector of an image.
 
-    `outputs[b, i, j] = concat(inputs[b, i, j], (x_j, y_i))`, where x runs over
-    the columns and y over the rows in equal steps from `low` to `high`, ends
-    included. Reference: the "pair of xy co-ordinates" of [Shanahan et al.,
-    2020](https://arxiv.org/abs/1905.10307), section 4, which in the authors'
-    model run from 0 to 0.8 in steps of 0.2 over a 5×5 image.
+    `outputs[b, i, j] = concat(inputs[b, i, j], (x_j, y_i))`. x runs over the
+    columns and y over the rows, in equal steps from `low` to `high`, both
+    included. Reference: the "pair of xy co-ordinates" in section 4 of [Shanahan
+    et al., 2020](https://arxiv.org/abs/1905.10307). In the authors' model the
+    coordinates of a 5×5 image run from 0 to 0.8 in steps of 0.2.
 
     Args:
         low: Number, the position of the first row and column.
-        high: Number, the position of the last row and column. An axis of
-            length 1 is at `low`.
-        order: `"xy"`, column first, or `"yx"`, row first.
+        high: Number, the position of the last row and column. If an axis has
+            length 1, its only position is `low`.
+        order: `"xy"` appends the column first, `"yx"` the row first.
 
     Call arguments:
-        inputs: Float tensor `(batch, height, width, channels)`; the number of
-            channels is fixed, height and width may be unknown in a graph.
+        inputs: Float tensor `(batch, height, width, channels)`. The number of
+            channels is fixed. Height and width may be unknown in a graph.
 
     Returns:
-        Tensor `(batch, height, width, channels + 2)` in the compute dtype. A
-        mask is passed on.
+        Tensor `(batch, height, width, channels + 2)` in the compute dtype. The
+        layer passes a mask on unchanged.
 
     Raises:
         ValueError: If `order` is neither `"xy"` nor `"yx"`, or `inputs` is not
@@ -36,26 +38,29 @@ class AppendCoordinates(keras.layers.Layer):
     (None, 5, 5, 34)
     """
 
-    def __init__(self, low=0.0, high=1.0, order="xy", **kwargs):
+    def __init__(
+        self,
+        low: float = 0.0,
+        high: float = 1.0,
+        order: str = "xy",
+        **kwargs,
+    ) -> None:
         super().__init__(**kwargs)
-        if order not in ("xy", "yx"):
-            raise ValueError(
-                f"`order` must be 'xy' or 'yx'. Received: order={order!r}"
-            )
+        check_choice("order", order, ("xy", "yx"))
         self.low = low
         self.high = high
         self.order = order
         self.input_spec = keras.layers.InputSpec(ndim=4)
         self.supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         if input_shape[-1] is None:
             raise ValueError(
                 "The number of channels of `inputs` must be fixed. "
                 f"Received: inputs.shape={tuple(input_shape)}"
             )
 
-    def call(self, inputs):
+    def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
         batch, height, width, _ = ops.shape(inputs)
         xy = ops.meshgrid(self._positions(width), self._positions(height))
         grid = ops.stack(xy if self.order == "xy" else xy[::-1], axis=-1)
@@ -63,7 +68,7 @@ class AppendCoordinates(keras.layers.Layer):
         return ops.concatenate([inputs, grid], axis=-1)
 
     def _positions(self, size):
-        """Equal steps from `low` to `high`."""
+        """`size` equal steps from `low` to `high`."""
         if isinstance(size, int):
             return ops.linspace(
                 self.low, self.high, size, dtype=self.compute_dtype
@@ -74,10 +79,12 @@ class AppendCoordinates(keras.layers.Layer):
         positions = self.low + step * ops.cast(ops.arange(size), "float32")
         return ops.cast(positions, self.compute_dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return (*input_shape[:-1], input_shape[-1] + 2)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "low": self.low,

@@ -1,31 +1,34 @@
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import zero_states
+from keras_relational.layers.cells import zero_states
+from keras_relational.layers.operations import shapes_match
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class EpisodicRNN(keras.layers.Layer):
-    """A recurrent layer over frames among which new episodes begin.
+    """A recurrent layer whose state is reset where a new episode begins.
 
     With a cell (y, s) ← cell(x, s) and its initial state s⁰,
 
         y_t, s_t = cell(x_t, s⁰)       where an episode begins,
-                   cell(x_t, s_{t−1})  elsewhere
+                   cell(x_t, s_{t−1})  elsewhere.
 
-    so that nothing of an episode is remembered in the next one, and episodes of
-    any length can be learned from in pieces of one length.
+    The cell remembers nothing of earlier episodes. Sequences of one length may
+    thus be cut from episodes of any length.
 
     Args:
-        cell: A Keras RNN cell, without the dropout of Keras' own: that is drawn
-            once a sequence, outside of the cell.
+        cell: A Keras RNN cell. Keras' own cells must have no dropout, because
+            `keras.layers.RNN` draws it once for a whole sequence.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
-        frames: Float tensor `(batch * time, m)`, all frames of a sequence one
-            after the other.
-        is_first: Boolean tensor `(batch, time)`, `True` where an episode
-            begins: there the cell starts from its initial state.
+        frames: Float tensor `(batch * time, m)`: all frames of the first
+            sequence, then all of the second, and so on.
+        is_first: Boolean tensor `(batch, time)`, `True` for the first frame of
+            an episode.
         states: List of the cell's states, each `(batch, size)`.
 
     Returns:
@@ -33,8 +36,9 @@ class EpisodicRNN(keras.layers.Layer):
         last frame.
 
     Raises:
-        ValueError: If `cell` is no RNN cell, or one with such a dropout, or
-            frames, `is_first` and states do not fit together.
+        ValueError: If `cell` is not an RNN cell, if it is one of Keras' own
+            with dropout, or if the shapes of `frames`, `is_first` and `states`
+            do not fit together.
 
     Example:
 
@@ -45,7 +49,7 @@ class EpisodicRNN(keras.layers.Layer):
     ((None, 5, 16), (None, 16))
     """
 
-    def __init__(self, cell, **kwargs):
+    def __init__(self, cell: keras.layers.Layer, **kwargs: object):
         if not hasattr(cell, "state_size"):
             raise ValueError(
                 "`cell` must be a Keras RNN cell, such as "
@@ -68,10 +72,20 @@ class EpisodicRNN(keras.layers.Layer):
             dtype=self.dtype_policy,
         )
 
-    def build(self, frames_shape, is_first_shape, states_shape):
+    def build(
+        self,
+        frames_shape: Sequence[int | None],
+        is_first_shape: Sequence[int | None],
+        states_shape: Sequence,
+    ) -> None:
         self.rnn.build((*is_first_shape, frames_shape[-1] + 1))
 
-    def call(self, frames, is_first, states):
+    def call(
+        self,
+        frames: keras.KerasTensor,
+        is_first: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+    ) -> list[keras.KerasTensor]:
         self._check(frames, is_first, states)
         batch, time = ops.shape(is_first)
         frames = ops.reshape(frames, (batch, time, frames.shape[-1]))
@@ -90,7 +104,7 @@ class EpisodicRNN(keras.layers.Layer):
         expected.append([(batch, size) for size in sizes])
         fit = isinstance(states, list | tuple) and len(states) == len(sizes)
         if not fit or not all(
-            may_be_equal(x.shape, shape)
+            shapes_match(x.shape, shape)
             for x, shape in zip(
                 (frames, is_first, *states),
                 (*expected[:2], *expected[2]),
@@ -99,11 +113,16 @@ class EpisodicRNN(keras.layers.Layer):
         ):
             raise ValueError(
                 f"{self.name} takes frames, is_first and a list of states of "
-                f"shapes {expected}, batch * time and batch first. Received: "
-                f"shapes {received}"
+                f"shapes {expected}. Frames have the first axis batch * time, "
+                f"the others batch. Received: shapes {received}"
             )
 
-    def compute_output_spec(self, frames, is_first, states):
+    def compute_output_spec(
+        self,
+        frames: keras.KerasTensor,
+        is_first: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+    ) -> list[keras.KerasTensor]:
         self._check(frames, is_first, states)
         shape = (*is_first.shape, self.rnn.cell.output_size)
         outputs = keras.KerasTensor(shape, self.compute_dtype)
@@ -112,31 +131,31 @@ class EpisodicRNN(keras.layers.Layer):
             *(keras.KerasTensor(x.shape, self.compute_dtype) for x in states),
         ]
 
-    def get_config(self):
+    def get_config(self) -> dict:
         cell = keras.saving.serialize_keras_object(self.cell)
         return {**super().get_config(), "cell": cell}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict) -> "EpisodicRNN":
         cell = keras.saving.deserialize_keras_object(config.pop("cell"))
         return cls(cell, **config)
 
 
 class _EpisodicCell(keras.layers.Layer):
-    """A cell that starts afresh where the last of its inputs is 1.
+    """A cell that starts from its initial state where its last input is 1.
 
-    Its states are one flat list, however those of the cell are nested.
+    The states are one flat list, even if the inner cell nests its states.
     """
 
     def __init__(self, cell, **kwargs):
         super().__init__(**kwargs)
         self.cell = cell
         self.state_size = keras.tree.flatten(cell.state_size)
-        # As in `keras.layers.RNN`, a cell may leave out both of what follows.
+        # As in `keras.layers.RNN`, a cell need not have `output_size`.
         self.output_size = getattr(cell, "output_size", self.state_size[0])
 
     def build(self, inputs_shape, states_shape=None):
-        if not self.cell.built:  # A loaded one is.
+        if not self.cell.built:  # A loaded cell is built.
             self.cell.build((*inputs_shape[:-1], inputs_shape[-1] - 1))
 
     def call(self, inputs, states, training=False):
@@ -157,7 +176,7 @@ class _EpisodicCell(keras.layers.Layer):
         return self._flat(self.cell.get_initial_state(batch_size=batch_size))
 
     def _flat(self, states):
-        """The cell may be of another dtype."""
+        """A flat list of states. The cell may have another dtype."""
         return [
             ops.cast(x, self.compute_dtype) for x in keras.tree.flatten(states)
         ]

@@ -1,13 +1,13 @@
 import keras
 from keras import ops
+from keras.src import backend
 
 from keras_relational.layers import lstm_controller
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import with_gradient
-from keras_relational.layers.shared import with_row
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.esbn_recurrence import esbn_recurrence
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 
@@ -15,9 +15,10 @@ from keras_relational.validation import check_positive_integers
 class ESBN(keras.layers.Layer):
     """The Emergent Symbol Binding Network: a controller that sees no values.
 
-    An external memory binds each value z_t, a filler, to a key that the
-    controller, an LSTM, writes for it, a role. Keys and values meet only
-    there. With inputs z_1 to z_T, k_r and h zero at first,
+    An LSTM, the controller, writes a key for each value of a sequence. An
+    external memory binds the two: a key stands for a role, a value for its
+    filler. Keys and values meet only in this memory. With the values z_1 to
+    z_T, and with k_r and h zero at first,
 
         h_t = LSTM(h_{t−1}, k_r,t−1)
         g_k,t, g_v,t = sigmoid(linear(h_t))
@@ -25,54 +26,62 @@ class ESBN(keras.layers.Layer):
         k_r,t = g_k,t Σ_i<t softmax_i(z_i · z_t) k_w,i
         ẑ_t+1 = g_v,t Σ_i<t softmax_i(k_w,i · k_q,t) z_i
 
-    and zeros are read while memory is empty. At an extra time step T + 1 there
-    is no input; the controller gets to see the key read at T. Reference:
-    Algorithm 1 of [Sinha et al., 2020](https://arxiv.org/abs/2012.01944),
-    section 4.2 and, for the initial weights, A.1; biases, of which it says
-    nothing, are uniform within ±1/√fan-in, since with none the controller
-    would put out zeros for ever.
+    While the memory is empty, k_r and ẑ are zero. An extra step T + 1 has no
+    input. It lets the controller see the key that was read at step T.
 
-    With `confidence`, each key read comes with one number more, how well the
-    value matched: the mean, by the same weights and gate, of sigmoid(γ z_i ·
-    z_t + β), γ and β learned. Reference: [Webb et al., 2021](
+    With `confidence`, each key that is read gets one more number. It says how
+    well the value matched: the mean of sigmoid(γ z_i · z_t + β), with the
+    weights and the gate of the key. γ and β are learned. An ESBN needs this
+    number to tell whether two values are the same. Without it, the first key is
+    read with weight 1 whatever the values are, so the first three steps are
+    equal for all inputs.
+
+    This was measured on 2,000 pairs of random vectors of 16 numbers, none of
+    them seen in training, with three seeds, 5 epochs of 4,000 pairs, 64 units
+    and keys of 32 numbers. The default, which is the first paper's model, is
+    right for 48 to 52 percent of the pairs, with or without
+    `TemporalContextNormalization` before it. With `confidence` it is right for
+    96 to 97 percent, and with both for 100 percent. Use both wherever sameness
+    matters.
+
+    Reference: Algorithm 1 of [Sinha et al., 2020](
+    https://arxiv.org/abs/2012.01944), section 4.2, and appendix A.1 for the
+    initial weights. The paper does not mention biases. Here they are uniform
+    within ±1/√fan-in: with zeros, the controller would return zeros forever.
+    The confidence is from [Webb et al., 2021](
     https://arxiv.org/abs/2012.14601), section 3, who also normalize the values
-    before, by `TemporalContextNormalization`. Without it the first three steps
-    are the same for all inputs, as the first key is read with the weight 1
-    whatever the values are: of two fillers alone, it cannot be told whether
-    they are alike. So the default, that of the first paper, stays at chance on
-    same/different, and so it does behind the normalization alone. Of 2,000
-    pairs of random vectors of 16 numbers, none seen in training, it solves 48
-    to 52 percent, with `confidence` 96 to 97, and with both 100: three seeds
-    each, 5 epochs of 4,000 pairs, 64 units, keys of 32 numbers. Take both
-    wherever it matters whether two values are the same.
-
-    How values match is known before the controller starts: all of it is one
-    product. Values are retrieved after it has ended, for all steps at once.
+    first.
 
     Args:
         units: Positive integer, size of the controller.
         key_dim: Positive integer, size of the keys.
-        extra_step: Whether there is one.
-        return_sequences: Whether to return all steps, or the last one.
-        return_retrieved: Whether to return ẑ too.
-        confidence: Whether keys that are read come with one. It is needed to
-            tell whether two values are the same.
+        extra_step: Boolean. If `True`, the controller makes step T + 1.
+        return_sequences: Boolean. If `True`, the layer returns all steps,
+            otherwise the last one.
+        return_retrieved: Boolean. If `True`, the layer also returns ẑ, the
+            prediction of the next value.
+        confidence: Boolean. If `True`, the controller also sees the confidence
+            of each key that is read.
 
     Call arguments:
-        inputs: Float tensor `(batch, time, features)` of any number of steps.
-        mask: Optional boolean tensor `(batch, time)`, `True` for real steps.
-            Nothing is written, read or counted at padded ones. There is no
-            extra step where there is no real one, either.
-        return_attention_scores: Whether to return the weights of reading too.
+        inputs: Float tensor `(batch, time, features)`, any number of steps.
+        mask: Optional boolean tensor `(batch, time)`. `True` marks a real step.
+            At a padded step nothing is written or read, the state does not
+            change, and the layer repeats its last outputs. A sequence
+            without any real step has no extra step either.
+        return_attention_scores: Boolean. If `True`, the layer also returns the
+            weights with which it reads its memory.
 
     Returns:
-        h at the last step, `(batch, units)`, in the compute dtype; with
-        `return_retrieved` a pair of that and ẑ, `(batch, features)`. With
-        `return_sequences` both have an axis of T steps, or T + 1 with the extra
-        one, after the batch. With `return_attention_scores` all that, and
-        the weights of the keys read, `(batch, steps, time)` of all steps,
-        before the gate; with `return_retrieved` a pair of those and the weights
-        of the values retrieved.
+        h of the last step, `(batch, units)`, in the compute dtype. With
+        `return_retrieved`, a pair: h, and ẑ `(batch, features)`. With
+        `return_sequences`, both have an axis of steps after the batch: T steps,
+        or T + 1 with the extra one.
+
+        With `return_attention_scores`, a pair: these outputs, and the weights
+        with which keys were read, before the gate, `(batch, steps, time)` for
+        all steps. With `return_retrieved`, the weights are a pair too: the
+        weights of the keys read, and the weights of the values retrieved.
 
     Raises:
         ValueError: If a size is not a positive integer, the inputs are not 3D
@@ -83,7 +92,7 @@ class ESBN(keras.layers.Layer):
     >>> ESBN(units=512, key_dim=256)(keras.Input((9, 128))).shape
     (None, 512)
 
-    Whether values are the same:
+    A layer that can tell whether values are the same:
 
     >>> from keras_relational.layers import TemporalContextNormalization
     >>> values = TemporalContextNormalization()(keras.Input((2, 16)))
@@ -93,14 +102,14 @@ class ESBN(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        key_dim,
-        extra_step=True,
-        return_sequences=False,
-        return_retrieved=False,
-        confidence=False,
+        units: int,
+        key_dim: int,
+        extra_step: bool = True,
+        return_sequences: bool = False,
+        return_retrieved: bool = False,
+        confidence: bool = False,
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(units=units, key_dim=key_dim)
         self.units = units
@@ -111,7 +120,7 @@ class ESBN(keras.layers.Layer):
         self.confidence = confidence
         self.supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         if len(input_shape) != 3 or input_shape[-1] is None:
             raise ValueError(
                 f"{self.name} takes sequences (batch, time, features) with "
@@ -122,9 +131,11 @@ class ESBN(keras.layers.Layer):
         lstm_controller.add_lstm_weights(
             self, self.key_dim + bool(self.confidence), self.units
         )
-        lstm_controller.add_head(self, "write", self.key_dim)
+        lstm_controller.add_key_and_gate_weights(self, "write", self.key_dim)
         if self.return_retrieved:
-            lstm_controller.add_head(self, "query", self.key_dim)
+            lstm_controller.add_key_and_gate_weights(
+                self, "query", self.key_dim
+            )
         if self.confidence:
             self.confidence_gain = self.add_weight(
                 (), "ones", name="confidence_gain"
@@ -133,37 +144,24 @@ class ESBN(keras.layers.Layer):
                 (), "zeros", name="confidence_bias"
             )
 
-    def written_keys(self, inputs, mask=None):
-        """The keys that the controller writes for a sequence of values.
-
-        Args:
-            inputs: As in a call.
-            mask: As in a call. What is written for padding is never read.
-
-        Returns:
-            Tensor `(batch, time, key_dim)`.
-        """
-        if not self.built:
-            self.build(inputs.shape)
-        inputs = ops.cast(ops.convert_to_tensor(inputs), self.compute_dtype)
-        return self._bound(inputs, mask)[-1]
-
-    def call(self, inputs, mask=None, return_attention_scores=False):
-        values, running, readable, key_scores, h, keys = self._bound(
-            inputs, mask
-        )
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        values, mask = flatten_entities(self, inputs, mask)
+        valid = None if mask is None else self._valid_steps(mask)
+        readable = self._readable(values, mask, valid)
+        key_scores, confidence = self._match_values(values, readable)
+        h, keys = self._control(key_scores, confidence, valid)
         results, scores = [h], [key_scores]
         if self.return_retrieved:
-            query, gate = _key_and_gate(
-                ops.matmul(h, self.query_kernel) + self.query_bias, self.key_dim
-            )
-            value_scores = masked_softmax(dot_products(query, keys), readable)
-            scores.append(value_scores)
-            retrieved = ops.matmul(ops.cast(value_scores, values.dtype), values)
-            retrieved = gate * retrieved
-            if mask is not None:
-                retrieved = _kept(retrieved, running)
+            retrieved, value_scores = self._retrieve(h, keys, values, readable)
+            if valid is not None:
+                retrieved = _repeat_last_valid(retrieved, valid)
             results.append(retrieved)
+            scores.append(value_scores)
         if not self.return_sequences:
             results = [x[:, -1] for x in results]
         scores = [ops.cast(x, self.compute_dtype) for x in scores]
@@ -172,69 +170,115 @@ class ESBN(keras.layers.Layer):
             return outputs
         return outputs, self._one_or_pair(scores)
 
-    def _bound(self, inputs, mask):
-        """What is bound to what, and how it is read."""
-        values, mask = as_set(self, inputs, mask)
-        time = ops.shape(values)[1]
-        steps = time + 1 if self.extra_step else time
-        step, row = ops.arange(steps)[:, None], ops.arange(time)
-        running, readable = None, step > row
-        if mask is not None:
-            running = self._steps_mask(mask)
-            readable = readable & running[..., None] & mask[:, None]
+    def written_keys(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """The keys that the controller writes for a sequence of values.
 
-        matches = dot_products(values, values)
-        if self.extra_step:  # It has no value, and reads no key.
-            matches = ops.pad(matches, [(0, 0), (0, 1), (0, 0)])
-        key_scores = masked_softmax(matches, readable & (step < time))
-        sure = matches[..., :0]
-        if self.confidence:
-            sure = ops.sigmoid(
-                at_least_float32(self.confidence_gain) * matches
-                + at_least_float32(self.confidence_bias)
-            )
-            sure = ops.sum(key_scores * sure, axis=-1, keepdims=True)
-        outputs = self._control(key_scores, sure, running)
-        h, keys = outputs[..., : self.units], outputs[:, :time, self.units :]
-        return values, running, readable, key_scores, h, keys
+        Args:
+            inputs: Float tensor `(batch, time, features)`.
+            mask: Optional boolean tensor `(batch, time)`. `True` marks a real
+                step. A key at a padded step has no meaning: it is never read.
 
-    def _one_or_pair(self, results):
-        return tuple(results) if self.return_retrieved else results[0]
+        Returns:
+            Tensor `(batch, time, key_dim)`.
+        """
+        if not self.built:
+            self.build(inputs.shape)
+        inputs = ops.cast(ops.convert_to_tensor(inputs), self.compute_dtype)
+        values, mask = flatten_entities(self, inputs, mask)
+        valid = None if mask is None else self._valid_steps(mask)
+        readable = self._readable(values, mask, valid)
+        return self._control(*self._match_values(values, readable), valid)[1]
 
-    def _steps_mask(self, mask):
-        """Of the steps: the extra one is real if any other is."""
+    def _valid_steps(self, mask):
+        """The mask of all steps. The extra step is real if any other is."""
         if not self.extra_step:
             return mask
         return ops.concatenate(
             [mask, ops.any(mask, axis=1, keepdims=True)], axis=1
         )
 
-    def _control(self, read, sure, running):
-        """The controller, step by step: its h, and the keys it writes."""
-        batch, steps, _ = ops.shape(read)
-        # The key of an extra step is never read.
-        read = ops.pad(read, [(0, 0), (0, 0), (0, int(self.extra_step))])
-        if running is None:
-            running = ops.ones((batch, steps), "bool")
+    def _readable(self, values, mask, valid):
+        """Which values each step may read: `(steps, time)`, or with batch."""
+        time = ops.shape(values)[1]
+        steps = time + 1 if self.extra_step else time
+        readable = ops.arange(steps)[:, None] > ops.arange(time)
+        if mask is not None:
+            readable = readable & valid[..., None] & mask[:, None]
+        return readable
+
+    def _match_values(self, values, readable):
+        """softmax_i(z_i · z_t) of all steps at once, and the confidence.
+
+        The controller does not change how values match, so all steps are one
+        matrix product.
+        """
+        time = ops.shape(values)[1]
+        similarities = dot_products(values, values)
+        if self.extra_step:  # It has no value, and reads no key.
+            similarities = ops.pad(similarities, [(0, 0), (0, 1), (0, 0)])
+        has_value = ops.arange(ops.shape(similarities)[1])[:, None] < time
+        key_scores = masked_softmax(similarities, readable & has_value)
+        if not self.confidence:
+            return key_scores, similarities[..., :0]
+        confidence = ops.sigmoid(
+            at_least_float32(self.confidence_gain) * similarities
+            + at_least_float32(self.confidence_bias)
+        )
+        return key_scores, ops.sum(
+            key_scores * confidence, axis=-1, keepdims=True
+        )
+
+    def _control(self, key_scores, confidence, valid):
+        """h_t and k_w,t of all steps. `esbn_step` states one of them."""
+        batch, steps, time = ops.shape(key_scores)
+        # The key of the extra step is never read.
+        key_scores = ops.pad(
+            key_scores, [(0, 0), (0, 0), (0, int(self.extra_step))]
+        )
+        if valid is None:
+            valid = ops.ones((batch, steps), "bool")
         arguments = (
-            *(read, sure, running[..., None]),
+            *(key_scores, confidence, valid[..., None]),
             *(self.kernel, self.recurrent_kernel, self.bias),
             *(self.write_kernel, self.write_bias),
         )
-        return _controlled(
+        outputs = esbn_recurrence(
             *(
                 ops.cast(ops.convert_to_tensor(x), self.compute_dtype)
                 for x in arguments
             )
         )
+        return outputs[..., : self.units], outputs[:, :time, self.units :]
 
-    def compute_mask(self, inputs, mask=None):
+    def _retrieve(self, h, keys, values, readable):
+        """ẑ_t+1 of all steps at once, and softmax_i(k_w,i · k_q,t)."""
+        query, gate = key_and_gate(
+            ops.matmul(h, self.query_kernel) + self.query_bias
+        )
+        value_scores = masked_softmax(dot_products(query, keys), readable)
+        retrieved = ops.matmul(ops.cast(value_scores, values.dtype), values)
+        return gate * retrieved, value_scores
+
+    def _one_or_pair(self, results):
+        return tuple(results) if self.return_retrieved else results[0]
+
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | tuple | None:
         if mask is None or not self.return_sequences:
             return None
-        mask = self._steps_mask(mask)
+        mask = self._valid_steps(mask)
         return (mask, mask) if self.return_retrieved else mask
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple:
         batch, time, features = input_shape
         steps = None if time is None else time + bool(self.extra_step)
         batch = (batch, steps) if self.return_sequences else (batch,)
@@ -242,8 +286,11 @@ class ESBN(keras.layers.Layer):
         return shapes if self.return_retrieved else shapes[0]
 
     def compute_output_spec(
-        self, inputs, mask=None, return_attention_scores=False
-    ):
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
         batch, time, _ = inputs.shape
         steps = None if time is None else time + bool(self.extra_step)
         shapes = self.compute_output_shape(inputs.shape)
@@ -260,7 +307,7 @@ class ESBN(keras.layers.Layer):
             ]
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,
@@ -272,158 +319,129 @@ class ESBN(keras.layers.Layer):
         }
 
 
-@with_gradient
-def _controlled(
-    read,
-    sure,
-    running,
-    kernel,
-    recurrent_kernel,
-    bias,
-    write_kernel,
-    write_bias,
-):
-    """The recurrence: h and the keys written, side by side, of all steps.
+def esbn_step(
+    state: tuple[keras.KerasTensor, keras.KerasTensor, keras.KerasTensor],
+    keys: keras.KerasTensor,
+    key_scores: keras.KerasTensor,
+    confidence: keras.KerasTensor,
+    kernel: keras.KerasTensor,
+    recurrent_kernel: keras.KerasTensor,
+    bias: keras.KerasTensor,
+    write_kernel: keras.KerasTensor,
+    write_bias: keras.KerasTensor,
+) -> tuple[tuple, keras.KerasTensor]:
+    """One step of the controller, as the equations of `ESBN` state it.
 
-    What changes from step to step has the examples of a batch as its columns:
-    the product of a large matrix with a few columns takes half as long on a CPU
-    as that of a few rows with it. The gradient is written by hand, for speed:
-    that of a weight is one product over all steps, where automatic
-    differentiation adds one up for each.
+    The layer computes all steps by `esbn_recurrence`, which trains faster.
+    `esbn_steps` is the loop over this step, and computes the same.
 
     Args:
-        read: `(batch, steps, steps)`, the weights of the keys that each reads.
-        sure: `(batch, steps, 1)`, the confidence, or `(batch, steps, 0)`.
-        running: `(batch, steps, 1)`, 1 for steps that are there.
-        kernel: Of the LSTM, as the rest.
-        recurrent_kernel: See above.
-        bias: See above.
-        write_kernel: Of key and gate.
-        write_bias: See above.
+        state: h_{t−1} and the LSTM's cell state, each `(batch, units)`, and
+            k_r,t−1 with its confidence, `(batch, size)`.
+        keys: `(batch, n, key_dim)`, the keys written so far.
+        key_scores: `(batch, n)`, the weights with which step t reads them.
+        confidence: `(batch, 1)`, or `(batch, 0)` for an ESBN without it.
+        kernel: Kernel of the LSTM `(size, 4 * units)`.
+        recurrent_kernel: Recurrent kernel of the LSTM `(units, 4 * units)`.
+        bias: Bias of the LSTM `(4 * units,)`.
+        write_kernel: Kernel `(units, key_dim + 1)` of k_w,t and g_k,t.
+        write_bias: Bias `(key_dim + 1,)` of k_w,t and g_k,t.
+
+    Returns:
+        The new state, and k_w,t `(batch, key_dim)`.
     """
-    batch, steps = ops.shape(read)[:2]
-    units, key_dim = recurrent_kernel.shape[0], write_kernel.shape[1] - 1
-    size = kernel.shape[0]
-    read, sure, running = (
-        ops.transpose(x, (1, 2, 0)) for x in (read, sure, running)
+    h, c, key_read = state
+    # h_t = LSTM(h_{t−1}, k_r,t−1)
+    h, c = lstm_controller.lstm_step(
+        key_read, h, c, kernel, recurrent_kernel, bias
     )
-    kernels = ops.concatenate([kernel, recurrent_kernel], axis=0)
-    # Once, and not in the loop, where it would be folded into a product that
-    # takes twice as long.
-    to_gates, to_head = ops.transpose(kernels), ops.transpose(write_kernel)
-    bias, write_bias = bias[:, None], write_bias[:, None]
+    # k_w,t = relu(linear(h_t)) and g_k,t = sigmoid(linear(h_t))
+    key, gate = key_and_gate(ops.matmul(h, write_kernel) + write_bias)
+    # k_r,t = g_k,t Σ_i<t softmax_i(z_i · z_t) k_w,i
+    key_read = ops.matmul(key_scores[:, None], keys)[:, 0]
+    key_read = gate * ops.concatenate([key_read, confidence], axis=-1)
+    return (h, c, key_read), key
+
+
+def esbn_steps(
+    key_scores: keras.KerasTensor,
+    confidence: keras.KerasTensor,
+    valid: keras.KerasTensor,
+    *weights: keras.KerasTensor,
+) -> keras.KerasTensor:
+    """All steps of the controller by `esbn_step`, one after the other.
+
+    It computes what `esbn_recurrence` computes. The tests hold both equal, and
+    the benchmark compares their speed.
+
+    Args:
+        key_scores: Float tensor `(batch, steps, steps)`, the weights with which
+            each step reads the keys of earlier steps.
+        confidence: Float tensor `(batch, steps, 1)`, or `(batch, steps, 0)` for
+            an ESBN without confidence.
+        valid: Float tensor `(batch, steps, 1)`, 1 for a real step and 0 for a
+            padded one.
+        *weights: The five weights of the controller, in the order of
+            `esbn_step`.
+
+    Returns:
+        Tensor `(batch, steps, units + key_dim)`: h_t, then k_w,t.
+    """
+    kernel, recurrent_kernel, _, write_kernel, _ = weights
+    batch, steps = ops.shape(key_scores)[:2]
+    size, units, key_dim = (
+        kernel.shape[0],
+        recurrent_kernel.shape[0],
+        write_kernel.shape[1] - 1,
+    )
 
     def zeros(*shape):
-        return ops.zeros(shape, read.dtype)
+        return ops.zeros((batch, *shape), key_scores.dtype)
 
-    def forward(t, carry):
-        (x, c), *logs = carry
-        k, h = x[:size], x[size:]
-        gates = ops.matmul(to_gates, x) + bias
-        i, f, g, o = ops.split(gates, 4, axis=0)
-        i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
-        is_there = running[t] > 0
-        c = ops.where(is_there, f * c + i * g, c)
-        h = ops.where(is_there, o * ops.tanh(c), h)
-        head = ops.matmul(to_head, h) + write_bias
-        key, gate = ops.relu(head[:key_dim]), ops.sigmoid(head[key_dim:])
-        mean = ops.sum(read[t][:, None] * logs[-1], axis=0)
-        mean = ops.concatenate([mean, sure[t]], axis=0)
-        k = ops.where(is_there, gate * mean, k)
-        gates = ops.concatenate([i, f, g, o], axis=0)
-        logs = _logged(logs, t, (x, gates, c, h, mean, gate, key))
-        return (ops.concatenate([k, h], axis=0), c), *logs
+    def step(inputs, states):
+        scores, confidence, valid, is_step = inputs
+        *state, keys = states
+        new_state, key = esbn_step(state, keys, scores, confidence, *weights)
+        state = [
+            ops.where(valid > 0, new, old)
+            for new, old in zip(new_state, state, strict=True)
+        ]
+        keys = keys + is_step[..., None] * key[:, None]
+        return ops.concatenate([state[0], key], axis=-1), (*state, keys)
 
-    start = zeros(size + units, batch), zeros(units, batch)
-    sizes = (size + units, 4 * units, units, units, size, 1, key_dim)
-    logs = [zeros(steps, size, batch) for size in sizes]
-    _, *logs = ops.fori_loop(0, steps, forward, (start, *logs))
-    xs, gates, cs, hs, means, key_gates, keys = logs
-
-    def gradient(upstream):
-        upstream = ops.transpose(upstream, (1, 2, 0))
-        earlier_c = ops.concatenate([zeros(1, units, batch), cs[:-1]], axis=0)
-
-        def backward(number, carry):
-            t = steps - 1 - number
-            (dx, dc, dkeys), *logs = carry
-            dk, dh = dx[:size], dx[size:]
-            there, gate = running[t], key_gates[t]
-            i, f, g, o = ops.split(gates[t], 4, axis=0)
-            tanh_c = ops.tanh(cs[t])
-            dmean = there * dk * gate
-            dgate = ops.sum(there * dk * means[t], axis=0, keepdims=True)
-            dkeys = dkeys + read[t][:, None] * dmean[None, :key_dim]
-            dkey = dkeys[t] + upstream[t][units:]
-            dkey = ops.where(keys[t] > 0, dkey, 0)
-            dhead = ops.concatenate([dkey, dgate * gate * (1 - gate)], axis=0)
-            dh = dh + upstream[t][:units] + ops.matmul(write_kernel, dhead)
-            dnew_h = there * dh
-            dnew_c = there * dc + dnew_h * o * (1 - ops.square(tanh_c))
-            dgates = ops.concatenate(
-                [
-                    dnew_c * g * i * (1 - i),
-                    dnew_c * earlier_c[t] * f * (1 - f),
-                    dnew_c * i * (1 - ops.square(g)),
-                    dnew_h * tanh_c * o * (1 - o),
-                ],
-                axis=0,
-            )
-            # What a step that is not there passes on.
-            passed = (1 - there) * ops.concatenate([dk, dh], axis=0)
-            dx = ops.matmul(kernels, dgates) + passed
-            dc = (1 - there) * dc + dnew_c * f
-            logs = _logged(logs, t, (dgates, dhead, dmean))
-            return (dx, dc, dkeys), *logs
-
-        first = (*start, zeros(steps, key_dim, batch))
-        sizes = (4 * units, key_dim + 1, size)
-        logs = [zeros(steps, size, batch) for size in sizes]
-        _, dgates, dheads, dmeans = ops.fori_loop(
-            0, steps, backward, (first, *logs)
-        )
-        dread = ops.einsum("tkb,skb->bts", dmeans[:, :key_dim], keys)
-        dkernels = _over_all_steps(xs, dgates)
-        return (
-            dread,
-            ops.transpose(dmeans[:, key_dim:], (2, 0, 1)),
-            ops.zeros_like(ops.transpose(running, (2, 0, 1))),
-            dkernels[:size],
-            dkernels[size:],
-            ops.sum(dgates, axis=(0, 2)),
-            _over_all_steps(hs, dheads),
-            ops.sum(dheads, axis=(0, 2)),
-        )
-
-    outputs = ops.concatenate([hs, keys], axis=1)
-    return ops.transpose(outputs, (2, 0, 1)), gradient
-
-
-def _logged(logs, t, columns):
-    return [
-        with_row(log, t, one) for log, one in zip(logs, columns, strict=True)
-    ]
-
-
-def _over_all_steps(inputs, outputs):
-    """The gradient of a kernel."""
-    inputs = ops.reshape(
-        ops.transpose(inputs, (1, 0, 2)), (inputs.shape[1], -1)
+    # Row t has a 1 at t: there the key of step t is written.
+    is_step = ops.broadcast_to(
+        ops.eye(steps, dtype=key_scores.dtype), (batch, steps, steps)
     )
-    outputs = ops.reshape(
-        ops.transpose(outputs, (0, 2, 1)), (-1, outputs.shape[1])
+    _, outputs, _ = backend.rnn(
+        step,
+        (key_scores, confidence, valid, is_step),
+        (zeros(units), zeros(units), zeros(size), zeros(steps, key_dim)),
+        input_length=key_scores.shape[1],
+        return_all_outputs=True,
     )
-    return ops.matmul(inputs, outputs)
+    return outputs
 
 
-def _key_and_gate(outputs, key_dim):
-    return ops.relu(outputs[..., :key_dim]), ops.sigmoid(outputs[..., key_dim:])
+def key_and_gate(
+    outputs: keras.KerasTensor,
+) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Splits a linear layer's outputs into a key and a gate.
+
+    Args:
+        outputs: Float tensor `(..., key_dim + 1)`.
+
+    Returns:
+        The key, after ReLU, `(..., key_dim)`, and the gate, after the sigmoid,
+        `(..., 1)`.
+    """
+    return ops.relu(outputs[..., :-1]), ops.sigmoid(outputs[..., -1:])
 
 
-def _kept(sequence, running):
-    """Where a step is not there, what it was at the last one that is."""
-    step = ops.arange(ops.shape(running)[1])
-    last = ops.where(running, step, 0)
-    # The last of all steps so far, step by step for each of them.
+def _repeat_last_valid(sequence, valid):
+    """At a padded step, repeats the entry of the last real step before it."""
+    step = ops.arange(ops.shape(valid)[1])
+    last = ops.where(valid, step, 0)
+    # The largest index of a real step so far.
     last = ops.max(ops.where(step[:, None] >= step, last[:, None], 0), axis=-1)
     return ops.take_along_axis(sequence, last[..., None], axis=1)

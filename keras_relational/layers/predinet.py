@@ -1,18 +1,19 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_same_size
-from keras_relational.layers.shared import dot_products
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import set_shape
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.entities import check_same_size
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class PrediNet(keras.layers.Layer):
-    """Pairs of attended entities, and how far apart each relation finds them.
+    """Each head attends to two entities and compares them by learned relations.
 
     With the entities `L`, `(n, m)`, each head `h` computes
 
@@ -20,39 +21,43 @@ class PrediNet(keras.layers.Layer):
         E1 = softmax(Q1 Kᵀ) L       E2 = softmax(Q2 Kᵀ) L
         D = E1 W_S − E2 W_S         R = (D, P1, P2)
 
-    where `P1` and `P2` are the last two elements of `E1` and `E2`, their
-    positions. `W_K` and `W_S` are shared by the heads, the queries are each
-    head's own. The outputs are the `R` of all heads, one after the other.
-    Reference: [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
-    section 2; `propositions` reads the outputs as their equation (1).
+    `P1` and `P2` are the last two elements of `E1` and `E2`: their positions.
+    Append them with `AppendCoordinates`. All heads share `W_K` and `W_S`, and
+    each has its own `W_Q1` and `W_Q2`. The layer concatenates the `R` of all
+    heads.
 
-    The queries see every entity in its place, so the number of entities is
-    fixed when the layer is built. Coordinates must be the last two features:
-    `AppendCoordinates` puts them there.
+    The queries have separate weights for each position, so the number of
+    entities is fixed when the layer is built.
+
+    Reference: [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
+    section 2. The method `propositions` returns the outputs as the propositions
+    of equation (1).
 
     Args:
-        num_heads: Positive integer, k in the paper.
-        num_relations: Positive integer, j in the paper: relations of a head.
-        key_dim: Positive integer, g in the paper: size of keys and queries.
+        num_heads: Positive integer, number of heads, k in the paper.
+        num_relations: Positive integer, number of relations that each head
+            computes, j in the paper.
+        key_dim: Positive integer, size of keys and queries, g in the paper.
         kernel_initializer: Initializer of the kernels.
 
     Call arguments:
-        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`,
-            read row by row; `m` at least 2.
-        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`:
-            `True` for entities that are there. The others are neither seen nor
-            attended to; where none is there the outputs are zero.
-        return_attention_scores: Whether to return the attention masks too.
+        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`, `m`
+            at least 2. An image is read row by row.
+        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
+            `True` marks a valid entity. The others are set to zero and get no
+            attention. Without any valid entity the outputs are zero.
+        return_attention_scores: Boolean. If `True`, the layer also returns the
+            attention masks.
 
     Returns:
         Tensor `(batch, num_heads * (num_relations + 4))` in the compute dtype.
-        With `return_attention_scores=True` also `(scores_1, scores_2)`, each
-        `(batch, num_heads, n)`: softmax(Q1 Kᵀ) and softmax(Q2 Kᵀ).
+        With `return_attention_scores`, a pair: this tensor, and the pair
+        softmax(Q1 Kᵀ), softmax(Q2 Kᵀ), each `(batch, num_heads, n)`.
 
     Raises:
-        ValueError: If a size is not a positive integer; if the inputs are not
-            3D or 4D, of fixed size, with two features or more; if later inputs
-            have another size.
+        ValueError: If a size is not a positive integer, the inputs are not 3D
+            or 4D of fixed size, they have fewer than two features, or later
+            inputs have another size.
 
     Example:
 
@@ -68,12 +73,12 @@ class PrediNet(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        num_relations,
-        key_dim,
-        kernel_initializer="glorot_uniform",
+        num_heads: int,
+        num_relations: int,
+        key_dim: int,
+        kernel_initializer: InitializerLike = "glorot_uniform",
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(
             num_heads=num_heads, num_relations=num_relations, key_dim=key_dim
@@ -84,18 +89,19 @@ class PrediNet(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
 
-    def build(self, input_shape):
-        _, num_entities, features = set_shape(self, input_shape, True)
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        _, num_entities, features = entities_shape(self, input_shape, True)
         if features < 2:
             raise ValueError(
                 f"{self.name} takes the last two features of an entity for its "
-                f"position. Received: inputs.shape={tuple(input_shape)}"
+                "position, so it needs two features or more. Received: "
+                f"inputs.shape={tuple(input_shape)}"
             )
         self.built_shape = tuple(input_shape)
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
-            # W_Q1 of every head, then W_Q2 of every head, side by side.
+            # The columns: W_Q1 of every head, then W_Q2 of every head.
             query_kernel=(
                 num_entities * features,
                 2 * self.num_heads * self.key_dim,
@@ -104,14 +110,19 @@ class PrediNet(keras.layers.Layer):
             relation_kernel=(features, self.num_relations),
         )
 
-    def call(self, inputs, mask=None, return_attention_scores=False):
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
         check_same_size(self, self.built_shape, inputs.shape)
-        entities, mask = as_set(self, inputs, mask)
+        entities, mask = flatten_entities(self, inputs, mask)
         batch = ops.shape(entities)[0]
         _, num_entities, features = entities.shape
         if mask is not None:
             mask = ops.expand_dims(mask, 1)
-        # The two queries of every head are 2 * num_heads rows of one product.
+        # One product computes both queries of all heads.
         queries = ops.matmul(
             ops.reshape(entities, (batch, num_entities * features)),
             self.query_kernel,
@@ -130,16 +141,23 @@ class PrediNet(keras.layers.Layer):
             return outputs, tuple(ops.split(scores, 2, axis=1))
         return outputs
 
-    def propositions(self, inputs, mask=None):
-        """What the outputs assert: in head `h`, relation `i`, the two entities
-        at these positions lie `distances[h, i]` apart, equation (1).
+    def propositions(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> dict[str, keras.KerasTensor]:
+        """The outputs as propositions: equation (1) of the paper.
+
+        For head `h` and relation `i` they say that the entities at
+        `positions_1[h]` and `positions_2[h]` lie `distances[h, i]` apart.
 
         Args:
-            inputs: As for the layer.
-            mask: As for the layer.
+            inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`.
+            mask: Optional boolean tensor `(batch, n)` or `(batch, height,
+                width)`. `True` marks a valid entity.
 
         Returns:
-            Dictionary of tensors: `positions_1` and `positions_2`
+            Dictionary of tensors: `positions_1` and `positions_2`, each
             `(batch, num_heads, 2)`, in the units of the inputs' last two
             features, and `distances` `(batch, num_heads, num_relations)`.
         """
@@ -152,16 +170,25 @@ class PrediNet(keras.layers.Layer):
             "distances": outputs[..., :-4],
         }
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> None:
         return None
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return (input_shape[0], self._output_size())
 
     def compute_output_spec(
-        self, inputs, mask=None, return_attention_scores=False
-    ):
-        batch, num_entities, _ = set_shape(self, inputs.shape, True)
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        batch, num_entities, _ = entities_shape(self, inputs.shape, True)
         if self.built:
             check_same_size(self, self.built_shape, inputs.shape)
         outputs = keras.KerasTensor(
@@ -174,7 +201,7 @@ class PrediNet(keras.layers.Layer):
             keras.KerasTensor(shape, self.compute_dtype) for _ in range(2)
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

@@ -1,29 +1,31 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import set_shape
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class RelationNetwork(keras.layers.Layer):
-    """The mean, over all ordered pairs of entities, of a two-layer network.
+    """The mean of a two-layer network over all ordered pairs of entities.
 
     With the entities `o_1, …, o_n`,
 
         outputs = 1/n² Σ_ij relu(W relu(S o_i + R o_j))
 
-    that is, the pair `(o_i, o_j)`, a sender and a receiver, meets a hidden
-    layer whose kernel is `S` over the one and `R` over the other: `n` products
-    each instead of `n²`. The output layer takes the pairs of one sender at a
-    time, few enough to stay in a processor's cache until they are averaged.
-    Pairs of an entity with itself are included, and there are no biases.
+    `o_i` is the sender of the pair, `o_j` the receiver. `S` and `R` are the two
+    halves of the hidden layer's kernel. Applied separately, they need `n`
+    products each instead of `n²`. The output layer takes the pairs of one
+    sender at a time, so that they stay in the processor's cache until they are
+    averaged. Pairs of an entity with itself count, and there are no biases.
+
     Reference: the relation net of [Santoro et al., 2017](
-    https://arxiv.org/abs/1706.01427) as [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307), section 4 and Table S2, set it up.
+    https://arxiv.org/abs/1706.01427), in the form of [Shanahan et al., 2020](
+    https://arxiv.org/abs/1905.10307), section 4 and Table S2.
 
     Args:
         units: Positive integer, size of the output.
@@ -31,11 +33,11 @@ class RelationNetwork(keras.layers.Layer):
         kernel_initializer: Initializer of the kernels.
 
     Call arguments:
-        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`, of
-            any size.
-        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`:
-            `True` for entities that are there. The mean is over pairs of
-            those; where none is there the outputs are zero.
+        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`.
+            The number of entities may vary.
+        mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
+            `True` marks a valid entity. The mean is over pairs of valid
+            entities. Without any, the outputs are zero.
 
     Returns:
         Tensor `(batch, units)` in the compute dtype.
@@ -52,11 +54,11 @@ class RelationNetwork(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        hidden_units,
-        kernel_initializer="glorot_uniform",
+        units: int,
+        hidden_units: int,
+        kernel_initializer: InitializerLike = "glorot_uniform",
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(units=units, hidden_units=hidden_units)
         self.units = units
@@ -64,10 +66,10 @@ class RelationNetwork(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
 
-    def build(self, input_shape):
-        features = set_shape(self, input_shape)[-1]
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        features = entities_shape(self, input_shape)[-1]
         self.input_spec = keras.layers.InputSpec(axes={-1: features})
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             sender_kernel=(features, self.hidden_units),
@@ -75,17 +77,22 @@ class RelationNetwork(keras.layers.Layer):
             output_kernel=(self.hidden_units, self.units),
         )
 
-    def call(self, inputs, mask=None):
-        entities, mask = as_set(self, inputs, mask)
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        entities, mask = flatten_entities(self, inputs, mask)
         batch, n = ops.shape(entities)[:2]
         senders = ops.matmul(entities, self.sender_kernel)
         receivers = ops.matmul(entities, self.receiver_kernel)
         if mask is None:
             mask = ops.ones((batch, n), "bool")
-        there = at_least_float32(ops.cast(mask, senders.dtype))
-        count = ops.sum(there, axis=1, keepdims=True)
-        shares = ops.where(mask, 1 / ops.maximum(count, 1), 0)
-        shares = ops.cast(shares, senders.dtype)
+        valid = at_least_float32(ops.cast(mask, senders.dtype))
+        count = ops.sum(valid, axis=1, keepdims=True)
+        # 1/n for valid entities, 0 for the others.
+        weights = ops.where(mask, 1 / ops.maximum(count, 1), 0)
+        weights = ops.cast(weights, senders.dtype)
 
         def mean_over_receivers(sender):
             """`(batch, hidden_units)` → `(batch, units)`."""
@@ -93,18 +100,24 @@ class RelationNetwork(keras.layers.Layer):
             hidden = ops.reshape(hidden, (batch * n, self.hidden_units))
             pairs = ops.relu(ops.matmul(hidden, self.output_kernel))
             pairs = ops.reshape(pairs, (batch, n, self.units))
-            return ops.sum(pairs * shares[..., None], axis=1)
+            return ops.sum(pairs * weights[..., None], axis=1)
 
         means = ops.map(mean_over_receivers, ops.swapaxes(senders, 0, 1))
-        return ops.einsum("nbu,bn->bu", means, shares)
+        return ops.einsum("nbu,bn->bu", means, weights)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> None:
         return None
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return (input_shape[0], self.units)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

@@ -1,9 +1,12 @@
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
-from keras_relational.layers import slots
-from keras_relational.layers.shared import check_step
-from keras_relational.layers.shared import for_each_example
+from keras_relational.layers.cells import check_step_shape
+from keras_relational.layers.cells import repeat_for_batch
+from keras_relational.layers.slot_attention import attend_to_slots
+from keras_relational.layers.slot_products import over_rows
 from keras_relational.validation import check_positive_integers
 
 
@@ -11,7 +14,7 @@ from keras_relational.validation import check_positive_integers
 class RelationalMemoryCell(keras.layers.Layer):
     """One step of a relational memory core, as an RNN cell.
 
-    The rows of a memory M attend to each other and to the input, x̂ = linear(x):
+    The rows of a memory M attend to each other and to the input x̂ = linear(x):
 
         A = softmax(M W_q [M; x̂] W_kᵀ / √d) [M; x̂] W_v, for each head
         M̃ = norm(M + A)
@@ -19,32 +22,36 @@ class RelationalMemoryCell(keras.layers.Layer):
         i, f = W x̂ + U tanh(M) + b
         M ← sigmoid(i) tanh(M̃) + sigmoid(f + 1) M
 
-    At first M is the identity, as far as it goes. Mind that a stateful
-    `keras.layers.RNN` is reset to zeros, to rows that stay alike: assign to its
-    `states` what `get_initial_state` returns. Reference: [Santoro et al.,
-    2018](https://arxiv.org/abs/1806.01822), section 3, with gates for what is
-    new and for what is forgotten, and none for outputs.
+    The initial M has ones on its diagonal and zeros elsewhere. A stateful
+    `keras.layers.RNN` resets M to zeros, and rows that are equal stay equal:
+    after a reset assign the result of `get_initial_state` to its `states`.
+    Reference: [Santoro et al., 2018](https://arxiv.org/abs/1806.01822), section
+    3, with input gates and forget gates, and without output gates.
 
     Args:
-        units: Positive integer, size of a row.
-        num_slots: Positive integer, number of rows.
-        num_heads: Positive integer, a divisor of `units`.
-        key_dim: Size of the keys of a head; as that of the values, `units /
-            num_heads`, by default.
+        units: Positive integer. Size of a row.
+        num_slots: Positive integer. Number of rows.
+        num_heads: Positive integer, a divisor of `units`. Number of heads of
+            the attention.
+        key_dim: Positive integer or `None`. Size of the queries and keys of a
+            head. `None` takes `units / num_heads`, the size of the values.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         inputs: Float tensor `(batch, features)`.
-        states: M `(batch, num_slots * units)`, row after row.
-        return_attention_scores: Whether to return them, too.
+        states: List of M `(batch, num_slots * units)`, row after row.
+        training: Ignored: nothing differs in training.
+        return_attention_scores: Boolean. If `True`, return the attention
+            scores, too.
 
     Returns:
-        M, and the list of the new state; and with `return_attention_scores`
-        the scores `(batch, num_heads, num_slots, num_slots + 1)`, that of the
-        input last.
+        M, and a list of M as the new state. With `return_attention_scores` also
+        the scores `(batch, num_heads, num_slots, num_slots + 1)`, with the
+        input's scores last.
 
     Raises:
-        ValueError: If a size is not a positive integer, or `units` cannot be
-            divided among the heads.
+        ValueError: If a size is not a positive integer, or `units` is not a
+            multiple of `num_heads`.
 
     Example:
 
@@ -53,7 +60,14 @@ class RelationalMemoryCell(keras.layers.Layer):
     (None, 512)
     """
 
-    def __init__(self, units, num_slots, num_heads, key_dim=None, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        num_slots: int,
+        num_heads: int,
+        key_dim: int | None = None,
+        **kwargs: object,
+    ):
         super().__init__(**kwargs)
         check_positive_integers(
             units=units, num_slots=num_slots, num_heads=num_heads
@@ -95,8 +109,8 @@ class RelationalMemoryCell(keras.layers.Layer):
             units, dtype=self.dtype_policy, name=name, **kwargs
         )
 
-    def build(self, input_shape):
-        check_step(self, input_shape)
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        check_step_shape(self, input_shape)
         self.embedding.build(input_shape)
         self.input_gates.build((None, self.units))
         for layer in (
@@ -106,22 +120,26 @@ class RelationalMemoryCell(keras.layers.Layer):
             layer.build((None, None, self.units))
 
     def call(
-        self, inputs, states, training=False, return_attention_scores=False
-    ):
+        self,
+        inputs: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> tuple:
         shape = (ops.shape(inputs)[0], self.num_slots, self.units)
         memory = ops.reshape(states[0], shape)
         x = self.embedding(inputs)
-        everything = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
-        attended, scores = slots.messages(
-            slots.over_rows(self.query, memory),
-            slots.over_rows(self.key, everything),
-            slots.over_rows(self.value, everything),
+        rows = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
+        attended, scores = attend_to_slots(
+            over_rows(self.query, memory),
+            over_rows(self.key, rows),
+            over_rows(self.value, rows),
             self.num_heads,
         )
         new = self.attention_norm(memory + attended)
-        transformed = slots.over_rows(self.hidden, new)
-        new = self.norm(new + slots.over_rows(self.transformed, transformed))
-        gates = slots.over_rows(self.memory_gates, ops.tanh(memory))
+        transformed = over_rows(self.hidden, new)
+        new = self.norm(new + over_rows(self.transformed, transformed))
+        gates = over_rows(self.memory_gates, ops.tanh(memory))
         gates = gates + ops.expand_dims(self.input_gates(x), 1)
         i, f = ops.split(gates, 2, axis=-1)
         memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory
@@ -130,12 +148,14 @@ class RelationalMemoryCell(keras.layers.Layer):
             return memory, [memory], scores
         return memory, [memory]
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(
+        self, batch_size: int | None = None
+    ) -> list[keras.KerasTensor]:
         memory = ops.eye(self.num_slots, self.units, dtype=self.compute_dtype)
         memory = ops.reshape(memory, (1, self.output_size))
-        return [for_each_example(memory, batch_size)]
+        return [repeat_for_batch(memory, batch_size)]
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

@@ -1,29 +1,46 @@
+from collections.abc import Callable
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.layers import slots
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import attended
-from keras_relational.layers.shared import check_built
-from keras_relational.layers.shared import for_each_example
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import matches
-from keras_relational.layers.shared import own_initializer
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import scaled_dot_products
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.cells import check_built
+from keras_relational.layers.cells import repeat_for_batch
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers.positions import check_step_inputs
+from keras_relational.layers.positions import flatten_positions
+from keras_relational.layers.positions import num_positions
+from keras_relational.layers.slot_attention import attend_to_slots
+from keras_relational.layers.slot_attention import gather_active
+from keras_relational.layers.slot_attention import most_relevant
+from keras_relational.layers.slot_attention import scatter_active
+from keras_relational.layers.slot_cell import SlotCell
+from keras_relational.layers.slot_dynamics import add_dynamics
+from keras_relational.layers.slot_dynamics import update
+from keras_relational.layers.slot_initializers import MESSAGE_SCALE
+from keras_relational.layers.slot_initializers import scaled
+from keras_relational.layers.slot_noise import gumbel_noise
+from keras_relational.layers.slot_products import project
+from keras_relational.layers.slot_products import project_attended
+from keras_relational.layers.slot_rnn import SlotRNN
+from keras_relational.layers.slot_rnn import constructor_signature
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class SCOFFCell(slots.SlotCell):
+class SCOFFCell(SlotCell):
     """One step of SCOFF, as an RNN cell: object files that choose schemata.
 
-    Object files h_k, the slots of the state, look for their part of the input,
-    positions a_p; each is updated by the one of several schemata, GRUs θ_j with
-    which all are tried, that suits it best; then they tell each other:
+    The state consists of object files h_k. They compete for the positions a_p
+    of the input. Each then tries all schemata, which are GRUs θ_j, and takes
+    the one that fits best. At the end the object files read from each other:
 
-        s_k,p = softmax_k((W_q h_k) · (a_p W_e) / √d)
+        s_k,p = softmax_k((h_k W_q) · (a_p W_e) / √d)
         z_k = Σ_p s_k,p a_p W_v
         h̃_k,j = GRU_θ_j(z_k, h_k)
         i_k = argmax_j((h_k W̃_q) · (h̃_k,j W̃_e) + γ_j),   γ ~ Gumbel(0, 1)
@@ -31,81 +48,104 @@ class SCOFFCell(slots.SlotCell):
         ŝ_k,k' = softmax_k'((h_k Ŵ_q) · (h'_k' Ŵ_e) / √d)
         h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v
 
-    Object files compete for each position, in the first softmax. No weight
-    belongs to one of them, so they are exchangeable, and the same weights serve
-    any number. The choice of a schema is hard, and its gradient that of
-    softmax((… + γ) / temperature); γ is 0 except in training. Reference:
-    Algorithm 1 of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
+    In the first softmax object files compete for each position. All object
+    files share all weights, so they are exchangeable, and the same weights
+    serve any number of them. The noise γ is drawn in training only. The choice
+    of a schema is hard, and has the gradient of softmax((… + γ) / temperature).
+    Reference: Algorithm 1 of [Goyal et al., 2020](
+    https://arxiv.org/abs/2006.16225).
 
-    With several heads, z_k is theirs side by side, and Ŵ_v the product of one
-    matrix a head and one that leads back to `units`. The paper gives sizes of
-    heads and does not say so; nor the sizes of the encodings of positions
-    (here `position_dim`) and of the keys of schemata (here `key_dim`).
+    Heads. With several heads z_k is the concatenation of their sums. Ŵ_v is the
+    product of two matrices: one for each head, and one that maps all heads back
+    to `units`. The paper gives sizes of heads without saying how they are
+    joined. It does not give the sizes of the encodings of positions (here
+    `position_dim`) and of the keys of schemata (here `key_dim`).
 
-    Object files that start alike would stay alike. Each starts from a mean and
-    a scale that are learned and shared, and noise of its own that is the same
-    in every layer: h_k = mean + scale · noise_k.
+    Initial state. Object files that start alike would stay alike. Each starts
+    from a mean and a scale, which are learned and shared, and from noise of its
+    own, which is the same in every layer: h_k = mean + scale · noise_k.
 
-    Of initial weights the paper says nothing. Here W_v is drawn smaller by
-    √positions, whose values z adds up, and the matrix of Ŵ_v that leads back to
-    `units` a hundred times smaller: a layer that is not trained yet is nearly a
-    GRU with an attended input. With both of full size h would grow with every
-    step, and with it the differences between schemata, until none of them were
-    drawn but one. Training may get there too, in episodes of hundreds of steps:
-    the h of a GRU is what it was, in part, and messages on top. That of an LSTM
-    is drawn anew from c, which gets no messages.
+    Initial weights. The paper does not specify them. W_v is scaled down by
+    √positions, since z adds up the values of all positions. The matrix of Ŵ_v
+    that maps back to `units` is scaled down by 100. A new layer is then nearly
+    a GRU with attended input. At full size h would grow with every step, and
+    with h the differences between the scores of schemata, until one schema was
+    drawn every time. Training may still lead there in episodes of hundreds of
+    steps: a GRU keeps part of its h, messages included. An LSTM computes h anew
+    from c at each step, and messages are added to h alone.
 
-    With `num_active`, only that many object files are updated in a step, those
-    with the most input attention, and the others keep their state: what the
-    appendix calls SCOFF; without, it is its SCOFF-ab. Schemata are tried for
-    those alone. An LSTM's messages are added to its h alone. The pseudocode of
-    appendix G differs from Algorithm 1, which is followed here: there queries
-    of messages come from the new h, and their queries, keys and values are of
-    the schema that was chosen.
+    Sparse updates. With `num_active` only the object files with the most input
+    attention are updated, and schemata are tried for them alone. The paper's
+    appendix calls this SCOFF, and the dense layer SCOFF-ab. The pseudocode of
+    appendix G differs from Algorithm 1, which is followed here: it takes the
+    queries of messages from the new h, and each schema has its own queries,
+    keys and values of messages.
 
     Args:
-        units: Positive integer, size of an object file.
-        num_object_files: Positive integer, n_f in the paper.
-        num_schemata: Positive integer, n_s in the paper.
-        dynamics: `"gru"` or `"lstm"`, what a schema is.
-        num_active: Number of object files updated in a step; all by default.
-        num_heads: Heads of the attention to the input.
-        key_dim: Size of its keys for a head, d_e in the paper.
-        value_dim: Size of its values for a head.
-        num_message_heads: Heads of the attention between object files.
-        message_key_dim: Size of its keys for a head.
-        message_value_dim: Size of its values for a head.
-        position_dim: Size of the encodings e_p that are learned for positions
-            of a set or image and appended to what is there, or 0.
-        temperature: Positive number to begin with. A schedule, such as a
-            callback, changes it by `cell.current_temperature.assign`.
-        activation: As in `keras.layers.GRU`, as the rest.
-        recurrent_activation: See above.
-        kernel_initializer: Of all kernels but the recurrent one, two of which
-            are then made smaller, as said above.
-        recurrent_initializer: See above.
-        bias_initializer: See above.
-        unit_forget_bias: As in `keras.layers.LSTM`; for LSTMs.
-        dropout: Share of attention scores that are dropped in training.
-        seed: Seed of the choice in training, and of dropout.
+        units: Positive integer. Size of the state of one object file.
+        num_object_files: Positive integer. Number of object files, n_f in the
+            paper.
+        num_schemata: Positive integer. Number of schemata that object files
+            choose from, n_s in the paper.
+        dynamics: `"gru"` or `"lstm"`. What a schema is.
+        num_active: Positive integer or `None`. Number of object files that are
+            updated at a step: those that get the most attention in step 2. The
+            others keep their state. `None` updates all of them.
+        num_heads: Positive integer. Number of heads of the attention to the
+            input.
+        key_dim: Positive integer. Size of the queries and keys, for each head
+            of the attention to the input and for the choice of schemata, d_e in
+            the paper.
+        value_dim: Positive integer. Size of the values, for each head of the
+            attention to the input.
+        num_message_heads: Positive integer. Number of heads of the attention
+            between object files.
+        message_key_dim: Positive integer. Size of the queries and keys, for
+            each head of the attention between object files.
+        message_value_dim: Positive integer. Size of the values, for each head
+            of the attention between object files.
+        position_dim: Integer, 0 or more. Size of the learned encoding e_p that
+            is appended to each position of a set or an image. With 0 there are
+            no encodings, and the number of positions may differ from call to
+            call. Vectors get no encoding.
+        temperature: Positive number. Temperature of the softmax that gives the
+            choice of a schema its gradient. It is the first value of the cell's
+            weight `current_temperature`, which a callback may `assign`.
+        activation: Activation function of a schema's new content: the candidate
+            state of a GRU, or the cell input and the output of an LSTM.
+        recurrent_activation: Activation function of the gates of a schema.
+        kernel_initializer: Initializer of all kernels except the recurrent one.
+            Two kernels are then scaled down: see "Initial weights" at
+            `SCOFFCell`.
+        recurrent_initializer: Initializer of each schema's recurrent kernel.
+        bias_initializer: Initializer of the biases of the schemata.
+        unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
+            is 1 at first. A GRU has no such gate.
+        dropout: Number from 0 up to, but not including, 1. Fraction of the
+            attention scores that are set to zero in training, both of the
+            input's and of the messages'.
+        seed: Integer or `None`. Seed of the random choice of schemata in
+            training, and of dropout.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         inputs: Float tensor: a vector `(batch, m)`, a set `(batch, n, m)` or
             an image `(batch, height, width, m)`.
-        states: `(batch, num_object_files * units)`, h, file after file; for an
-            LSTM c too.
-        training: Whether to draw γ, and dropout. On JAX `keras.layers.RNN`
-            cannot draw anything in its loop: train `SCOFF` there, or let it
-            have `unroll=True`.
-        return_attention_scores: Whether to return them, too.
+        states: List of h `(batch, num_object_files * units)`, object file after
+            object file, and for LSTMs of c, of the same shape.
+        training: Boolean. If `True`, draw γ and apply dropout. On JAX
+            `keras.layers.RNN` cannot draw random numbers in its loop: use
+            `SCOFF` for training there, or `unroll=True`.
+        return_attention_scores: Boolean. If `True`, return the scores, too.
 
     Returns:
-        h, and the list of the new states; and with `return_attention_scores`
-        three tensors of scores, those of `SCOFF` at one step.
+        h, and the list of the new states. With `return_attention_scores` also
+        a tuple of three scores, which are those of `SCOFF` at one step.
 
     Raises:
-        ValueError: If a size is not a positive integer, `dynamics` is unknown,
-            or the inputs are something else, or other positions than at build.
+        ValueError: If an argument has a value that is not allowed, if the
+            inputs have another rank or unknown sizes, or if their number of
+            positions differs from that at build.
 
     Example:
 
@@ -116,29 +156,30 @@ class SCOFFCell(slots.SlotCell):
 
     def __init__(
         self,
-        units,
-        num_object_files,
-        num_schemata,
-        dynamics="gru",
-        num_active=None,
-        num_heads=1,
-        key_dim=64,
-        value_dim=64,
-        num_message_heads=4,
-        message_key_dim=32,
-        message_value_dim=32,
-        position_dim=16,
-        temperature=1.0,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        dropout=0.0,
-        seed=None,
-        **kwargs,
+        units: int,
+        num_object_files: int,
+        num_schemata: int,
+        dynamics: str = "gru",
+        num_active: int | None = None,
+        num_heads: int = 1,
+        key_dim: int = 64,
+        value_dim: int = 64,
+        num_message_heads: int = 4,
+        message_key_dim: int = 32,
+        message_value_dim: int = 32,
+        position_dim: int = 16,
+        temperature: float = 1.0,
+        activation: str | Callable = "tanh",
+        recurrent_activation: str | Callable = "sigmoid",
+        kernel_initializer: str | Callable = "glorot_uniform",
+        recurrent_initializer: str | Callable = "orthogonal",
+        bias_initializer: str | Callable = "zeros",
+        unit_forget_bias: bool = True,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: object,
     ):
+        super().__init__(**kwargs)
         check_positive_integers(
             num_object_files=num_object_files, num_schemata=num_schemata
         )
@@ -152,81 +193,77 @@ class SCOFFCell(slots.SlotCell):
                 "`temperature` must be positive. Received: "
                 f"temperature={temperature}"
             )
-        super().__init__(
-            num_slots=num_object_files,
-            units=units,
-            dynamics=dynamics,
-            num_active=num_active,
-            num_heads=num_heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            num_message_heads=num_message_heads,
-            message_key_dim=message_key_dim,
-            message_value_dim=message_value_dim,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            unit_forget_bias=unit_forget_bias,
-            dropout=dropout,
-            seed=seed,
-            **kwargs,
-        )
+        self.units = units
         self.num_object_files = num_object_files
         self.num_schemata = num_schemata
+        self.dynamics = dynamics
+        self.num_active = num_active
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.num_message_heads = num_message_heads
+        self.message_key_dim = message_key_dim
+        self.message_value_dim = message_value_dim
         self.position_dim = position_dim
         self.temperature = temperature
+        self.activation = keras.activations.get(activation)
+        self.recurrent_activation = keras.activations.get(recurrent_activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(
+            recurrent_initializer
+        )
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.unit_forget_bias = unit_forget_bias
+        self.dropout = dropout
+        self.seed = seed
+        self.set_up_slots(num_object_files)
 
-    def build(self, input_shape):
-        slots.check_shape(self, input_shape, "batch")
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        check_step_inputs(self, input_shape, "batch")
         step_shape = tuple(input_shape[1:])
         self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
-        features = step_shape[-1]
+        n, features = num_positions(step_shape), step_shape[-1]
+        # The order of the weights is that of saved files.
         self.position_encodings = None
         if len(step_shape) > 1 and self.position_dim:
             features += self.position_dim
             self.position_encodings = self.add_weight(
-                (slots.num_positions(step_shape), self.position_dim),
+                (n, self.position_dim),
                 keras.initializers.RandomNormal(stddev=1.0),
                 name="position_encodings",
             )
-        files, heads = self.units, self.num_heads
+        units, keys = self.units, self.num_heads * self.key_dim
         message_keys = self.num_message_heads * self.message_key_dim
         message_values = self.num_message_heads * self.message_value_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
-            query_kernel=(files, heads * self.key_dim),
-            key_kernel=(features, heads * self.key_dim),
-            schema_query_kernel=(files, self.key_dim),
-            schema_key_kernel=(files, self.key_dim),
-            message_query_kernel=(files, message_keys),
-            message_key_kernel=(files, message_keys),
-            message_value_kernel=(files, message_values),
+            query_kernel=(units, keys),  # W_q
+            key_kernel=(features, keys),  # W_e
+            schema_query_kernel=(units, self.key_dim),  # W̃_q
+            schema_key_kernel=(units, self.key_dim),  # W̃_e
+            message_query_kernel=(units, message_keys),  # Ŵ_q
+            message_key_kernel=(units, message_keys),  # Ŵ_e
+            message_value_kernel=(units, message_values),  # Ŵ_v, for each head
         )
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
-            lambda *own: slots.scaled(
-                own_initializer(*own), slots.num_positions(step_shape) ** -0.5
-            ),
-            value_kernel=(features, heads * self.value_dim),
+            scaled(n**-0.5),
+            value_kernel=(features, self.num_heads * self.value_dim),  # W_v
         )
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
-            lambda *own: slots.scaled(
-                own_initializer(*own), slots.MESSAGE_SCALE
-            ),
-            message_output_kernel=(message_values, files),
+            scaled(MESSAGE_SCALE),
+            message_output_kernel=(message_values, units),  # Ŵ_v, back to units
         )
-        self.add_dynamics(self.num_schemata, axis=1)
+        add_dynamics(self, self.num_schemata, axis=1)  # θ_j
         self.initial_mean = self.add_weight(
-            (files,), "zeros", name="initial_mean"
+            (units,), "zeros", name="initial_mean"
         )
         self.initial_scale = self.add_weight(
-            (files,), "ones", name="initial_scale"
+            (units,), "ones", name="initial_scale"
         )
         self.current_temperature = self.add_weight(
             (),
@@ -235,111 +272,137 @@ class SCOFFCell(slots.SlotCell):
             name="current_temperature",
         )
 
-    def step(self, inputs, states, noise, mask=None):
-        """The new states, and three kinds of scores: `scores_shapes`.
+    def step(
+        self,
+        inputs: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+        mask: keras.KerasTensor | None = None,
+        gumbel: keras.KerasTensor | None = None,
+        dropout_mask: keras.KerasTensor | None = None,
+        message_dropout_mask: keras.KerasTensor | None = None,
+    ) -> tuple[list[keras.KerasTensor], list[keras.KerasTensor]]:
+        """Algorithm 1, from the concatenation in step 1 to step 4.
 
         Args:
-            inputs: As in a call.
-            states: As in a call.
-            noise: What `noise` has drawn, or nothing.
-            mask: Optional boolean tensor `(batch, n)`, `True` for positions
-                that are there.
+            inputs: The inputs of a call.
+            states: The states of a call.
+            mask: Optional boolean tensor `(batch, n)`, `True` for valid
+                positions.
+            gumbel: Optional γ, `(batch, num_object_files, num_schemata)`.
+            dropout_mask: Optional factors of the input's scores.
+            message_dropout_mask: Optional factors of the messages' scores.
+
+        Returns:
+            The new states, and a list of three scores, whose shapes are those
+            of `scores_shapes`.
         """
-        gumbel, keep, message_keep = [*noise, None, None, None][:3]
-        old = self.as_slots(states)
-        values, scores = self._attention(inputs, old[0], mask)
-        shares = ops.cast(scores, values.dtype)
-        if keep is not None:
-            shares = shares * keep
+        old_h, *old_c = self.split_slots(states)
+
+        # Step 1. The network that computes c_p comes before this cell.
+        # a_p = [c_p e_p]
+        a = self.append_encodings(flatten_positions(inputs))
+
+        # Step 2: object files compete for the positions.
+        # s_k,p = softmax_k((h_k W_q) · (a_p W_e) / √d)
+        queries = split_heads(project(old_h, self.query_kernel), self.num_heads)
+        keys = split_heads(project(a, self.key_kernel), self.num_heads)
+        values = split_heads(project(a, self.value_kernel), self.num_heads)
+        # The softmax runs over the last axis: the object files.
+        scores = masked_softmax(scaled_dot_products(keys, queries))
+        scores = ops.swapaxes(scores, 2, 3)  # (batch, heads, files, n)
+        if mask is not None:
+            scores = ops.where(mask[:, None, None], scores, 0)
+        # Sparse SCOFF: nothing below is computed for the other object files.
         active = None
         if self.num_active is not None:
             relevance = ops.sum(scores, axis=(1, 3))
-            active = slots.most_relevant(relevance, self.num_active)
-        # Nothing is computed for object files that are not updated.
-        h, *c = [slots.picked(x, active) for x in old]
-        candidates = self.updated(
-            self._from_inputs(slots.picked(shares, active, axis=2), values),
-            self._products(h, self.recurrent_kernel),
-            *(ops.expand_dims(h, 2), [ops.expand_dims(x, 2) for x in c]),
+            active = most_relevant(relevance, self.num_active)
+        h, *c = (gather_active(x, active) for x in (old_h, *old_c))
+        # z_k = Σ_p s_k,p a_p W_v, here times the kernels of all schemata.
+        weights = ops.cast(scores, values.dtype)
+        if dropout_mask is not None:
+            weights = weights * dropout_mask
+        weights = gather_active(weights, active, axis=2)
+        from_inputs = project_attended(weights, values, self.kernel)
+
+        # Step 3: object files pick the most relevant schema and update.
+        # h̃_k,j = GRU_θ_j(z_k, h_k)
+        candidates = update(
+            self,
+            from_inputs,
+            project(h, self.recurrent_kernel),
+            ops.expand_dims(h, 2),
+            [ops.expand_dims(x, 2) for x in c],
         )
-        gumbel = slots.picked(gumbel, active)
-        choice, schema_scores = self._choice(h, candidates[0], gumbel)
-        new = [
-            ops.sum(ops.expand_dims(choice, -1) * candidate, axis=2)
-            for candidate in candidates
-        ]
-        all_h = slots.put_back(new[0], active, old[0])
-        read, message_scores = slots.messages(
-            slots.product(h, self.message_query_kernel),
-            slots.product(all_h, self.message_key_kernel),
-            slots.product(all_h, self.message_value_kernel),
+        # h'_k = h̃_k,i_k, with i_k as a one-hot vector.
+        choice, schema_scores = self.choose_schema(
+            h, candidates[0], gather_active(gumbel, active)
+        )
+        choice = ops.expand_dims(choice, -1)
+        new_h, *new_c = (ops.sum(choice * x, axis=2) for x in candidates)
+
+        # Step 4: object files transmit information to each other.
+        # ŝ_k,k' = softmax_k'((h_k Ŵ_q) · (h'_k' Ŵ_e) / √d)
+        # h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v
+        all_h = scatter_active(new_h, active, old_h)
+        read, message_scores = attend_to_slots(
+            project(h, self.message_query_kernel),
+            project(all_h, self.message_key_kernel),
+            project(all_h, self.message_value_kernel),
             self.num_message_heads,
-            slots.picked(message_keep, active, axis=2),
+            gather_active(message_dropout_mask, active, axis=2),
         )
-        new[0] = new[0] + slots.product(read, self.message_output_kernel)
-        new = [
-            slots.put_back(one, active, other)
-            for one, other in zip(new, old, strict=True)
+        new_h = new_h + project(read, self.message_output_kernel)
+
+        new_states = [
+            scatter_active(new, active, old)
+            for new, old in zip((new_h, *new_c), (old_h, *old_c), strict=True)
         ]
-        schema_scores = slots.put_back(schema_scores, active)
-        message_scores = slots.put_back(message_scores, active, axis=2)
-        return self.as_states(new), [scores, schema_scores, message_scores]
+        return self.join_slots(new_states), [
+            scores,
+            scatter_active(schema_scores, active),
+            scatter_active(message_scores, active, axis=2),
+        ]
 
-    def _attention(self, inputs, h, mask):
-        """Values of positions, by heads, and scores of them for each file."""
-        a = slots.as_positions(inputs)
-        if self.position_encodings is not None:
-            encodings = ops.cast(self.position_encodings, a.dtype)
-            if a.shape[1] != encodings.shape[0]:
-                raise ValueError(
-                    f"{self.name} was built for {encodings.shape[0]} positions "
-                    "a step, and has an encoding for each. Received: "
-                    f"{a.shape[1]} of them. Pad the inputs to as many and mask "
-                    "the padding, or let `position_dim` be 0."
-                )
-            shape = (ops.shape(a)[0], *encodings.shape)
-            encodings = ops.broadcast_to(encodings, shape)
-            a = ops.concatenate([a, encodings], axis=-1)
-        queries, keys, values = (
-            split_heads(slots.product(x, kernel), self.num_heads)
-            for x, kernel in (
-                (h, self.query_kernel),
-                (a, self.key_kernel),
-                (a, self.value_kernel),
+    def append_encodings(self, c: keras.KerasTensor) -> keras.KerasTensor:
+        """`a_p = [c_p e_p]`, from `(batch, n, m)`.
+
+        Raises:
+            ValueError: If there are encodings, for another number of positions.
+        """
+        if self.position_encodings is None:
+            return c
+        encodings = ops.cast(self.position_encodings, c.dtype)
+        if c.shape[1] != encodings.shape[0]:
+            raise ValueError(
+                f"{self.name} was built for {encodings.shape[0]} positions "
+                "a step, and has an encoding for each. Received: "
+                f"{c.shape[1]} of them. Pad the inputs to as many and mask "
+                "the padding, or let `position_dim` be 0."
             )
-        )
-        scores = ops.swapaxes(masked_softmax(matches(keys, queries)), 2, 3)
-        if mask is not None:
-            scores = ops.where(mask[:, None, None], scores, 0)
-        return values, scores
+        shape = (ops.shape(c)[0], *encodings.shape)
+        return ops.concatenate([c, ops.broadcast_to(encodings, shape)], axis=-1)
 
-    def _from_inputs(self, shares, values):
-        """z times the kernel: `(batch, files, schemata, gates)`."""
-        files, n = shares.shape[2:]
-        if n >= files:
-            return self._products(attended(shares, values), self.kernel)
-        # Of fewer positions than files, it is less to multiply first.
-        heads, _, size = values.shape[1:]
-        rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))
-        kernels = ops.reshape(self.kernel, (heads, size, -1))
-        values = slots.each_its_own(rows, kernels)
-        values = ops.reshape(values, (-1, n * heads, values.shape[-1]))
-        shares = ops.transpose(shares, (0, 2, 3, 1))
-        shares = ops.reshape(shares, (-1, files, n * heads))
-        shape = (-1, files, *self.kernel.shape[1:])
-        return ops.reshape(ops.matmul(shares, values), shape)
+    def choose_schema(
+        self,
+        h: keras.KerasTensor,
+        candidates: keras.KerasTensor,
+        gumbel: keras.KerasTensor | None = None,
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """`i_k = argmax_j((h_k W̃_q) · (h̃_k,j W̃_e) + γ_j)`, differentiably.
 
-    def _products(self, x, kernel):
-        """`(batch, files, m)` times `(m, schemata, gates)`."""
-        shape = (-1, x.shape[1], *kernel.shape[1:])
-        kernel = ops.reshape(kernel, (kernel.shape[0], -1))
-        return ops.reshape(slots.product(x, kernel), shape)
+        Args:
+            h: `(batch, files, units)`.
+            candidates: h̃, `(batch, files, num_schemata, units)`.
+            gumbel: Optional γ, `(batch, files, num_schemata)`.
 
-    def _choice(self, h, candidates, gumbel):
-        """Of a schema, one-hot, and its scores: `(batch, files, schemata)`."""
-        query = slots.product(h, self.schema_query_kernel)
-        # A query for what is not a key yet saves the keys of all candidates.
-        query = slots.product(query, ops.transpose(self.schema_key_kernel))
+        Returns:
+            i_k as a one-hot vector, `(batch, files, num_schemata)`, with the
+            gradient of the softmax; and the softmax, of the same shape.
+        """
+        query = project(h, self.schema_query_kernel)
+        # (h W̃_q) W̃_eᵀ · h̃ is the same, and needs no keys of all candidates.
+        query = project(query, ops.transpose(self.schema_key_kernel))
         logits = ops.sum(
             at_least_float32(ops.expand_dims(query, 2))
             * at_least_float32(candidates),
@@ -355,133 +418,165 @@ class SCOFFCell(slots.SlotCell):
         chosen = chosen + scores - ops.stop_gradient(scores)
         return ops.cast(chosen, candidates.dtype), scores
 
-    def noise(self, batch_shape, step_shape, training):
-        """γ and, with dropout, what other scores are multiplied by.
+    def noise(
+        self, batch_shape: Sequence, step_shape: Sequence[int], training: bool
+    ) -> dict[str, keras.KerasTensor]:
+        """Draws γ and the factors of dropout: see `SlotCell`."""
+        if not training:
+            return {}
+        shape = (*batch_shape, self.num_object_files, self.num_schemata)
+        gumbel = gumbel_noise(shape, self.seed_generator)
+        return {
+            "gumbel": gumbel,
+            **super().noise(batch_shape, step_shape, training),
+        }
+
+    def scores_shapes(self, step_shape: Sequence[int]) -> list[tuple[int, ...]]:
+        """Shapes of the scores of input, schemata and messages.
 
         Args:
-            batch_shape: As for `SlotCell`, as the rest.
-            step_shape: See above.
-            training: See above.
-
-        Returns:
-            List of three tensors, one, or none.
+            step_shape: Shape of one step's input, without the batch.
         """
-        if not training:
-            return []
-        shape = (*batch_shape, *self.scores_shapes(step_shape)[1])
-        draws = slots.uniform(shape, self.seed_generator)
-        gumbel = -ops.log(-ops.log(ops.maximum(draws, 1e-7)))
-        return [gumbel, *super().noise(batch_shape, step_shape, training)]
-
-    def scores_shapes(self, step_shape):
-        """Of input, schemata and messages, without the batch."""
         files = self.num_object_files
         return [
-            (self.num_heads, files, slots.num_positions(step_shape)),
+            (self.num_heads, files, num_positions(step_shape)),
             (files, self.num_schemata),
             (self.num_message_heads, files, files),
         ]
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(
+        self, batch_size: int | None = None
+    ) -> list[keras.KerasTensor]:
         check_built(self)
-        # The first files' noise is the same for any number of them, so that
-        # weights can be moved to a layer with another number.
+        # The first files' noise is the same for any number of files, so that
+        # weights can be moved to a layer with another number of them.
         noise = np.random.default_rng(0).standard_normal(
             (self.num_object_files, self.units), "float32"
         )
         h = self.initial_mean + self.initial_scale * noise
         h = ops.reshape(ops.cast(h, self.compute_dtype), (1, self.output_size))
-        h = for_each_example(h, batch_size)
+        h = repeat_for_batch(h, batch_size)
         if self.dynamics == "gru":
             return [h]
         return [h, ops.zeros_like(h)]
 
-    def arguments(self):
-        """Those of the constructor, as they are stored in a configuration."""
-        return {
-            **super().arguments(),
-            "num_object_files": self.num_object_files,
-            "num_schemata": self.num_schemata,
-            "position_dim": self.position_dim,
-            "temperature": self.temperature,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class SCOFF(slots.SlotRNN):
-    """Object files that share schemata, where a GRU or LSTM would be.
+class SCOFF(SlotRNN):
+    """A recurrent layer of object files that share schemata.
 
-    At each step object files compete for parts of the input; each is updated
-    by that one of several schemata, GRUs, which suits it; and they tell each
-    other: the equations are at `SCOFFCell`. Reference: Algorithm 1 of [Goyal et
-    al., 2020](https://arxiv.org/abs/2006.16225).
+    At each step object files compete for parts of the input. Each is updated by
+    the one of several schemata that fits best, and then they exchange messages:
+    `SCOFFCell` has the equations. Reference: Algorithm 1 of [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225).
 
-    It takes the place of `keras.layers.GRU`: masks, states and
-    `keras.layers.Bidirectional` are as there, and arguments, but for
-    regularizers, constraints, `recurrent_dropout`, `use_bias`, `reset_after`
-    and `use_cudnn`, which it has not, and `dropout`, which is one of attention
-    here. Its size of state is that of all object files; its number of weights
-    does not depend on how many there are. Where it begins is learned, but not
-    by a stateful one, which begins where it stopped: call `reset_state` after
-    loading it, or setting its weights. A mask of positions it turns into one of
-    steps for the layers that follow; `keras.layers.Bidirectional` does not.
+    SCOFF can replace `keras.layers.GRU`. Masks, states and
+    `keras.layers.Bidirectional` work as they do there. The state has the size
+    of all object files, and the number of weights does not depend on theirs.
+    There are no regularizers, constraints, `recurrent_dropout`, `use_bias`,
+    `reset_after` and `use_cudnn`, and `dropout` acts on attention scores.
+
+    The initial state is learned. A stateful layer starts from the state at
+    which it stopped: call `reset_state` after you load it or set its weights,
+    to start from the learned state.
+
+    Each step's input may be a set or an image (`accepts_sets` is `True`). For
+    the layers that follow, SCOFF turns a mask of positions into a mask of
+    steps. `keras.layers.Bidirectional` does not.
 
     Args:
-        units: As for `SCOFFCell`, as all before `return_sequences`.
-        num_object_files: See above.
-        num_schemata: See above.
-        dynamics: See above.
-        num_active: See above.
-        num_heads: See above.
-        key_dim: See above.
-        value_dim: See above.
-        num_message_heads: See above.
-        message_key_dim: See above.
-        message_value_dim: See above.
-        position_dim: See above.
-        temperature: See above.
-        activation: See above.
-        recurrent_activation: See above.
-        kernel_initializer: See above.
-        recurrent_initializer: See above.
-        bias_initializer: See above.
-        unit_forget_bias: See above.
-        dropout: See above.
-        seed: See above.
-        return_sequences: As in `keras.layers.GRU`, as the rest.
-        return_state: See above.
-        go_backwards: See above.
-        stateful: See above.
-        unroll: See above.
+        units: Positive integer. Size of the state of one object file.
+        num_object_files: Positive integer. Number of object files, n_f in the
+            paper.
+        num_schemata: Positive integer. Number of schemata that object files
+            choose from, n_s in the paper.
+        dynamics: `"gru"` or `"lstm"`. What a schema is.
+        num_active: Positive integer or `None`. Number of object files that are
+            updated at a step: those that get the most attention in step 2. The
+            others keep their state. `None` updates all of them.
+        num_heads: Positive integer. Number of heads of the attention to the
+            input.
+        key_dim: Positive integer. Size of the queries and keys, for each head
+            of the attention to the input and for the choice of schemata, d_e in
+            the paper.
+        value_dim: Positive integer. Size of the values, for each head of the
+            attention to the input.
+        num_message_heads: Positive integer. Number of heads of the attention
+            between object files.
+        message_key_dim: Positive integer. Size of the queries and keys, for
+            each head of the attention between object files.
+        message_value_dim: Positive integer. Size of the values, for each head
+            of the attention between object files.
+        position_dim: Integer, 0 or more. Size of the learned encoding e_p that
+            is appended to each position of a set or an image. With 0 there are
+            no encodings, and the number of positions may differ from call to
+            call. Vectors get no encoding.
+        temperature: Positive number. Temperature of the softmax that gives the
+            choice of a schema its gradient. It is the first value of the cell's
+            weight `current_temperature`, which a callback may `assign`.
+        activation: Activation function of a schema's new content: the candidate
+            state of a GRU, or the cell input and the output of an LSTM.
+        recurrent_activation: Activation function of the gates of a schema.
+        kernel_initializer: Initializer of all kernels except the recurrent one.
+            Two kernels are then scaled down: see "Initial weights" at
+            `SCOFFCell`.
+        recurrent_initializer: Initializer of each schema's recurrent kernel.
+        bias_initializer: Initializer of the biases of the schemata.
+        unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
+            is 1 at first. A GRU has no such gate.
+        dropout: Number from 0 up to, but not including, 1. Fraction of the
+            attention scores that are set to zero in training, both of the
+            input's and of the messages'.
+        seed: Integer or `None`. Seed of the random choice of schemata in
+            training, and of dropout.
+        return_sequences: Boolean. If `True`, return h of all steps, else h
+            of the last step.
+        return_state: Boolean. If `True`, return the final states, too.
+        go_backwards: Boolean. If `True`, read each sequence from its end, and
+            return the outputs in that order.
+        stateful: Boolean. If `True`, a batch starts from the final states of
+            the batch before it, example by example.
+        unroll: Boolean. If `True`, unroll the loop over the steps, whose number
+            must then be fixed.
+        **kwargs: Other arguments of `keras.layers.RNN`: `zero_output_for_mask`,
+            `name`, `dtype` and `trainable`.
 
     Call arguments:
         sequences: Float tensor `(batch, time, m)` of vectors, `(batch, time, n,
             m)` of sets or `(batch, time, height, width, m)` of images.
-        initial_state: Optional: h `(batch, num_object_files * units)`, and c
-            for LSTMs, in place of the one that is learned.
-        mask: Optional boolean tensor `(batch, time)`, `True` for real steps; or
-            of positions, `sequences` without its last axis, of which those that
-            are not there get no attention, and a step is real if one of them
-            is. At others nothing changes, and the last output is put out again,
-            or zero if there is none.
-        training: Whether schemata are drawn, not just chosen, and whether there
-            is dropout.
-        return_attention_scores: Whether to return those of all steps, too.
+        initial_state: Optional list of h `(batch, num_object_files * units)`
+            and, for LSTMs, c of the same shape. It replaces the learned state.
+        mask: Optional boolean tensor: a mask of steps `(batch, time)`, or a
+            mask of positions, of the shape of `sequences` without its last
+            axis. `True` marks valid ones. Invalid positions get no attention. A
+            step is valid if any of its positions is. At other steps the state
+            does not change and the layer repeats its last output, or zero if
+            there was no valid step yet.
+        training: Boolean. If `True`, draw schemata at random, with Gumbel
+            noise, and apply dropout.
+        return_attention_scores: Boolean. If `True`, return the scores of all
+            steps, too.
 
     Returns:
-        h at the last step, `(batch, num_object_files * units)`, object file by
-        object file, or at all, `(batch, time, …)`; with `return_state` a tuple
-        of that and the states. With `return_attention_scores` a pair of all
-        that and three tensors: the scores of inputs `(batch, time, num_heads,
-        num_object_files, n)`, which sum to 1 over object files; of schemata
-        `(batch, time, num_object_files, num_schemata)`, the largest of which is
-        chosen; and of messages `(batch, time, num_message_heads,
-        num_object_files, num_object_files)`, the reader first. They are zero at
-        padded steps, and the last two for object files that are not updated.
+        h at the last step, `(batch, num_object_files * units)`, object file
+        after object file; with `return_sequences` h at all steps, `(batch,
+        time, …)`. With `return_state` a tuple of h and the final states. With
+        `return_attention_scores` a pair: all this, and a tuple of three
+        tensors:
+
+        - the scores of inputs `(batch, time, num_heads, num_object_files, n)`,
+          which sum to 1 over object files,
+        - the scores of schemata `(batch, time, num_object_files,
+          num_schemata)`, the largest of which is chosen,
+        - the scores of messages `(batch, time, num_message_heads,
+          num_object_files, num_object_files)`, the reader first.
+
+        At padded steps all scores are zero. The scores of schemata and of
+        messages are zero for object files that are not updated, too.
 
     Raises:
-        ValueError: As for `SCOFFCell`, and if the mask or the initial state has
-            another shape.
+        ValueError: As `SCOFFCell` does, and if the mask or the initial state
+            has another shape.
 
     Example:
 
@@ -492,64 +587,14 @@ class SCOFF(slots.SlotRNN):
 
     def __init__(
         self,
-        units,
-        num_object_files,
-        num_schemata,
-        dynamics="gru",
-        num_active=None,
-        num_heads=1,
-        key_dim=64,
-        value_dim=64,
-        num_message_heads=4,
-        message_key_dim=32,
-        message_value_dim=32,
-        position_dim=16,
-        temperature=1.0,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        dropout=0.0,
-        seed=None,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        **kwargs,
+        units: int,
+        num_object_files: int,
+        num_schemata: int,
+        *args: object,
+        **kwargs: object,
     ):
-        cell = SCOFFCell(
-            units=units,
-            num_object_files=num_object_files,
-            num_schemata=num_schemata,
-            dynamics=dynamics,
-            num_active=num_active,
-            num_heads=num_heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            num_message_heads=num_message_heads,
-            message_key_dim=message_key_dim,
-            message_value_dim=message_value_dim,
-            position_dim=position_dim,
-            temperature=temperature,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            unit_forget_bias=unit_forget_bias,
-            dropout=dropout,
-            seed=seed,
-            dtype=kwargs.get("dtype"),
-        )
         super().__init__(
-            cell,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-            **kwargs,
+            SCOFFCell, units, num_object_files, num_schemata, *args, **kwargs
         )
+
+    __init__.__signature__ = constructor_signature(SCOFFCell)

@@ -1,51 +1,58 @@
+from collections.abc import Callable
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import may_be_equal
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class SlotPooling(keras.layers.Layer):
-    """One vector of the slots of a state, whatever their order.
+    """Pools the slots of a state into one vector that ignores their order.
 
-    A network that is the same for all slots, and attention over them,
+    One network maps every slot h_k, and attention adds up the results:
 
         f_k = relu(h_k W + b)
         z = Σ_k softmax_k(f_k w) f_k
 
-    with a w for each head and z their parts of f side by side. Reference:
-    [Goyal et al., 2020](https://arxiv.org/abs/2006.16225), section 4: the state
-    of each object file is mapped by a siamese network, and an attention over
-    them ensures that they are exchangeable. It also says that they are
-    concatenated, but not how the attention works, which adds them up here.
+    Each head has its own w and its own part of f, and z is the concatenation of
+    the heads' sums. Reference: [Goyal et al., 2020](
+    https://arxiv.org/abs/2006.16225), section 4: a siamese network maps the
+    state of each object file, and attention over the results makes object files
+    exchangeable. The paper also says that the results are concatenated, but not
+    how the attention works. Here it adds them up.
 
     Args:
-        num_slots: Positive integer, number of slots side by side in the input.
-        units: Positive integer, size of the output.
-        num_heads: Positive integer, a divisor of `units`.
+        num_slots: Positive integer. Number of slots in the last axis of the
+            inputs, one after the other.
+        units: Positive integer. Size of the output.
+        num_heads: Positive integer, a divisor of `units`. Number of heads of
+            the attention.
         kernel_initializer: Initializer of W and w.
         bias_initializer: Initializer of b.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         inputs: Float tensor `(batch, ..., num_slots * m)`, such as SCOFF's
             outputs at all steps.
-        mask: Optional boolean tensor, the inputs without their last axis,
-            `True` for vectors that are there. The others are zero, and the mask
-            is passed on.
-        return_attention_scores: Whether to return the softmax, too.
+        mask: Optional boolean tensor of the shape of `inputs` without its last
+            axis, `True` for valid vectors. The output is zero for the others,
+            and the mask is passed on.
+        return_attention_scores: Boolean. If `True`, return the softmax, too.
 
     Returns:
         Tensor `(batch, ..., units)`. With `return_attention_scores` a pair of
-        that and `(batch, ..., num_heads, num_slots)`; where the mask is `False`
-        every slot has the same there.
+        this tensor and the scores `(batch, ..., num_heads, num_slots)`. Where
+        the mask is `False`, all slots have the same score.
 
     Raises:
-        ValueError: If a size is not a positive integer, `units` cannot be
-            divided among the heads, or the inputs among the slots; or the
-            mask has another shape.
+        ValueError: If a size is not a positive integer, if `units` is not a
+            multiple of `num_heads` or the inputs' last axis of `num_slots`, or
+            if the mask has another shape.
 
     Example:
 
@@ -55,12 +62,12 @@ class SlotPooling(keras.layers.Layer):
 
     def __init__(
         self,
-        num_slots,
-        units,
-        num_heads=4,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        **kwargs,
+        num_slots: int,
+        units: int,
+        num_heads: int = 4,
+        kernel_initializer: str | Callable = "glorot_uniform",
+        bias_initializer: str | Callable = "zeros",
+        **kwargs: object,
     ):
         super().__init__(**kwargs)
         check_positive_integers(
@@ -78,15 +85,16 @@ class SlotPooling(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: Sequence[int | None]) -> None:
         size = input_shape[-1]
         if size is None or size % self.num_slots:
             raise ValueError(
-                f"{self.name} takes {self.num_slots} slots of one size, side "
-                f"by side. Received: inputs.shape={tuple(input_shape)}"
+                f"{self.name} takes {self.num_slots} slots of one size, one "
+                "after the other, in the last axis of its inputs. Received: "
+                f"inputs.shape={tuple(input_shape)}"
             )
         self.input_spec = keras.layers.InputSpec(axes={-1: size})
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             kernel=(size // self.num_slots, self.units),
@@ -96,13 +104,18 @@ class SlotPooling(keras.layers.Layer):
             (self.units,), self.bias_initializer, name="bias"
         )
 
-    def call(self, inputs, mask=None, return_attention_scores=False):
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
         if mask is not None:
-            if not may_be_equal(mask.shape, inputs.shape[:-1]):
+            if not shapes_match(mask.shape, inputs.shape[:-1]):
                 raise ValueError(
-                    f"{self.name} takes a mask with one value a vector, of "
-                    f"shape {tuple(inputs.shape[:-1])}. Received: mask.shape="
-                    f"{tuple(mask.shape)}"
+                    f"{self.name} takes a mask with one value for each vector, "
+                    f"of shape {tuple(inputs.shape[:-1])}. Received: "
+                    f"mask.shape={tuple(mask.shape)}"
                 )
             inputs = ops.where(ops.expand_dims(mask, -1), inputs, 0)
         shape = tuple(ops.shape(inputs)[:-1])
@@ -123,15 +136,24 @@ class SlotPooling(keras.layers.Layer):
             pooled = ops.where(ops.expand_dims(mask, -1), pooled, 0)
         return (pooled, scores) if return_attention_scores else pooled
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
         return mask
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: Sequence[int | None]
+    ) -> tuple[int | None, ...]:
         return (*input_shape[:-1], self.units)
 
     def compute_output_spec(
-        self, inputs, mask=None, return_attention_scores=False
-    ):
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, keras.KerasTensor]:
         shape = inputs.shape[:-1]
         pooled = keras.KerasTensor((*shape, self.units), self.compute_dtype)
         if not return_attention_scores:
@@ -139,7 +161,7 @@ class SlotPooling(keras.layers.Layer):
         shape = (*shape, self.num_heads, self.num_slots)
         return pooled, keras.KerasTensor(shape, self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_slots": self.num_slots,

@@ -4,18 +4,22 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class StridedConv2D(keras.layers.Conv2D):
-    """A `keras.layers.Conv2D` written as products, for a loop under XLA.
+    """A `keras.layers.Conv2D` made of matrix products, for loops under XLA.
 
-    Same weights, arguments and outputs as `keras.layers.Conv2D`. The image is
-    cut into blocks of one stride; the part of the kernel that covers one block
-    is a matrix product, and the shifted products are added up. In a loop that
-    XLA compiles for a CPU, a convolution takes several times as long.
+    It has the weights, arguments and outputs of `keras.layers.Conv2D`:
+
+        outputs[i, j] = Σ_kl blocks[i + k, j + l] kernel[k, l]
+
+    `blocks` is the image, cut into blocks of one stride, and `kernel[k, l]` is
+    the part of the kernel that covers one block. In a loop that XLA compiles
+    for a CPU, `keras.layers.Conv2D` takes several times as long.
 
     Args:
-        *args: As for `keras.layers.Conv2D`. `kernel_size` is a whole multiple
-            of `strides`; `data_format`, `dilation_rate` and `groups` keep
-            Keras' defaults.
-        **kwargs: As for `keras.layers.Conv2D`.
+        *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole
+            multiple of `strides`. `data_format`, `dilation_rate` and `groups`
+            must have Keras' default values.
+        **kwargs: Keyword arguments of `keras.layers.Conv2D`, with the same
+            limits.
 
     Call arguments:
         inputs: Float tensor `(batch, height, width, channels)`.
@@ -24,8 +28,8 @@ class StridedConv2D(keras.layers.Conv2D):
         Tensor `(batch, new_height, new_width, filters)` in the compute dtype.
 
     Raises:
-        ValueError: For a kernel that is no whole number of strides, and for
-            any other data format, dilation or grouping.
+        ValueError: If the kernel size is not a multiple of the strides, or the
+            data format, dilation or number of groups is not the default one.
 
     Example:
 
@@ -33,7 +37,7 @@ class StridedConv2D(keras.layers.Conv2D):
     (None, 5, 5, 32)
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         settings = {
             "kernel_size % strides": (
@@ -55,7 +59,9 @@ class StridedConv2D(keras.layers.Conv2D):
                     f"{value!r}"
                 )
 
-    def convolution_op(self, inputs, kernel):
+    def convolution_op(
+        self, inputs: keras.KerasTensor, kernel: keras.KerasTensor
+    ) -> keras.KerasTensor:
         if self.padding == "same":
             inputs = self._padded(inputs)
         _, height, width, channels = ops.shape(inputs)
@@ -89,7 +95,7 @@ class StridedConv2D(keras.layers.Conv2D):
         )
 
     def _padded(self, inputs):
-        """With zeros all around, so that a step starts at every stride."""
+        """Pads the image with zeros, as `padding="same"` defines it."""
         padding = []
         for size, kernel, stride in zip(
             ops.shape(inputs)[1:3], self.kernel_size, self.strides, strict=True

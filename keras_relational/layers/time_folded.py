@@ -1,41 +1,44 @@
 import inspect
+from collections.abc import Sequence
 
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import may_be_equal
+from keras_relational.layers.operations import shapes_match
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class TimeFolded(keras.layers.TimeDistributed):
-    """Applies a layer to all steps of its sequences, as one batch.
+    """Applies a layer to all steps of all sequences as one batch.
 
-    `outputs[i, j] = layer(inputs[i, j])`. What `keras.layers.TimeDistributed`
-    computes, for layers that look at each example alone. Where the layer looks
-    at its whole batch, as batch normalization does, that is all steps of all
-    sequences, and with `unroll` one step of all sequences.
+    `outputs[i, j] = layer(inputs[i, j])`, as `keras.layers.TimeDistributed`
+    computes it, for layers that read each example on its own. A layer that
+    reads its whole batch, such as batch normalization, gets all steps of all
+    sequences as one batch. With `unroll` a batch is one step of all sequences.
 
     Args:
         layer: A `keras.layers.Layer`, such as the encoder of an image.
-        unroll: Whether to take one step after the other, where it is known when
-            compiling how many there are. For the convolutions that XLA makes
-            for a CPU, which are slower where a batch does not fit the cache.
+        unroll: Boolean. If `True`, and if the number of steps is known when the
+            layer is traced, apply the layer to one step after the other. It is
+            for convolutions that XLA compiles for a CPU: they are slower when a
+            batch does not fit the cache.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         inputs: Tensor `(batch, time, ...)`, of any number of steps.
-        training: Passed to the layer.
-        mask: Optional boolean tensor `(batch, time)`, which is passed on alone,
-            or `(batch, time, ...)`, of which a layer that takes masks gets its
-            part.
+        training: Boolean, given to the layer.
+        mask: Optional boolean tensor. A mask of steps `(batch, time)` is passed
+            on and not given to the layer. A mask with more axes is given to the
+            layer, step by step, if its `call` takes one.
 
     Returns:
-        Tensor `(batch, time, ...)`. A mask is passed on, and where the outputs
-        do not have its axes, as of sets that are pooled, that of steps at which
-        anything is there.
+        Tensor `(batch, time, ...)`. The mask is passed on as it is if the
+        outputs have its axes. Otherwise, as after a layer that pools a set, it
+        becomes a mask of steps: a step is valid if anything in it is.
 
     Raises:
-        ValueError: If the inputs have fewer than 3 axes, or the mask other
-            sequences or steps.
+        ValueError: If the inputs have fewer than 3 axes, or if batch and time
+            of the mask differ from those of the inputs.
 
     Example:
 
@@ -43,11 +46,16 @@ class TimeFolded(keras.layers.TimeDistributed):
     (None, 7, 48)
     """
 
-    def __init__(self, layer, unroll=False, **kwargs):
+    def __init__(
+        self,
+        layer: keras.layers.Layer,
+        unroll: bool = False,
+        **kwargs: object,
+    ):
         super().__init__(layer, **kwargs)
         self.unroll = unroll
 
-    def build(self, input_shape):
+    def build(self, input_shape: Sequence[int | None]) -> None:
         if len(input_shape) < 3:
             raise ValueError(
                 f"{self.name} takes sequences (batch, time, ...) of at least 3 "
@@ -56,8 +64,13 @@ class TimeFolded(keras.layers.TimeDistributed):
         super().build(input_shape)
         self.input_spec = keras.layers.InputSpec(min_ndim=3)
 
-    def call(self, inputs, training=None, mask=None):
-        if mask is not None and not may_be_equal(
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        training: bool | None = None,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        if mask is not None and not shapes_match(
             mask.shape[:2], inputs.shape[:2]
         ):
             raise ValueError(
@@ -70,8 +83,8 @@ class TimeFolded(keras.layers.TimeDistributed):
         if mask is not None and (len(mask.shape) < 3 or not takes_mask):
             mask = None
 
-        def outputs_of(steps, there):
-            masks = {} if there is None else {"mask": there}
+        def outputs_of(steps, mask):
+            masks = {} if mask is None else {"mask": mask}
             return self.layer(steps, training=training, **masks)
 
         if self.unroll and isinstance(time, int):
@@ -87,14 +100,18 @@ class TimeFolded(keras.layers.TimeDistributed):
         outputs = outputs_of(ops.reshape(inputs, (batch * time, *rest)), mask)
         return ops.reshape(outputs, (batch, time, *ops.shape(outputs)[1:]))
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
         if mask is None:
             return None
         rank = len(mask.shape)
         outputs_shape = self.compute_output_shape(tuple(inputs.shape))
-        if may_be_equal(mask.shape, outputs_shape[:-1][:rank]):
+        if shapes_match(mask.shape, outputs_shape[:-1][:rank]):
             return mask
         return ops.any(mask, axis=tuple(range(2, rank)))
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {**super().get_config(), "unroll": self.unroll}

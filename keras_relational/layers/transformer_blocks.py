@@ -1,13 +1,14 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import check_set
-from keras_relational.layers.shared import dot_product_attention
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import own_initializer
-from keras_relational.layers.shared import split_heads
+from keras_relational.layers.attention import dot_product_attention
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.entities import check_entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.operations import shapes_match
 from keras_relational.layers.two_simplicial_attention import (
     TwoSimplicialAttention,
 )
@@ -16,27 +17,29 @@ from keras_relational.validation import check_positive_integers
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class VirtualEntities(keras.layers.Layer):
-    """Learned entities, the same for every example, beside those of a set.
+    """Learned entities that are the same for every example.
 
-    `outputs[b, j] = embeddings[j]`: the scratch pad of the 2-simplicial
-    Transformer, e_{N+1} to e_{N+M} in section 2 of [Clift et al., 2019](
-    https://arxiv.org/abs/1909.00668). Of the inputs only the batch size and the
-    last axis are used.
+    `outputs[b, j] = embeddings[j]`. They are the scratch pad of the
+    2-simplicial Transformer: e_{N+1} to e_{N+M} in section 2 of [Clift et al.,
+    2019](https://arxiv.org/abs/1909.00668).
 
     Args:
-        num_entities: Positive integer, M in the paper.
-        embeddings_initializer: Initializer of the `(num_entities, m)` entities.
+        num_entities: Positive integer, number of virtual entities, M in the
+            paper.
+        embeddings_initializer: Initializer of the entities `(num_entities, m)`.
 
     Call arguments:
-        inputs: Float tensor `(batch, n, m)`.
-        mask: Changes nothing, and is not passed on.
+        inputs: Float tensor `(batch, n, m)`. Only its batch size and the size
+            of its last axis matter.
+        mask: Optional boolean tensor `(batch, n)`. It changes nothing, and the
+            layer does not pass it on.
 
     Returns:
         Tensor `(batch, num_entities, m)` in the compute dtype.
 
     Raises:
         ValueError: If `num_entities` is not a positive integer, or the inputs
-            are not 3D with a last axis of fixed size.
+            are not 3D with a last axis of known size.
 
     Example:
 
@@ -45,8 +48,11 @@ class VirtualEntities(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_entities, embeddings_initializer="random_normal", **kwargs
-    ):
+        self,
+        num_entities: int,
+        embeddings_initializer: InitializerLike = "random_normal",
+        **kwargs,
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(num_entities=num_entities)
         self.num_entities = num_entities
@@ -55,30 +61,40 @@ class VirtualEntities(keras.layers.Layer):
         )
         self.supports_masking = True
 
-    def build(self, input_shape):
-        check_set(self, input_shape)
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        check_entities_shape(self, input_shape)
         self.input_spec = keras.layers.InputSpec(
             ndim=3, axes={-1: input_shape[-1]}
         )
-        add_kernels(
+        add_weights(
             self,
             self.embeddings_initializer,
             embeddings=(self.num_entities, input_shape[-1]),
         )
 
-    def call(self, inputs, mask=None):
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
         batch = ops.shape(inputs)[0]
         return ops.broadcast_to(
             self.embeddings, (batch, *self.embeddings.shape)
         )
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> None:
         return None
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return (input_shape[0], self.num_entities, input_shape[-1])
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_entities": self.num_entities,
@@ -92,40 +108,43 @@ class VirtualEntities(keras.layers.Layer):
 class RelationalTransformerBlock(keras.layers.Layer):
     """A Transformer block that normalizes before attention and at its end.
 
-    With all its entities e, one block computes
+    With the entities e, one block computes
 
         x = LayerNorm(e)
-        a = softmax(Q Kᵀ / √key_dim) V for each head, side by side,
-            with Q, K, V = x W_Q, x W_K, x W_V of that head
+        a_h = softmax(Q_h K_hᵀ / √key_dim) V_h    for each head h,
+              with Q_h, K_h, V_h = x W_Q,h, x W_K,h, x W_V,h
+        a = concat(a_1, a_2, …)
         outputs = LayerNorm(e + W₂ relu(W₁ a + b₁) + b₂)
 
-    Reference: equations (1) to (4), section 4 and Remark 4.1 of [Clift et al.,
-    2019](https://arxiv.org/abs/1909.00668), the block of the relational agent.
-    Equation (2) leaves out the division by √key_dim, which their agents make.
+    Reference: the block of the relational agent in [Clift et al., 2019](
+    https://arxiv.org/abs/1909.00668), equations (1) to (4), section 4 and
+    Remark 4.1. Equation (2) leaves out the division by √key_dim, but the
+    authors' agents divide.
 
     Args:
-        num_heads: Positive integer.
+        num_heads: Positive integer, number of heads.
         key_dim: Positive integer, size of queries, keys and values of a head.
         hidden_units: Positive integer, size of the hidden layer.
-        num_iterations: Positive integer. The block is applied that many times,
-            always with the same weights, but for the layer normalizations: each
-            iteration has its own.
+        num_iterations: Positive integer. The block is applied this many times
+            with the same attention and dense weights. Each iteration has its
+            own layer normalizations.
         kernel_initializer: Initializer of all kernels.
 
     Call arguments:
         inputs: Float tensor `(batch, n, m)`.
-        mask: Optional boolean tensor `(batch, n)`, `True` for entities that are
-            there. Nobody attends to the others, and their outputs are zero.
-        return_attention_scores: Whether to return the attention too.
+        mask: Optional boolean tensor `(batch, n)`. `True` marks a valid entity.
+            The others get no attention, and their outputs are zero.
+        return_attention_scores: Boolean. If `True`, the layer also returns the
+            attention scores.
 
     Returns:
         Tensor `(batch, n, m)` in the compute dtype. With
-        `return_attention_scores=True` also the scores, `(batch,
-        num_iterations, num_heads, n, n)`: the last axis is attended to.
+        `return_attention_scores`, a pair: this tensor, and the scores `(batch,
+        num_iterations, num_heads, n, n)`, where each row belongs to one query.
 
     Raises:
         ValueError: If a size is not a positive integer, or the inputs are not
-            3D with a last axis of fixed size.
+            3D with a last axis of known size.
 
     Example:
 
@@ -136,13 +155,13 @@ class RelationalTransformerBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        hidden_units,
-        num_iterations=1,
-        kernel_initializer="glorot_uniform",
+        num_heads: int,
+        key_dim: int,
+        hidden_units: int,
+        num_iterations: int = 1,
+        kernel_initializer: InitializerLike = "glorot_uniform",
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(
             num_heads=num_heads,
@@ -157,15 +176,20 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
 
-    def build(self, input_shape):
-        check_set(self, input_shape)
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        check_entities_shape(self, input_shape)
         features = input_shape[-1]
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         self._build_attention(features)
         self._build_feedforward(features, self.num_heads * self.key_dim)
 
-    def call(self, inputs, mask=None, return_attention_scores=False):
-        entities, mask = as_set(self, inputs, mask)
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        entities, mask = flatten_entities(self, inputs, mask)
         scores = []
         for iteration in range(self.num_iterations):
             x = self.input_normalizations[iteration](entities)
@@ -178,15 +202,24 @@ class RelationalTransformerBlock(keras.layers.Layer):
             return entities, ops.stack(scores, axis=1)
         return entities
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
         return mask
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         return tuple(input_shape)
 
     def compute_output_spec(
-        self, inputs, mask=None, return_attention_scores=False
-    ):
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
         outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
         if not return_attention_scores:
             return outputs
@@ -194,7 +227,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         shape = (batch, self.num_iterations, self.num_heads, n, n)
         return outputs, keras.KerasTensor(shape, self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
@@ -208,7 +241,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
 
     def _build_attention(self, features):
         width = self.num_heads * self.key_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(features, width),
@@ -218,13 +251,18 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.input_normalizations = self._normalizations("input", features)
 
     def _build_feedforward(self, features, width):
-        """From attended values of some width back to entities."""
+        """Builds the hidden layer, which reads `width` features, and the rest.
+
+        Args:
+            features: Number of features of an entity.
+            width: Number of features of the concatenated heads.
+        """
 
         def dense(units, width, name, activation=None):
             layer = keras.layers.Dense(
                 units,
                 activation,
-                kernel_initializer=own_initializer(
+                kernel_initializer=clone_initializer(
                     self.kernel_initializer, len(self.weights)
                 ),
                 dtype=self.dtype_policy,
@@ -238,7 +276,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.output_normalizations = self._normalizations("output", features)
 
     def _normalizations(self, name, features):
-        """One an iteration."""
+        """One layer normalization for each iteration."""
         layers = [
             keras.layers.LayerNormalization(
                 dtype=self.dtype_policy, name=f"{name}_normalization_{i}"
@@ -251,8 +289,8 @@ class RelationalTransformerBlock(keras.layers.Layer):
 
     def _heads(self, x):
         """Queries, keys and values, each `(batch, num_heads, n, key_dim)`."""
-        # One product of all three would be slower: XLA's products on a CPU take
-        # wide kernels badly.
+        # Three products are faster than one with a wide kernel, under XLA on a
+        # CPU.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
         return [
             split_heads(ops.matmul(x, kernel), self.num_heads)
@@ -268,20 +306,18 @@ class RelationalTransformerBlock(keras.layers.Layer):
 class SimplicialTransformerBlock(RelationalTransformerBlock):
     """A Transformer block with 1- and 2-simplicial attention.
 
-    With x = LayerNorm(e) of all entities, N standard and M virtual ones, the
-    standard entities attend to each other, and to pairs of virtual ones; the
-    virtual entities attend to all, and keep their own values:
+    With N standard entities, M virtual ones, and x = LayerNorm(e) of all,
 
-        a¹_i = 1-simplicial attention of x_i to x_1 … x_N,
-               for virtual i to x_1 … x_{N+M}
-        a²_i = TwoSimplicialAttention of x_i to pairs of x_{N+1} … x_{N+M},
-               for virtual i its value u_i = W_U x_i
+        a¹_i = 1-simplicial attention of x_i
+               to x_1 … x_N if i is standard, to x_1 … x_{N+M} if i is virtual
+        a²_i = TwoSimplicialAttention of x_i to pairs of x_{N+1} … x_{N+M}
+               if i is standard, its own value W_U x_i if i is virtual
         outputs = LayerNorm(e + W₂ relu(W₁ [a¹, LayerNorm(a²)] + b₁) + b₂)
 
     Reference: equations (12) to (14) and section 4 of [Clift et al., 2019](
     https://arxiv.org/abs/1909.00668). The softmax of equation (13) runs over
-    the M² pairs of virtual entities. With several 2-simplicial heads the inner
-    normalization is over all of them together.
+    the M² pairs of virtual entities. The inner layer normalization is over all
+    2-simplicial heads together.
 
     Args:
         num_heads: Positive integer, number of 1-simplicial heads.
@@ -291,24 +327,34 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         simplicial_key_dim: Positive integer, size of queries, keys and values
             of a 2-simplicial head.
         hidden_units: Positive integer, size of the hidden layer.
-        num_iterations: As for `RelationalTransformerBlock`.
-        score: As for `TwoSimplicialAttention`.
+        num_iterations: Positive integer. The block is applied this many times
+            with the same attention and dense weights. Each iteration has its
+            own layer normalizations.
+        score: `"unsigned"`, `"trilinear"` or `"determinant"`, the score of the
+            2-simplicial attention. `TwoSimplicialAttention` defines them.
         kernel_initializer: Initializer of all kernels.
 
     Call arguments:
         entities: Float tensor `(batch, n, m)`, the standard entities.
-        virtual_entities: Float tensor `(batch, v, m)`.
-        entities_mask: Optional boolean tensor `(batch, n)`, `True` for entities
-            that are there. Nobody attends to the others, and their outputs are
-            zero.
-        return_attention_scores: Whether to return the attention too.
+        virtual_entities: Float tensor `(batch, v, m)`, the virtual entities.
+        entities_mask: Optional boolean tensor `(batch, n)`. `True` marks a
+            valid standard entity. The others get no attention, and their
+            outputs are zero.
+        return_attention_scores: Boolean. If `True`, the layer also returns the
+            attention scores.
 
     Returns:
-        Both kinds of entities, `(batch, n, m)` and `(batch, v, m)`, in the
-        compute dtype. With `return_attention_scores=True` a pair: both kinds of
-        entities, and, each `(batch, num_iterations, heads, …)`, three scores:
-        of entities `(…, n, n)`, of virtual entities `(…, v, n + v)`, and of
-        entities to pairs of virtual ones `(…, n, v, v)`.
+        A pair of tensors in the compute dtype: the standard entities
+        `(batch, n, m)` and the virtual entities `(batch, v, m)`. With
+        `return_attention_scores`, a pair: this pair, and three tensors of
+        scores:
+
+        - standard to standard entities
+          `(batch, num_iterations, num_heads, n, n)`,
+        - virtual to all entities
+          `(batch, num_iterations, num_heads, v, n + v)`,
+        - standard entities to pairs of virtual ones
+          `(batch, num_iterations, num_simplicial_heads, n, v, v)`.
 
     Raises:
         ValueError: If a size is not a positive integer, `score` is unknown, or
@@ -326,16 +372,16 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        num_simplicial_heads,
-        simplicial_key_dim,
-        hidden_units,
-        num_iterations=1,
-        score="unsigned",
-        kernel_initializer="glorot_uniform",
+        num_heads: int,
+        key_dim: int,
+        num_simplicial_heads: int,
+        simplicial_key_dim: int,
+        hidden_units: int,
+        num_iterations: int = 1,
+        score: str = "unsigned",
+        kernel_initializer: InitializerLike = "glorot_uniform",
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(
             num_heads,
             key_dim,
@@ -347,19 +393,23 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         self.num_simplicial_heads = num_simplicial_heads
         self.simplicial_key_dim = simplicial_key_dim
         self.score = score
-        # Here, so that bad arguments are refused at once.
+        # Created here, and not in `build`, to check the arguments at once.
         self.simplicial_attention = TwoSimplicialAttention(
             num_simplicial_heads,
             simplicial_key_dim,
             score,
-            own_initializer(self.kernel_initializer, 0),
+            clone_initializer(self.kernel_initializer, 0),
             dtype=self.dtype_policy,
             name="simplicial_attention",
         )
 
-    def build(self, entities_shape, virtual_entities_shape):
-        check_set(self, entities_shape, "entities")
-        check_set(self, virtual_entities_shape, "virtual_entities")
+    def build(
+        self,
+        entities_shape: tuple[int | None, ...],
+        virtual_entities_shape: tuple[int | None, ...],
+    ) -> None:
+        check_entities_shape(self, entities_shape, "entities")
+        check_entities_shape(self, virtual_entities_shape, "virtual_entities")
         self._check_virtual_entities(entities_shape, virtual_entities_shape)
         features = entities_shape[-1]
         self._build_attention(features)
@@ -374,20 +424,20 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
 
     def call(
         self,
-        entities,
-        virtual_entities,
-        entities_mask=None,
-        return_attention_scores=False,
-    ):
+        entities: keras.KerasTensor,
+        virtual_entities: keras.KerasTensor,
+        entities_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> tuple:
         self._check_virtual_entities(entities.shape, virtual_entities.shape)
-        entities, mask = as_set(self, entities, entities_mask)
+        entities, mask = flatten_entities(self, entities, entities_mask)
         n = ops.shape(entities)[1]
         # Standard entities first, then the virtual ones.
         both = ops.concatenate([entities, virtual_entities], axis=1)
         mask_of_both = None
         if mask is not None:
-            there = ops.ones_like(virtual_entities[..., 0], dtype="bool")
-            mask_of_both = ops.concatenate([mask, there], axis=1)
+            valid = ops.ones_like(virtual_entities[..., 0], dtype="bool")
+            mask_of_both = ops.concatenate([mask, valid], axis=1)
         scores = []
         for iteration in range(self.num_iterations):
             x = self.input_normalizations[iteration](both)
@@ -424,25 +474,33 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             entities = ops.where(ops.expand_dims(mask, -1), entities, 0)
         if return_attention_scores:
             stacked = tuple(
-                ops.stack(of_iterations, axis=1)
-                for of_iterations in zip(*scores, strict=True)
+                ops.stack(iterations, axis=1)
+                for iterations in zip(*scores, strict=True)
             )
             return (entities, virtual_entities), stacked
         return entities, virtual_entities
 
-    def compute_mask(self, entities, entities_mask=None):
+    def compute_mask(
+        self,
+        entities: keras.KerasTensor,
+        entities_mask: keras.KerasTensor | None = None,
+    ) -> tuple[keras.KerasTensor | None, None]:
         return entities_mask, None
 
-    def compute_output_shape(self, entities_shape, virtual_entities_shape):
+    def compute_output_shape(
+        self,
+        entities_shape: tuple[int | None, ...],
+        virtual_entities_shape: tuple[int | None, ...],
+    ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
         return tuple(entities_shape), tuple(virtual_entities_shape)
 
     def compute_output_spec(
         self,
-        entities,
-        virtual_entities,
-        entities_mask=None,
-        return_attention_scores=False,
-    ):
+        entities: keras.KerasTensor,
+        virtual_entities: keras.KerasTensor,
+        entities_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> tuple:
         self._check_virtual_entities(entities.shape, virtual_entities.shape)
         outputs = tuple(
             keras.KerasTensor(x.shape, self.compute_dtype)
@@ -464,7 +522,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
             for shape in shapes
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_simplicial_heads": self.num_simplicial_heads,
@@ -474,10 +532,10 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
 
     def _check_virtual_entities(self, entities_shape, virtual_entities_shape):
         batch, *_, features = entities_shape
-        if not may_be_equal(virtual_entities_shape, (batch, None, features)):
+        if not shapes_match(virtual_entities_shape, (batch, None, features)):
             raise ValueError(
-                f"{self.name} takes standard and virtual entities with one "
-                "batch and one last axis. Received: entities.shape="
-                f"{tuple(entities_shape)}, virtual_entities.shape="
-                f"{tuple(virtual_entities_shape)}"
+                f"{self.name} takes standard and virtual entities with the "
+                "same batch size and the same last axis. Received: "
+                f"entities.shape={tuple(entities_shape)}, "
+                f"virtual_entities.shape={tuple(virtual_entities_shape)}"
             )

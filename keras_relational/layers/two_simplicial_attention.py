@@ -1,26 +1,31 @@
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
-from keras_relational.layers.shared import add_kernels
-from keras_relational.layers.shared import as_set
-from keras_relational.layers.shared import at_least_float32
-from keras_relational.layers.shared import check_set
-from keras_relational.layers.shared import join_heads
-from keras_relational.layers.shared import masked_softmax
-from keras_relational.layers.shared import may_be_equal
-from keras_relational.layers.shared import split_heads
-from keras_relational.layers.shared import with_gradient
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import merge_heads
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.entities import check_entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers.operations import custom_gradient
+from keras_relational.layers.operations import shapes_match
+from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 SCORES = ("unsigned", "trilinear", "determinant")
 
-# Weights of one block of queries, an example: 2¹⁸ numbers are 1 MiB.
+# Largest number of attention weights for one block of queries of an example and
+# head: 2¹⁸ float32 numbers are 1 MiB.
 BLOCK_SIZE = 2**18
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class TwoSimplicialAttention(keras.layers.Layer):
-    """Entities attend to pairs of entities, and receive products of values.
+    """Attention to pairs of entities: 2-simplicial attention.
 
     With queries p = W_P e, keys l¹ = W_L1 e and l² = W_L2 e, values u = W_U e,
     and a learned bilinear map B, each head computes for every query i
@@ -29,60 +34,65 @@ class TwoSimplicialAttention(keras.layers.Layer):
         outputs_i = Σ_jk a_ijk B(u_j ⊗ u_k)
         B(u ⊗ w)_q = Σ_rs B_qrs u_r w_s
 
-    where j and k run over the base, and, squared, the unsigned scalar triple
-    product is
+    j and k run over the entities of the base. ⟨a, b, c⟩ is the unsigned scalar
+    triple product. Its square is
 
         ⟨a, b, c⟩² = (a·b)²(c·c) + (b·c)²(a·a) + (a·c)²(b·b)
                      − 2 (a·b)(a·c)(b·c)
 
-    It is 0 where the three are orthogonal, and ‖a‖‖b‖‖c‖ where they are
-    linearly dependent. The outputs of all heads stand one after the other.
+    The layer concatenates the outputs of all heads. The logits are not scaled,
+    and there are no biases. Where ⟨a, b, c⟩ is 0, its gradient is set to 0.
     Reference: equations (6) to (10) of [Clift et al., 2019](
-    https://arxiv.org/abs/1909.00668). The logits are not scaled, and there are
-    no biases. The root is taken to have gradient 0 where it is 0.
+    https://arxiv.org/abs/1909.00668).
 
-    Two other scores, of [Roy et al., 2025](https://arxiv.org/abs/2507.02754),
-    may take the place of the paper's: `"trilinear"`, Σ_r a_r b_r c_r / √d, and
-    `"determinant"`, the sum of the determinants of a, b, c cut into pieces of
-    three, / √d.
+    Two other scores, from [Roy et al., 2025](https://arxiv.org/abs/2507.02754),
+    can replace the triple product: `"trilinear"` is Σ_r a_r b_r c_r / √d,
+    and `"determinant"` cuts a, b and c into pieces of three numbers and adds up
+    the determinants of the pieces, divided by √d.
 
-    With d for `key_dim`, a head takes some `n v² d` products for averages. For
-    B it takes `n d² (v + d)` where a base is as large as the query, and the
-    outer products of values are averaged before B is applied, otherwise `v d²
-    (v + d)`, as B is applied to every pair of values first. Where both sizes
-    are known and no scores are returned, the weights are computed for some
-    queries at a time, and again for the gradient, so that never more than a MiB
-    or `v²` numbers of them a head and example are held.
+    With d for `key_dim`, each head needs about `n v² d` multiplications to
+    average. If the base is smaller than the query, B is applied to every pair
+    of values first, which needs `v d² (v + d)` multiplications. Otherwise the
+    outer products of values are averaged first, and B needs `n d² (v + d)`.
+
+    If both sizes are known and no scores are returned, the layer computes the
+    weights for one block of queries at a time, and again for the gradient. So
+    for each head and example it never holds more than 1 MiB of weights, or the
+    `v²` weights of one query if these are more.
 
     Args:
-        num_heads: Positive integer.
+        num_heads: Positive integer, number of heads.
         key_dim: Positive integer d, the size of queries, keys and values of
-            each head; a multiple of 3 with `score="determinant"`.
-        score: `"unsigned"`, `"trilinear"` or `"determinant"`.
+            each head. With `score="determinant"`, a multiple of 3.
+        score: `"unsigned"` for the unsigned scalar triple product,
+            `"trilinear"` or `"determinant"`.
         kernel_initializer: Initializer of all kernels and of B.
 
     Call arguments:
-        query: Float tensor `(batch, n, m)`: the entities that attend.
-        base: Float tensor `(batch, v, m)`: the entities of which they attend to
-            pairs, j and k; by default `query`.
-        query_mask: Optional boolean tensor `(batch, n)`, `True` for entities
-            that are there. The outputs of the others are zero.
-        base_mask: Optional boolean tensor `(batch, v)`. Pairs with an entity
-            that is not there get no attention; without any the outputs are
-            zero. By default that of the query, where there is no base.
-        mask: Another name of `query_mask`, by which Keras passes on that of
-            a query without a base.
-        return_attention_scores: Whether to return all a_ijk too.
+        query: Float tensor `(batch, n, m)`, the entities i that attend.
+        base: Float tensor `(batch, v, m)`, the entities j and k that form the
+            pairs. By default it is `query`.
+        query_mask: Optional boolean tensor `(batch, n)`. `True` marks a valid
+            entity of the query. The outputs of the others are zero.
+        base_mask: Optional boolean tensor `(batch, v)`. `True` marks a valid
+            entity of the base. Pairs with another entity get no attention.
+            Without any valid pair the outputs are zero. If `base` is not given,
+            it is `query_mask` by default.
+        return_attention_scores: Boolean. If `True`, the layer also returns the
+            weights a_ijk.
+        mask: Another name of `query_mask`. Keras uses it to pass the mask of a
+            query without a base.
 
     Returns:
         Tensor `(batch, n, num_heads * key_dim)` in the compute dtype. With
-        `return_attention_scores=True` also the weights, `(batch, num_heads, n,
-        v, v)`.
+        `return_attention_scores`, a pair: this tensor, and the weights `(batch,
+        num_heads, n, v, v)`.
 
     Raises:
-        ValueError: If a size is not a positive integer, `score` is unknown, or
-            the inputs are not 3D with a last axis of fixed size, or the base
-            has another one than at build, or another batch than the query.
+        ValueError: If a size is not a positive integer, `score` is unknown,
+            the inputs are not 3D with a last axis of known size, or the base
+            has another last axis than at build or another batch size than the
+            query.
 
     Example:
 
@@ -93,19 +103,15 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        score="unsigned",
-        kernel_initializer="glorot_uniform",
+        num_heads: int,
+        key_dim: int,
+        score: str = "unsigned",
+        kernel_initializer: InitializerLike = "glorot_uniform",
         **kwargs,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         check_positive_integers(num_heads=num_heads, key_dim=key_dim)
-        if score not in SCORES:
-            raise ValueError(
-                f"`score` must be one of {', '.join(SCORES)}. Received: "
-                f"score={score!r}"
-            )
+        check_choice("score", score, SCORES)
         if score == "determinant" and key_dim % 3:
             raise ValueError(
                 'With score="determinant", `key_dim` must be a multiple of 3. '
@@ -117,15 +123,19 @@ class TwoSimplicialAttention(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
 
-    def build(self, query_shape, base_shape=None):
+    def build(
+        self,
+        query_shape: tuple[int | None, ...],
+        base_shape: tuple[int | None, ...] | None = None,
+    ) -> None:
         base_shape = query_shape if base_shape is None else base_shape
         for name, shape in (("query", query_shape), ("base", base_shape)):
-            check_set(self, shape, name)
+            check_entities_shape(self, shape, name)
         self.input_spec = keras.layers.InputSpec(
             ndim=3, axes={-1: query_shape[-1]}
         )
         width = self.num_heads * self.key_dim
-        add_kernels(
+        add_weights(
             self,
             self.kernel_initializer,
             query_kernel=(query_shape[-1], width),
@@ -137,20 +147,20 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     def call(
         self,
-        query,
-        base=None,
-        query_mask=None,
-        base_mask=None,
-        return_attention_scores=False,
-        mask=None,
-    ):
+        query: keras.KerasTensor,
+        base: keras.KerasTensor | None = None,
+        query_mask: keras.KerasTensor | None = None,
+        base_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | tuple:
         query_mask = mask if query_mask is None else query_mask
         if base is None:
             base = query
             base_mask = query_mask if base_mask is None else base_mask
         self._check_base(query, base)
-        query, query_mask = as_set(self, query, query_mask)
-        base, base_mask = as_set(self, base, base_mask)
+        query, query_mask = flatten_entities(self, query, query_mask)
+        base, base_mask = flatten_entities(self, base, base_mask)
         queries = self._heads(query, self.query_kernel)
         keys = [
             self._heads(base, kernel)
@@ -159,13 +169,14 @@ class TwoSimplicialAttention(keras.layers.Layer):
         values = self._heads(base, self.value_kernel)
         pair_mask = None
         if base_mask is not None:
-            there = base_mask[:, None, None]
-            pair_mask = there[..., :, None] & there[..., None, :]
-        # Both orders take v² n products of weights and values, and then v d²
-        # (v + d) with B first, n d² (v + d) with B last.
+            valid = base_mask[:, None, None]
+            pair_mask = valid[..., :, None] & valid[..., None, :]
+        # With B first it needs v d² (v + d) multiplications, with B last
+        # n d² (v + d).
         n, v = query.shape[1], base.shape[1]
         products_first = None not in (n, v) and v < n
-        # Taken here: what is computed again runs where Keras does not cast.
+        # Cast here: Keras does not cast weights inside the function that
+        # `in_blocks` computes again for the gradient.
         product_kernel = ops.cast(self.product_kernel, self.compute_dtype)
         if products_first:
             values = products(values, product_kernel)
@@ -174,7 +185,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
             weights = self._weights(
                 queries, keys_1, keys_2, pair_mask=pair_mask
             )
-            if products_first:
+            if products_first:  # Each value belongs to a pair.
                 return weights, average(weights, values)
             return weights, average_product(weights, values, product_kernel)
 
@@ -188,32 +199,47 @@ class TwoSimplicialAttention(keras.layers.Layer):
                 block,
                 *arguments,
             )
-        outputs = join_heads(outputs)
+        outputs = merge_heads(outputs)
         if query_mask is not None:
             outputs = ops.where(query_mask[..., None], outputs, 0)
         if return_attention_scores:
             return outputs, scores
         return outputs
 
-    def values(self, inputs):
-        """The values u of entities `(batch, v, m)`, all heads side by side."""
+    def values(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        """The values u = W_U e of entities, with all heads concatenated.
+
+        Args:
+            inputs: Float tensor `(batch, v, m)`.
+
+        Returns:
+            Tensor `(batch, v, num_heads * key_dim)`.
+        """
         return ops.matmul(inputs, self.value_kernel)
 
-    def compute_mask(self, query, query_mask=None):
+    def compute_mask(
+        self,
+        query: keras.KerasTensor,
+        query_mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
         return query_mask
 
-    def compute_output_shape(self, query_shape, base_shape=None):
+    def compute_output_shape(
+        self,
+        query_shape: tuple[int | None, ...],
+        base_shape: tuple[int | None, ...] | None = None,
+    ) -> tuple[int | None, ...]:
         return (*query_shape[:2], self.num_heads * self.key_dim)
 
     def compute_output_spec(
         self,
-        query,
-        base=None,
-        query_mask=None,
-        base_mask=None,
-        return_attention_scores=False,
-        mask=None,
-    ):
+        query: keras.KerasTensor,
+        base: keras.KerasTensor | None = None,
+        query_mask: keras.KerasTensor | None = None,
+        base_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | tuple:
         self._check_base(query, query if base is None else base)
         outputs = keras.KerasTensor(
             self.compute_output_shape(query.shape), self.compute_dtype
@@ -224,7 +250,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
         scores_shape = (query.shape[0], self.num_heads, query.shape[1], v, v)
         return outputs, keras.KerasTensor(scores_shape, self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
@@ -237,10 +263,11 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     def _check_base(self, query, base):
         expected = (query.shape[0], None, self.value_kernel.shape[0])
-        if not may_be_equal(base.shape, expected):
+        if not shapes_match(base.shape, expected):
             raise ValueError(
-                f"{self.name} takes a base of shape {expected}, with the "
-                "query's batch and the last axis that it was built for. "
+                f"{self.name} takes a base of shape {expected}, with the batch "
+                "size of the query and the last axis that the layer was built "
+                "for. "
                 f"Received: base.shape={tuple(base.shape)}, query.shape="
                 f"{tuple(query.shape)}"
             )
@@ -265,10 +292,12 @@ class TwoSimplicialAttention(keras.layers.Layer):
         return ops.cast(ops.reshape(weights, shape), self.compute_dtype)
 
 
-def unsigned_scalar_triple_product(a, b, c):
-    """⟨a_i, b_j, c_k⟩ of every three vectors, from their dot products.
+def unsigned_scalar_triple_product(
+    a: keras.KerasTensor, b: keras.KerasTensor, c: keras.KerasTensor
+) -> keras.KerasTensor:
+    """⟨a_i, b_j, c_k⟩ of all triples of vectors: equation (8).
 
-    Equation (8) of Clift et al., 2019. Its gradient is 0 where it is 0.
+    Where it is 0, its gradient is set to 0.
 
     Args:
         a: Float tensor `(..., n, d)`.
@@ -288,21 +317,28 @@ def unsigned_scalar_triple_product(a, b, c):
     )
 
 
-@with_gradient
-def triple_product(ab, ac, bc, aa, bb, cc):
-    """The root of the right hand side of equation (8), from all dot products.
+@custom_gradient
+def triple_product(
+    ab: keras.KerasTensor,
+    ac: keras.KerasTensor,
+    bc: keras.KerasTensor,
+    aa: keras.KerasTensor,
+    bb: keras.KerasTensor,
+    cc: keras.KerasTensor,
+) -> tuple[keras.KerasTensor, Callable]:
+    """The root of the right-hand side of equation (8), from all dot products.
 
-    The gradient is written as matrix products. Of the one it would derive
-    itself, XLA makes sums over one axis and another in a single loop, which
-    take five times as long on a CPU.
+    The gradient is written by hand, as matrix products. XLA computes the
+    gradient of automatic differentiation as sums over different axes in a
+    single loop, which takes five times as long on a CPU.
 
     Args:
-        ab: `(..., n, v)`.
-        ac: `(..., n, w)`.
-        bc: `(..., v, w)`.
-        aa: `(..., n)`.
-        bb: `(..., v)`.
-        cc: `(..., w)`.
+        ab: Tensor `(..., n, v)`, a_i · b_j.
+        ac: Tensor `(..., n, w)`, a_i · c_k.
+        bc: Tensor `(..., v, w)`, b_j · c_k.
+        aa: Tensor `(..., n)`, a_i · a_i.
+        bb: Tensor `(..., v)`, b_j · b_j.
+        cc: Tensor `(..., w)`, c_k · c_k.
 
     Returns:
         Tensor `(..., n, v, w)`.
@@ -318,11 +354,11 @@ def triple_product(ab, ac, bc, aa, bb, cc):
         + ops.square(bc_) * aa[..., :, None, None]
         - 2 * ab_ * ac_ * bc_
     )
-    # Rounding may leave a little less than 0.
+    # Rounding may make it a little less than 0.
     root = ops.sqrt(ops.maximum(square, 0))
 
     def gradient(upstream):
-        # Twice the gradient of the square; 0 where the slope is infinite.
+        # Twice the gradient of the square, and 0 where the slope is infinite.
         positive = root > 0
         g = ops.where(positive, upstream / ops.where(positive, root, 1), 0)
         g_bc = g * bc_
@@ -330,8 +366,8 @@ def triple_product(ab, ac, bc, aa, bb, cc):
             ops.broadcast_to(x[..., None, :], ops.shape(y))
             for x, y in ((bb, ab), (cc, ac))
         )
-        # Sums over k of g cc, g ac² and g bc ac, each (..., n, v); over j, of
-        # g bb, g ab² and g bc ab, each (..., n, w).
+        # Σ_k of g cc, g ac² and g bc ac, each (..., n, v).
+        # Σ_j of g bb, g ab² and g bc ab, each (..., n, w).
         over_k = ops.matmul(g, ops.stack([cc_, ops.square(ac)], axis=-1))
         over_j = ops.matmul(ops.stack([bb_, ops.square(ab)], axis=-2), g)
         g_bc_ac = ops.matmul(g_bc, ac[..., :, None])[..., 0]
@@ -353,21 +389,26 @@ def triple_product(ab, ac, bc, aa, bb, cc):
     return root, gradient
 
 
-def trilinear_product(a, b, c, determinant=False):
-    """Σ_r a_r b_r c_r of every three vectors, or determinants in their place.
+def trilinear_product(
+    a: keras.KerasTensor,
+    b: keras.KerasTensor,
+    c: keras.KerasTensor,
+    determinant: bool = False,
+) -> keras.KerasTensor:
+    """Σ_r a_r b_r c_r of all triples of vectors, or a sum of determinants.
 
     Args:
         a: Float tensor `(..., n, d)`.
         b: Float tensor `(..., v, d)`.
         c: Float tensor `(..., w, d)`.
-        determinant: Whether to cut the vectors into pieces of three and to add
-            up the determinants of the pieces.
+        determinant: Boolean. If `True`, the vectors are cut into pieces of
+            three numbers, and the determinants of the pieces are added up.
 
     Returns:
         Tensor `(..., n, v, w)`.
     """
     b, c = b[..., :, None, :], c[..., None, :, :]
-    if determinant:  # a · (b × c), piece by piece
+    if determinant:  # The determinant is a · (b × c).
         b, c = (
             ops.reshape(x, (*ops.shape(x)[:-1], x.shape[-1] // 3, 3))
             for x in (b, c)
@@ -393,19 +434,21 @@ def trilinear_product(a, b, c, determinant=False):
     return ops.reshape(logits, (*ops.shape(logits)[:-1], v, w))
 
 
-def products(values, product_kernel):
-    """B(u_j ⊗ u_k) of every two values.
+def products(
+    values: keras.KerasTensor, product_kernel: keras.KerasTensor
+) -> keras.KerasTensor:
+    """B(u_j ⊗ u_k) of all pairs of values.
 
     Args:
-        values: `(batch, heads, v, d)`.
-        product_kernel: `(heads, d, d, d)`, B_qrs.
+        values: Tensor `(batch, heads, v, d)`.
+        product_kernel: Tensor `(heads, d, d, d)`, B_qrs.
 
     Returns:
         Tensor `(batch, heads, v, v, d)`.
     """
     batch, heads, v, d = ops.shape(values)
     values = ops.swapaxes(values, 0, 1)
-    # (heads, batch v, s) times (heads, s, q r): nothing large is transposed.
+    # In this order no large tensor is transposed.
     kernel = ops.reshape(
         ops.transpose(product_kernel, (0, 3, 1, 2)), (heads, d, d * d)
     )
@@ -418,12 +461,14 @@ def products(values, product_kernel):
     return ops.transpose(pairs, (1, 0, 4, 2, 3))
 
 
-def average(weights, pairs):
-    """Σ_jk a_ijk t_jk.
+def average(
+    weights: keras.KerasTensor, pairs: keras.KerasTensor
+) -> keras.KerasTensor:
+    """Σ_jk a_ijk t_jk, the average of a vector t_jk for each pair.
 
     Args:
-        weights: `(batch, heads, n, v, v)`.
-        pairs: `(batch, heads, v, v, d)`.
+        weights: Tensor `(batch, heads, n, v, v)`, a_ijk.
+        pairs: Tensor `(batch, heads, v, v, d)`, t_jk.
 
     Returns:
         Tensor `(batch, heads, n, d)`.
@@ -435,8 +480,21 @@ def average(weights, pairs):
     )
 
 
-def average_product(weights, values, product_kernel):
-    """B(Σ_jk a_ijk u_j ⊗ u_k), shapes as for `average` and `products`."""
+def average_product(
+    weights: keras.KerasTensor,
+    values: keras.KerasTensor,
+    product_kernel: keras.KerasTensor,
+) -> keras.KerasTensor:
+    """B(Σ_jk a_ijk u_j ⊗ u_k).
+
+    Args:
+        weights: Tensor `(batch, heads, n, v, v)`, a_ijk.
+        values: Tensor `(batch, heads, v, d)`, u_j.
+        product_kernel: Tensor `(heads, d, d, d)`, B_qrs.
+
+    Returns:
+        Tensor `(batch, heads, n, d)`.
+    """
     batch, heads, n, v, _ = ops.shape(weights)
     d = values.shape[-1]
     over_k = ops.matmul(ops.reshape(weights, (batch, heads, n * v, v)), values)
@@ -448,18 +506,26 @@ def average_product(weights, values, product_kernel):
     return ops.einsum("bhirs,hqrs->bhiq", over_jk, product_kernel)
 
 
-def in_blocks(function, size, queries, *others):
-    """`function(queries, *others)`, for `size` of the queries at a time.
+def in_blocks(
+    function: Callable,
+    size: int,
+    queries: keras.KerasTensor,
+    *others: keras.KerasTensor,
+) -> keras.KerasTensor:
+    """Computes `function(queries, *others)` for one block of queries at a time.
 
-    What it computes on the way is not kept for the gradient, but computed
-    again.
+    Intermediate results are not kept for the gradient. They are computed again.
 
     Args:
-        function: From `(batch, heads, n, d)` and the others to a tensor of the
-            same shape, each query by itself.
-        size: Positive integer.
-        queries: `(batch, heads, n, d)`.
-        *others: Tensors.
+        function: Takes queries `(batch, heads, n, d)` and the other tensors,
+            and returns a tensor of the shape of the queries. It treats each
+            query independently.
+        size: Positive integer, the largest number of queries of a block.
+        queries: Tensor `(batch, heads, n, d)`.
+        *others: Further arguments of `function`.
+
+    Returns:
+        Tensor `(batch, heads, n, d)`.
     """
     n = queries.shape[2]
     if n is None or n <= size:
@@ -471,9 +537,10 @@ def in_blocks(function, size, queries, *others):
     blocks = ops.reshape(
         ops.pad(queries, padding), (batch, heads, count, size, d)
     )
-    again = keras.remat(function)
+    rematerialized = keras.remat(function)
     outputs = ops.map(
-        lambda block: again(block, *others), ops.moveaxis(blocks, 2, 0)
+        lambda block: rematerialized(block, *others),
+        ops.moveaxis(blocks, 2, 0),
     )
     outputs = ops.reshape(
         ops.moveaxis(outputs, 0, 2), (batch, heads, count * size, d)

@@ -1,3 +1,23 @@
+"""Networks of the papers: each function builds a `keras.Model`.
+
+Relations Game (PrediNet):
+    `relations_classifier`, with `CENTRAL_MODULES`.
+BoxWorld (2-simplicial Transformer, and agents with a memory):
+    `boxworld_agent`, with `NETWORKS`.
+Analogies and prediction (temporal context normalization):
+    `analogy_scorer` and `visual_analogy_scorer`, with `NORMALIZATIONS` and
+    `ROW_NORMALIZATIONS`; `image_autoencoder` and `object_predictor`.
+Abstract rules (ESBN):
+    `filler_autoencoder`, `rule_learner` and `over_fillers`, with `FILLERS` and
+    `SEQUENTIAL`.
+Videos (SCOFF and RIMs):
+    `video_predictor` and `roll_out_model`.
+What a model says about itself:
+    `declare` declares the kinds of a model's outputs, its states and its
+    parts, for any Keras model. `roles` and `part` read them. Training, analysis
+    and export depend on them.
+"""
+
 from keras_relational.models.adding_model import ADDING_CORES
 from keras_relational.models.adding_model import adding_model
 from keras_relational.models.analogy_scorer import NORMALIZATIONS
@@ -6,6 +26,10 @@ from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.analogy_scorer import visual_analogy_scorer
 from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
+from keras_relational.models.declared_roles import Roles
+from keras_relational.models.declared_roles import declare
+from keras_relational.models.declared_roles import part
+from keras_relational.models.declared_roles import roles
 from keras_relational.models.maze_memory import MAZE_MEMORIES
 from keras_relational.models.maze_memory import maze_memory
 from keras_relational.models.object_predictor import image_autoencoder
@@ -32,15 +56,19 @@ __all__ = [
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
     "VIDEO_CORES",
+    "Roles",
     "adding_model",
     "analogy_scorer",
     "boxworld_agent",
+    "declare",
     "filler_autoencoder",
     "image_autoencoder",
     "maze_memory",
     "object_predictor",
     "over_fillers",
+    "part",
     "relations_classifier",
+    "roles",
     "roll_out_model",
     "rule_learner",
     "video_core",

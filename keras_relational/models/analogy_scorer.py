@@ -1,59 +1,70 @@
 """Which candidate completes an analogy?"""
 
+import typing
+
 import keras
 from keras import ops
 
 from keras_relational import layers
+from keras_relational.models.declared_roles import declare
+from keras_relational.validation import check_choice
 
 NORMALIZATIONS = (*layers.NORMALIZATIONS, "layer_recurrent", "batch_dropout")
-# Those of Table 3.
+# The rows of Table 3.
 ROW_NORMALIZATIONS = ("source_target", "temporal_context", "batch", "none")
 
 
 def analogy_scorer(
-    normalization="temporal_context", image_size=128, num_candidates=7
-):
+    normalization: str = "temporal_context",
+    image_size: int = 128,
+    num_candidates: int | None = 7,
+) -> keras.Model:
     """Builds a model that scores the candidates of A is to B as C is to what.
 
-    With embeddings z of the images, for each candidate X
+    With embeddings z of the images, the score of a candidate X is
 
         score = w · LSTM(normalize(z_A, z_B, z_C, z_X)) + b
 
-    and a softmax over the scores would tell how likely it is that X is the
-    answer. The encoder has four convolutions and three dense layers: section
-    4.1 of [Webb et al., 2020](https://arxiv.org/abs/2007.05059). Every image is
-    encoded once, whatever number of candidates it is part of, and all
-    candidates are scored in one batch. Initial weights are Glorot uniform and
-    biases zero, that of the forget gate too; call
-    `keras.utils.set_random_seed` first for the same ones every time.
+    A softmax over the scores is the probability that X is the answer. The
+    encoder has four convolutions and three dense layers, as in section 4.1 of
+    [Webb et al., 2020](https://arxiv.org/abs/2007.05059). The model encodes
+    every image once, even if several candidates use it, and scores all
+    candidates in one batch. Initial weights are Glorot uniform, and all biases
+    are zero, also the bias of the forget gate. For reproducible weights call
+    `keras.utils.set_random_seed` first.
 
-    The two parts are layers named `"encoder"`, from images to embeddings
-    `(batch, images, 256)`, and `"scorer"`, a `keras.Model` of embeddings,
-    `context` and `candidates`, with layers `"sequences"`, `"normalization"`,
-    `"recurrent"` and `"score"`.
+    Its parts are `"encoder"`, from images to embeddings `(batch, images,
+    256)`; `"scorer"`, a `keras.Model` from embeddings, `context` and
+    `candidates` to scores; and, inside the scorer, `"sequences"`,
+    `"normalization"`, `"recurrent"` and `"score"`.
 
     Args:
-        normalization: One of `layers.NORMALIZATIONS`; `"layer_recurrent"`, for
-            `layers.LayerNormLSTMCell` instead; or `"batch_dropout"`, for
-            `"batch"` and 50 % dropout after it: the rows of Table 1.
-        image_size: Height and width of the images; a multiple of 16.
-        num_candidates: Number of candidates of a problem, or None for any.
+        normalization: A row of Table 1. One of `layers.NORMALIZATIONS`;
+            `"layer_recurrent"`, which uses `layers.LayerNormLSTMCell` in place
+            of the LSTM; or `"batch_dropout"`, which is `"batch"` with 50 %
+            dropout after it.
+        image_size: Height and width of the images, a multiple of 16.
+        num_candidates: Number of candidates of a problem, or `None` for any
+            number.
 
     Returns:
-        `keras.Model` from a dictionary of `images`, uint8 `(batch, images,
-        image_size, image_size, 3)`, and integers that say which of them are
-        `context`, `(batch, 3)`, and `candidates`, `(batch, num_candidates)`, to
-        scores `(batch, num_candidates)`. Pixels are divided by 255 inside.
+        `keras.Model` to scores `(batch, num_candidates)`. Its input is a
+        dictionary: `images`, uint8 `(batch, images, image_size, image_size,
+        3)`; `context`, integers `(batch, 3)` that say which images are A, B and
+        C; and `candidates`, integers `(batch, num_candidates)` that say which
+        images are candidates. The model divides pixels by 255.
 
     Raises:
-        ValueError: If there is no such normalization, or no such size.
+        ValueError: If `normalization` is unknown, or `image_size` is not a
+            multiple of 16.
 
     Example:
 
     >>> analogy_scorer(image_size=32).output_shape
     (None, 7)
     """
-    _check(normalization, NORMALIZATIONS, image_size)
+    check_choice("normalization", normalization, NORMALIZATIONS)
+    _check_image_size(image_size)
     inputs = {
         "images": keras.Input(
             (None, image_size, image_size, 3), dtype="uint8", name="images"
@@ -89,8 +100,17 @@ def analogy_scorer(
             "candidates": inputs["candidates"],
         }
     )
-    scores = keras.layers.Identity(name="logits")(scores)
-    return keras.Model(inputs, scores, name=f"{normalization}_analogy_scorer")
+    model = keras.Model(inputs, scores, name=f"{normalization}_analogy_scorer")
+    inside = ("sequences", "normalization", "recurrent", "score")
+    return declare(
+        model,
+        {"logits": "logits"},
+        parts={
+            "encoder": "encoder",
+            "scorer": "scorer",
+            **{name: f"scorer/{name}" for name in inside},
+        },
+    )
 
 
 def _scorer(normalization, num_candidates):
@@ -114,51 +134,54 @@ def _scorer(normalization, num_candidates):
         )
     if normalization == "batch_dropout":
         normalization, dropout = "batch", 0.5
-    normalized = layers.normalization(normalization)
+    normalized = named_normalization(normalization)
     scores = _scores(sequences, normalized, cell, dropout)
     return keras.Model(inputs, scores, name="scorer")
 
 
-def visual_analogy_scorer(normalization="source_target", image_size=80):
+def visual_analogy_scorer(
+    normalization: str = "source_target", image_size: int = 80
+) -> keras.Model:
     """Builds a model that scores the candidates of a 2 × 3 matrix.
 
-    With embeddings z of the panels, for each candidate X
+    With embeddings z of the panels, the score of a candidate X is
 
         score = w · RNN(normalize(z_1, …, z_5, z_X)) + b
 
-    where the encoder has four convolutions and z is what they put out, 800
-    numbers for images of 80 pixels, and the RNN has 64 units: the network of
-    Hill et al., 2019, as [Webb et al., 2020](https://arxiv.org/abs/2007.05059),
-    sections 4.1 and 5.2, take it. Every panel is encoded once. The paper does
-    not say what RNN it is, nor its initial weights; here it is a simple one,
-    and they are He normal for the convolutions and Glorot normal for the rest,
-    biases zero; call `keras.utils.set_random_seed` first for the same ones
-    every time.
+    The encoder has four convolutions, and z is their flattened output: 800
+    numbers for images of 80 pixels. The RNN has 64 units. This is the network
+    of Hill et al., 2019, as [Webb et al., 2020](
+    https://arxiv.org/abs/2007.05059) use it in sections 4.1 and 5.2. The model
+    encodes every panel once. The paper names neither the kind of RNN nor the
+    initial weights. Here the RNN is a simple one. Initial weights are He normal
+    for the convolutions and Glorot normal for the other layers, and biases are
+    zero. For reproducible weights call `keras.utils.set_random_seed` first.
 
-    The layers are named `"encoder"`, `"normalization"`, `"recurrent"` and
-    `"score"`.
+    Its parts are `"encoder"`, `"normalization"`, `"recurrent"` and `"score"`.
 
     Args:
-        normalization: One of `ROW_NORMALIZATIONS`, the rows of Table 3:
-            `"source_target"`, temporal context normalization with a context for
-            either row of the matrix; `"temporal_context"`, with a single one;
-            `"batch"`; or `"none"`.
-        image_size: Height and width of the images; a multiple of 16.
+        normalization: A row of Table 3. `"source_target"` is temporal context
+            normalization with one context for each row of the matrix;
+            `"temporal_context"` has a single context; the others are `"batch"`
+            and `"none"`.
+        image_size: Height and width of the images, a multiple of 16.
 
     Returns:
         `keras.Model` from uint8 images `(batch, 9, image_size, image_size, 1)`,
-        five panels and four candidates, to scores `(batch, 4)`. Pixels are
-        divided by 255 inside.
+        five panels and four candidates, to scores `(batch, 4)`. The model
+        divides pixels by 255.
 
     Raises:
-        ValueError: If there is no such normalization, or no such size.
+        ValueError: If `normalization` is unknown, or `image_size` is not a
+            multiple of 16.
 
     Example:
 
     >>> visual_analogy_scorer().output_shape
     (None, 4)
     """
-    _check(normalization, ROW_NORMALIZATIONS, image_size)
+    check_choice("normalization", normalization, ROW_NORMALIZATIONS)
+    _check_image_size(image_size)
     images = keras.Input(
         (9, image_size, image_size, 1), dtype="uint8", name="images"
     )
@@ -186,9 +209,11 @@ def visual_analogy_scorer(normalization="source_target", image_size=80):
         [ops.repeat(z[:, None, :5], 4, axis=1), z[:, 5:, None]], axis=2
     )
     if normalization == "source_target":
-        normalized = layers.TemporalContextNormalization((3, 3))
+        normalized = layers.TemporalContextNormalization(
+            (3, 3), name="normalization"
+        )
     else:
-        normalized = layers.normalization(normalization)
+        normalized = named_normalization(normalization)
     cell = keras.layers.SimpleRNNCell(
         64,
         kernel_initializer="glorot_normal",
@@ -197,25 +222,41 @@ def visual_analogy_scorer(normalization="source_target", image_size=80):
     scores = _scores(
         sequences, normalized, cell, score_initializer="glorot_normal"
     )
-    scores = keras.layers.Identity(name="logits")(scores)
-    return keras.Model(
+    model = keras.Model(
         images, scores, name=f"{normalization}_visual_analogy_scorer"
     )
+    parts = ("encoder", "normalization", "recurrent", "score")
+    return declare(
+        model, {"logits": "logits"}, parts={name: name for name in parts}
+    )
+
+
+def named_normalization(normalization: str) -> keras.layers.Layer:
+    """A new normalization as a layer of the name `"normalization"`.
+
+    Args:
+        normalization: One of `layers.NORMALIZATIONS`.
+
+    Returns:
+        A layer from and to `(batch, ..., time, features)`.
+    """
+    layer = layers.normalization(normalization)
+    config = {**layer.get_config(), "name": "normalization"}
+    return type(layer).from_config(config)
 
 
 def _scores(
     sequences, normalized, cell, dropout=0, score_initializer="glorot_uniform"
 ):
     """`(batch, candidates, terms, features)` → `(batch, candidates)`."""
-    normalized.name = "normalization"
     z = normalized(sequences)
     if dropout:
-        # With a shape torch draws from the layer's own state, which a
-        # checkpoint holds, and else from one of the process.
+        # On torch, dropout with a noise shape draws from the layer's own seed,
+        # which a checkpoint holds. Without one it draws from the global state.
         z = keras.layers.Dropout(
             dropout, noise_shape=(None,) * len(z.shape), name="dropout"
         )(z)
-    # A candidate is a sequence as well as an example is.
+    # The recurrent layer treats each candidate as a sequence of its own.
     recurrent = keras.layers.RNN(cell, unroll=True)
     z = layers.TimeFolded(recurrent, name="recurrent")(z)
     scores = keras.layers.Dense(
@@ -224,12 +265,7 @@ def _scores(
     return keras.layers.Reshape((-1,), name="scores")(scores)
 
 
-def _check(normalization, known, image_size):
-    if normalization not in known:
-        raise ValueError(
-            f"Unknown normalization {normalization!r}. Expected one of: "
-            f"{', '.join(known)}"
-        )
+def _check_image_size(image_size):
     if image_size < 16 or image_size % 16:
         raise ValueError(
             "`image_size` must be a multiple of 16, as there are four "
@@ -239,18 +275,24 @@ def _check(normalization, known, image_size):
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class CandidateSequences(keras.layers.Layer):
-    """The terms of an analogy, once for each candidate, and the candidate.
+    """Completes the terms of an analogy with each of its candidates.
 
     Call arguments:
         embeddings: Tensor `(batch, images, features)`.
-        context: Integer tensor `(batch, terms)`, which of them are the terms.
-        candidates: Integer tensor `(batch, candidates)`, the same.
+        context: Integer tensor `(batch, terms)`: which images are the terms.
+        candidates: Integer tensor `(batch, candidates)`: which images are the
+            candidates.
 
     Returns:
         Tensor `(batch, candidates, terms + 1, features)`.
     """
 
-    def call(self, embeddings, context, candidates):
+    def call(
+        self,
+        embeddings: keras.KerasTensor,
+        context: keras.KerasTensor,
+        candidates: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         batch, num_candidates = ops.shape(candidates)
         num_terms = context.shape[1]
         context = ops.broadcast_to(
@@ -264,9 +306,37 @@ class CandidateSequences(keras.layers.Layer):
             (batch, num_candidates, num_terms + 1, embeddings.shape[-1]),
         )
 
+    def index_bounds(
+        self,
+        embeddings: keras.KerasTensor,
+        context: keras.KerasTensor,
+        candidates: keras.KerasTensor,
+    ) -> dict[str, tuple[keras.KerasTensor, typing.Any, str]]:
+        """The bounds of the indices that the layer looks up.
+
+        An exported model refuses a request with an index out of bounds.
+
+        Args:
+            embeddings: Tensor `(batch, images, features)`.
+            context: Integer tensor `(batch, terms)`.
+            candidates: Integer tensor `(batch, candidates)`.
+
+        Returns:
+            Dictionary from the name of each tensor of indices to the tensor,
+            the bound that they must be below, and the bound in words.
+        """
+        bound = ops.shape(embeddings)[1], "the number of images"
+        return {
+            "context": (context, *bound),
+            "candidates": (candidates, *bound),
+        }
+
     def compute_output_shape(
-        self, embeddings_shape, context_shape, candidates_shape
-    ):
+        self,
+        embeddings_shape: tuple,
+        context_shape: tuple,
+        candidates_shape: tuple,
+    ) -> tuple:
         batch, num_candidates = candidates_shape
         num_terms, features = context_shape[1] + 1, embeddings_shape[-1]
         return (batch, num_candidates, num_terms, features)

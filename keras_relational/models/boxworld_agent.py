@@ -1,4 +1,6 @@
-"""Networks of BoxWorld agents: from an image to a policy and a value."""
+"""Networks of BoxWorld agents, from an image to a policy and a value."""
+
+from collections.abc import Sequence
 
 import keras
 from keras import ops
@@ -6,66 +8,69 @@ from keras import ops
 from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import EpisodicRNN
 from keras_relational.layers import RelationalTransformerBlock
-from keras_relational.layers import SCOFFCell
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.layers import SlotPooling
 from keras_relational.layers import StridedConv2D
 from keras_relational.layers import VirtualEntities
+from keras_relational.models.declared_roles import declare
+from keras_relational.validation import check_choice
 
 NETWORKS = ("relational", "simplicial", "convolutional")
 
 
 def boxworld_agent(
-    network="simplicial",
-    image_shape=(7, 10, 3),
-    num_actions=4,
-    num_iterations=2,
-    num_virtual_entities=2,
-    score="unsigned",
-    cell=None,
-):
+    network: str = "simplicial",
+    image_shape: Sequence[int] = (7, 10, 3),
+    num_actions: int = 4,
+    num_iterations: int = 2,
+    num_virtual_entities: int = 2,
+    score: str = "unsigned",
+    cell: keras.layers.Layer | None = None,
+) -> keras.Model:
     """Builds the network of an agent that plays BoxWorld.
 
-    Two 2×2 convolutions of 12 and 24 features make entities of the image, to
-    which their position is appended; a Transformer block is applied to them,
-    the largest of each feature taken, and four dense layers of 256 lead to
-    logits and value. Sizes as in section 4 of [Clift et al., 2019](
-    https://arxiv.org/abs/1909.00668): entities of size 64, two 1-simplicial
-    heads of 32, one 2-simplicial head of 48, 64 hidden units. The weights of
-    the block are the same in every iteration, its normalizations are not.
+    Two 2 × 2 convolutions of 12 and 24 features turn the image into entities,
+    and each entity gets its position. A Transformer block updates the entities,
+    a maximum over the entities pools them, and four dense layers of 256 units
+    lead to logits and a value. The sizes are those in section 4 of [Clift et
+    al., 2019](https://arxiv.org/abs/1909.00668): entities of size 64, two
+    1-simplicial heads of 32, one 2-simplicial head of 48, and 64 hidden units.
+    All iterations share the block's weights, but each iteration has its own
+    normalizations.
 
-    With a `cell` the last dense layer feeds a recurrent layer, and that the
-    policy and the value: the agent remembers. It then takes sequences of
-    frames, of any length, and wipes its memory where an episode begins. Several
-    object files of a `SCOFFCell` go through `SlotPooling` first, so that they
-    are exchangeable, as in section 4 of [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225).
+    With a `cell` the agent has a memory: the last dense layer feeds a recurrent
+    layer, which feeds the policy and the value. The agent then takes sequences
+    of frames of any length. Its memory starts anew where an episode begins. If
+    the cell has several object files, as a `SCOFFCell`, `SlotPooling` follows,
+    which makes the object files exchangeable, as in section 4 of [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225).
 
-    The layers are named `"entities"`, `"block"`, `"virtual_entities"`,
-    `"core"`, `"policy"` and `"value"`.
+    Its parts are `"policy"`; `"entities"`, `"block"` and, for `"simplicial"`,
+    `"virtual_entities"`; and, with a cell, `"core"`, the recurrent layer.
 
     Args:
-        network: `"relational"`, `"simplicial"`, or `"convolutional"`: a small
-            network to compare with, the two convolutions and two dense layers
-            of 256.
+        network: `"relational"`, `"simplicial"`, or `"convolutional"`. The last
+            is a small network to compare with: the two convolutions and two
+            dense layers of 256.
         image_shape: `(rows, columns + 1, 3)`, at least `(3, 3, 3)`.
         num_actions: Number of actions.
-        num_iterations: How often the block is applied.
-        num_virtual_entities: M in the paper, for `"simplicial"`.
-        score: As for `TwoSimplicialAttention`, for `"simplicial"`.
+        num_iterations: Number of times that the block is applied.
+        num_virtual_entities: Number of virtual entities of `"simplicial"`, M in
+            the paper.
+        score: `score` of `layers.TwoSimplicialAttention`, for `"simplicial"`.
         cell: Optional Keras RNN cell, such as `keras.layers.GRUCell(256)`.
 
     Returns:
-        `keras.Model` from uint8 images `(batch, *image_shape)` to the pair of
-        logits `(batch, num_actions)` and values `(batch,)`. Pixels are divided
-        by 255 inside. With a `cell` it is a model from the list of images
-        `(batch, time, *image_shape)`, booleans `(batch, time)`, `True` for the
-        first frame of an episode, and the states of the cell, each `(batch,
-        size)`, to the list of logits `(batch, time, num_actions)`, values
-        `(batch, time)`, and the states after the last frame.
+        `keras.Model` from uint8 images `(batch, *image_shape)` to a pair:
+        logits `(batch, num_actions)` and values `(batch,)`. The model divides
+        pixels by 255. With a `cell` the input is a list: images `(batch, time,
+        *image_shape)`; booleans `(batch, time)`, `True` for the first frame of
+        an episode; and the states of the cell, each `(batch, size)`. The output
+        is a list too: logits `(batch, time, num_actions)`, values `(batch,
+        time)`, and the states after the last frame.
 
     Raises:
-        ValueError: If `network` is unknown or the image too small.
+        ValueError: If `network` is unknown or the image is too small.
 
     Example:
 
@@ -73,11 +78,7 @@ def boxworld_agent(
     >>> logits, value
     ((None, 4), (None,))
     """
-    if network not in NETWORKS:
-        raise ValueError(
-            f"Unknown network {network!r}. Expected one of: "
-            f"{', '.join(NETWORKS)}"
-        )
+    check_choice("network", network, NETWORKS)
     if min(image_shape[:2]) < 3:
         raise ValueError(
             "Two 2 by 2 convolutions need images of 3 by 3 pixels or more. "
@@ -101,8 +102,13 @@ def boxworld_agent(
         num_layers = 4
     for i in range(num_layers):
         x = keras.layers.Dense(256, activation="relu", name=f"hidden_{i}")(x)
-    inputs, states = images, []
+    inputs, states, parts = images, [], ["policy"]
+    if network != "convolutional":
+        parts += ["entities", "block"]
+    if network == "simplicial":
+        parts.append("virtual_entities")
     if cell is not None:
+        parts.append("core")
         core = EpisodicRNN(cell, name="core")
         is_first = keras.Input(time, dtype="bool", name="is_first")
         states = [
@@ -111,14 +117,20 @@ def boxworld_agent(
         ]
         inputs = [images, is_first, *states]
         x, *states = core(x, is_first, states)
-        if isinstance(cell, SCOFFCell) and cell.num_object_files > 1:
-            x = SlotPooling(cell.num_object_files, 256, name="slot_pooling")(x)
+        num_object_files = getattr(cell, "num_object_files", 1)
+        if num_object_files > 1:
+            x = SlotPooling(num_object_files, 256, name="slot_pooling")(x)
     logits = keras.layers.Dense(num_actions, use_bias=False, name="policy")(x)
     value = keras.layers.Dense(1, use_bias=False, name="value_column")(x)
     value = ops.squeeze(value, -1)
-    value = keras.layers.Identity(name="value")(value)
     outputs = (logits, value, *states)
-    return keras.Model(inputs, outputs, name=f"{network}_agent")
+    model = keras.Model(inputs, outputs, name=f"{network}_agent")
+    return declare(
+        model,
+        {"policy": "logits", "value": "raw"},
+        states=[f"state_{i}" for i in range(len(states))],
+        parts={name: name for name in parts},
+    )
 
 
 def _after_transformer(x, network, num_iterations, num_virtual_entities, score):

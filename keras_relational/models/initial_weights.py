@@ -1,16 +1,17 @@
-"""Initial weights as PyTorch draws them, for papers that used it."""
+"""PyTorch's initial weights, for papers that used PyTorch."""
 
 import keras
 
 
-def uniform(fan_in):
-    """Kernel and bias uniform within ±1/√fan_in.
+def uniform(fan_in: int) -> dict[str, keras.initializers.Initializer]:
+    """Initializers that draw kernel and bias uniformly within ±1/√fan_in.
 
     Args:
-        fan_in: Number of inputs of a unit of the layer.
+        fan_in: Number of inputs of a unit.
 
     Returns:
-        Dictionary of `kernel_initializer` and `bias_initializer`.
+        Dictionary of the arguments `kernel_initializer` and `bias_initializer`
+        of a layer.
     """
     return {
         f"{name}_initializer": _within(fan_in**-0.5)
@@ -18,11 +19,13 @@ def uniform(fan_in):
     }
 
 
-def uniform_lstm(units):
-    """All weights of an LSTM uniform within ±1/√units.
+def uniform_lstm(
+    units: int,
+) -> dict[str, keras.initializers.Initializer | bool]:
+    """Initializers that draw all weights of an LSTM within ±1/√units.
 
     Args:
-        units: Number of its units.
+        units: Number of units of the LSTM.
 
     Returns:
         Dictionary of arguments of `keras.layers.LSTM`.

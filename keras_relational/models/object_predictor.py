@@ -1,31 +1,34 @@
-"""What will the next image show? An autoencoder, and an LSTM inside it."""
+"""What will the next image show? An autoencoder with an LSTM inside it."""
 
 import keras
 
 from keras_relational import layers
+from keras_relational.models.analogy_scorer import named_normalization
+from keras_relational.models.declared_roles import declare
+from keras_relational.models.declared_roles import part
 from keras_relational.models.initial_weights import uniform
 from keras_relational.models.initial_weights import uniform_lstm
 
 IMAGE_SHAPE = (64, 64, 1)
 
 
-def image_autoencoder(embedding_size=10):
+def image_autoencoder(embedding_size: int = 10) -> keras.Model:
     """Builds an autoencoder of grey images of 64 × 64 pixels.
 
-    Three convolutions and three dense layers to an embedding, and as many back:
-    section 4.3 of [Webb et al., 2020](https://arxiv.org/abs/2007.05059).
-    Weights are uniform within ±1/√n, n the number of inputs of a unit, as
-    PyTorch has it; call `keras.utils.set_random_seed` first for the same ones
-    every time. With these the output hardly depends on the image at first, and
-    gradients are some 1e-9: train with `training.adam`. The two halves are
-    layers named `"encoder"` and `"decoder"`.
+    The encoder has three convolutions and three dense layers, and the decoder
+    the same in reverse, as in section 4.3 of [Webb et al., 2020](
+    https://arxiv.org/abs/2007.05059). Initial weights are uniform within ±1/√n
+    for a unit with n inputs, which is PyTorch's default. For reproducible
+    weights call `keras.utils.set_random_seed` first. With these weights the
+    output hardly depends on the image at first, and gradients are about 1e-9,
+    so train with `training.adam`. Its parts are `"encoder"` and `"decoder"`.
 
     Args:
         embedding_size: Positive integer.
 
     Returns:
         `keras.Model` from uint8 images `(batch, 64, 64, 1)` to images of the
-        same shape between 0 and 1. Pixels are divided by 255 inside.
+        same shape with pixels between 0 and 1. The model divides pixels by 255.
 
     Example:
 
@@ -63,7 +66,8 @@ def image_autoencoder(embedding_size=10):
             keras.layers.Dense(256, activation="relu", **uniform(256)),
             keras.layers.Dense(2048, activation="relu", **uniform(256)),
             keras.layers.Reshape((8, 8, 32)),
-            # PyTorch counts the outputs here: 4 × 4 a channel.
+            # PyTorch counts the outputs of a transposed convolution: 4 × 4
+            # for each channel.
             *(
                 keras.layers.Conv2DTranspose(
                     channels,
@@ -79,59 +83,69 @@ def image_autoencoder(embedding_size=10):
         name="decoder",
     )
     images = keras.Input(IMAGE_SHAPE, dtype="uint8", name="images")
-    predicted = keras.layers.Identity(name="predicted")(
-        decoder(encoder(images))
+    model = keras.Model(
+        images, decoder(encoder(images)), name="image_autoencoder"
     )
-    return keras.Model(images, predicted, name="image_autoencoder")
+    return declare(
+        model,
+        {"predicted": "raw"},
+        parts={"encoder": "encoder", "decoder": "decoder"},
+    )
 
 
-def object_predictor(autoencoder, normalization="temporal_context"):
-    """Builds a model that predicts the next image for each of a sequence.
+def object_predictor(
+    autoencoder: keras.Model, normalization: str = "temporal_context"
+) -> keras.Model:
+    """Builds a model that predicts, after each image of a sequence, the next.
 
     With embeddings z, moments μ and σ of the normalization, and an LSTM of 20
-    units,
+    units, the predicted embedding is
 
         ẑ_{t+1} = σ (W LSTM(normalize(z_1), …, normalize(z_t)) + b) + μ
 
-    is decoded to an image: section 3.3 and equation (4) of [Webb et al., 2020](
-    https://arxiv.org/abs/2007.05059). The context of `"temporal_context"` are
-    all images given, z_1 to z_{T−1}, as sections 3.1 and 3.3 have it; so the
-    moments, and they alone, have seen what comes after step t.
+    and the decoder turns it into an image. Reference: section 3.3 and equation
+    (4) of [Webb et al., 2020](https://arxiv.org/abs/2007.05059). The context of
+    `"temporal_context"` is all images of the input, z_1 to z_{T−1}, as in
+    sections 3.1 and 3.3. The moments therefore depend on later images; nothing
+    else does.
 
-    The parts are layers named `"encoder"`, `"predictor"` (a `keras.Model` from
-    embeddings to predicted ones, with the layers `"normalization"`,
-    `"recurrent"` and `"prediction"`) and `"decoder"`. Train the predictor on
-    embeddings, or all of it on images.
+    Its parts are `"encoder"`; `"predictor"`, a `keras.Model` from embeddings to
+    predicted embeddings; `"decoder"`; and, inside the predictor,
+    `"normalization"`, `"recurrent"` and `"prediction"`. Train the predictor
+    alone on embeddings, or the whole model on images.
 
     Args:
-        autoencoder: As `image_autoencoder` builds. The model shares its
+        autoencoder: Model of `image_autoencoder`. The new model shares its
             weights.
-        normalization: `"none"` or one of `layers.NORMALIZATIONS` that has
-            moments to undo it with: any but `"layer"`.
+        normalization: `"none"`, or one of `layers.NORMALIZATIONS` that can be
+            undone. All but `"layer"` can.
 
     Returns:
-        `keras.Model` from uint8 images `(batch, time, 64, 64, 1)`, of any
-        number of steps (19 for `"batch_training_statistics"`, which keeps
-        moments of each), to images of the same shape between 0 and 1.
+        `keras.Model` from uint8 images `(batch, time, 64, 64, 1)` to images of
+        the same shape with pixels between 0 and 1. It takes any number of
+        steps. Only `"batch_training_statistics"`, which stores moments for each
+        step, takes exactly 19.
 
     Raises:
-        ValueError: If there is no such normalization.
+        ValueError: If the normalization is unknown or cannot be undone.
 
     Example:
 
     >>> object_predictor(image_autoencoder()).output_shape
     (None, None, 64, 64, 1)
     """
-    normalized = layers.normalization(normalization)
-    normalized.name = "normalization"
+    normalized = named_normalization(normalization)
     undone = hasattr(normalized, "denormalize")
     if not undone and normalization != "none":
         raise ValueError(
-            "Predictions are denormalized, and what "
-            f"{normalization!r} does cannot be undone. Expected 'none' or a "
+            "Predictions are denormalized, and the normalization "
+            f"{normalization!r} cannot be undone. Expected 'none' or a "
             "normalization over a context"
         )
-    encoder, decoder = map(autoencoder.get_layer, ("encoder", "decoder"))
+    encoder, decoder = (
+        part(autoencoder, "encoder"),
+        part(autoencoder, "decoder"),
+    )
     size = encoder.output_shape[-1]
     time = 19 if normalization == "batch_training_statistics" else None
 
@@ -151,7 +165,16 @@ def object_predictor(autoencoder, normalization="temporal_context"):
     images = keras.Input((time, *IMAGE_SHAPE), dtype="uint8", name="images")
     z = layers.TimeFolded(encoder, name="encoder")(images)
     predicted = layers.TimeFolded(decoder, name="decoder")(predictor(z))
-    predicted = keras.layers.Identity(name="predicted")(predicted)
-    return keras.Model(
+    model = keras.Model(
         images, predicted, name=f"{normalization}_object_predictor"
+    )
+    outside = ("encoder", "predictor", "decoder")
+    inside = ("normalization", "recurrent", "prediction")
+    return declare(
+        model,
+        {"predicted": "raw"},
+        parts={
+            **{name: name for name in outside},
+            **{name: f"predictor/{name}" for name in inside},
+        },
     )

@@ -7,47 +7,50 @@ from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import PrediNet
 from keras_relational.layers import RelationNetwork
 from keras_relational.layers import StridedConv2D
+from keras_relational.models.declared_roles import declare
+from keras_relational.validation import check_choice
 
 CENTRAL_MODULES = ("predinet", "mlp1", "mlp2", "relation_network", "mha")
 
 
 def relations_classifier(
-    central="predinet",
-    num_classes=2,
-    num_tasks=0,
-    num_heads=32,
-    num_relations=16,
-    key_dim=16,
-):
-    """Builds a classifier of Relations Game images, on any central module.
+    central: str = "predinet",
+    num_classes: int = 2,
+    num_tasks: int = 0,
+    num_heads: int = 32,
+    num_relations: int = 16,
+    key_dim: int = 16,
+) -> keras.Model:
+    """Builds a classifier of Relations Game images around a central module.
 
-    One convolution, coordinates, a central module, an MLP with one hidden
-    layer: Figs. 1b and 3 and Table S2 of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307), with k = 32 heads as their section 4 says
-    and Table S2 does not. Every central module returns
-    `num_heads * (num_relations + 4)` numbers. Initial weights are truncated
-    normal of deviation 0.1 and biases 0.1, as in the authors' model, but for
-    the weights of positions of `"mha"` (see `MultiHeadAttentionPooling`); call
-    `keras.utils.set_random_seed` first for the same ones every time.
+    The model is one convolution, coordinates, a central module, and an MLP with
+    one hidden layer, as in Figs. 1b and 3 and Table S2 of [Shanahan et al.,
+    2020](https://arxiv.org/abs/1905.10307). It has k = 32 heads, from section
+    4 of the paper. Every central module returns `num_heads * (num_relations +
+    4)` numbers. As in the authors' model, initial weights are truncated normal
+    with deviation 0.1, and initial biases are 0.1. The position weights of
+    `"mha"` are an exception: see `MultiHeadAttentionPooling`. For reproducible
+    weights call `keras.utils.set_random_seed` first.
 
-    The layers are named `"encoder"`, `"coordinates"`, `"central"`, `"hidden"`
-    and `"logits"`.
+    Its parts are `"encoder"`, `"coordinates"`, `"central"`, `"hidden"` and
+    `"logits"`.
 
     Args:
-        central: One of `CENTRAL_MODULES`. `"mlp1"` and `"mlp2"` are one and two
-            dense layers, `"mha"` is `MultiHeadAttentionPooling`.
-        num_classes: Number of labels; 4 for the task `"colour_and_shape"`.
-        num_tasks: With 1 or more, the model takes a task id beside each image,
-            whose one-hot code joins the central module's output; that of an id
-            of `num_tasks` or more is all zeros.
-        num_heads: k in the paper.
-        num_relations: j in the paper.
-        key_dim: Size of PrediNet's keys; those of `"mha"` have size 16.
+        central: The central module: `"predinet"`; `"mlp1"` or `"mlp2"`, one or
+            two dense layers; `"relation_network"`; or `"mha"`, which is
+            `MultiHeadAttentionPooling`.
+        num_classes: Number of labels. The task `"colour_and_shape"` has 4.
+        num_tasks: Number of tasks. With 1 or more, the model takes a task id
+            beside each image, and the id's one-hot code joins the central
+            module's output. An id of `num_tasks` or more gives a code of zeros.
+        num_heads: Number of heads, k in the paper.
+        num_relations: Number of relations of a head, j in the paper.
+        key_dim: Size of PrediNet's keys. The keys of `"mha"` have size 16.
 
     Returns:
-        `keras.Model` from uint8 images `(batch, 36, 36, 3)`, or from a pair of
-        those and uint8 task ids `(batch,)`, to logits `(batch, num_classes)`.
-        Pixels are divided by 256 inside.
+        `keras.Model` from uint8 images `(batch, 36, 36, 3)` to logits `(batch,
+        num_classes)`. With tasks, its input is a pair of images and uint8 task
+        ids `(batch,)`. The model divides pixels by 256.
 
     Raises:
         ValueError: If `central` is not one of `CENTRAL_MODULES`.
@@ -57,11 +60,7 @@ def relations_classifier(
     >>> relations_classifier("predinet").output_shape
     (None, 2)
     """
-    if central not in CENTRAL_MODULES:
-        raise ValueError(
-            f"Unknown central module {central!r}. Expected one of: "
-            f"{', '.join(CENTRAL_MODULES)}"
-        )
+    check_choice("central module", central, CENTRAL_MODULES)
     images = keras.Input((36, 36, 3), dtype="uint8", name="image")
     x = keras.layers.Rescaling(1 / 256, name="rescaling")(images)
     x = StridedConv2D(
@@ -79,7 +78,11 @@ def relations_classifier(
         x = keras.layers.Concatenate(name="with_task")([x, code])
     x = keras.layers.Dense(8, activation="relu", name="hidden", **_initial())(x)
     x = keras.layers.Dense(num_classes, name="logits", **_initial())(x)
-    return keras.Model(inputs, x, name=f"{central}_relations_classifier")
+    model = keras.Model(inputs, x, name=f"{central}_relations_classifier")
+    parts = ("encoder", "coordinates", "central", "hidden", "logits")
+    return declare(
+        model, {"logits": "logits"}, parts={name: name for name in parts}
+    )
 
 
 def _central_module(central, num_heads, num_relations, key_dim):
@@ -123,7 +126,7 @@ def _initial_kernel():
 
 
 def _initial():
-    """Fresh initializers: one that is shared draws the same values again."""
+    """New initializers, since a shared one would draw the same values twice."""
     return {
         "kernel_initializer": _initial_kernel(),
         "bias_initializer": keras.initializers.Constant(0.1),

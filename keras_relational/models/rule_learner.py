@@ -1,60 +1,66 @@
-"""Fillers in, an answer out: encoder, something that reasons, decoder.
+"""Which filler is missing? An encoder, a reasoner, and a decoder or scores.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
 Learning*, section 4.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_relational import layers
+from keras_relational.models.declared_roles import declare
+from keras_relational.models.declared_roles import part
+from keras_relational.models.declared_roles import roles
 from keras_relational.models.initial_weights import uniform
+from keras_relational.validation import check_choice
 
 SEQUENTIAL = ("esbn", "ntm", "lstm")
+MODES = ("multiple_choice", "generative")
 FILLERS = ("image", "vector")
 UNITS = 512
 KEY_DIM = 256
 
 
 def filler_autoencoder(
-    fillers="image", num_fillers=100, batch_normalization=False
-):
+    fillers: str = "image",
+    num_fillers: int = 100,
+    batch_normalization: bool = False,
+) -> keras.Model:
     """Builds an autoencoder of fillers.
 
-    For images of 32 × 32 pixels: three convolutions and two dense layers to an
-    embedding of 128 numbers, and as many back, the last with one kernel, where
-    the paper prints 32. For one-hot vectors: one dense layer each, to 10
-    numbers and back. Sections 4.1.3, 4.1.4 and A.1 of
-    [Sinha et al., 2020](https://arxiv.org/abs/2012.01944): weights are Kaiming
-    normal before ReLU and Xavier normal before sigmoid and softmax; biases, of
-    which it says nothing, uniform within ±1/√fan-in, as PyTorch has them. Call
-    `keras.utils.set_random_seed` first for the same ones every time. The two
-    halves are layers named `"encoder"` and `"decoder"`.
+    For images of 32 × 32 pixels the encoder has three convolutions and two
+    dense layers, to an embedding of 128 numbers, and the decoder has the same
+    in reverse. Its last layer has one kernel; the paper prints 32. For one-hot
+    vectors the encoder is one dense layer to 10 numbers, and the decoder one
+    dense layer back. Reference: sections 4.1.3, 4.1.4 and A.1 of [Sinha et al.,
+    2020](https://arxiv.org/abs/2012.01944). Initial weights are Kaiming normal
+    before ReLU and Xavier normal before sigmoid and softmax. The paper does not
+    mention biases; here they are uniform within ±1/√fan-in, which is PyTorch's
+    default. For reproducible weights call `keras.utils.set_random_seed` first.
+
+    Its parts are `"encoder"` and `"decoder"`.
 
     Args:
         fillers: `"image"` or `"vector"`.
         num_fillers: Size of the vectors.
-        batch_normalization: Whether there is one before each nonlinearity; for
-            images.
+        batch_normalization: Whether batch normalization precedes each
+            nonlinearity. For images alone.
 
     Returns:
-        `keras.Model` from uint8 images `(batch, 32, 32)`, which are divided by
-        255 inside, to images between 0 and 1, or from float vectors `(batch,
-        num_fillers)` to shares that sum to 1.
+        `keras.Model` from uint8 images `(batch, 32, 32)`, which the model
+        divides by 255, to images between 0 and 1; or from float vectors
+        `(batch, num_fillers)` to shares that sum to 1.
 
     Raises:
-        ValueError: If there are no such fillers.
+        ValueError: If `fillers` is unknown.
 
     Example:
 
     >>> filler_autoencoder().output_shape
     (None, 32, 32)
     """
-    if fillers not in FILLERS:
-        raise ValueError(
-            f"Unknown fillers {fillers!r}. Expected one of: "
-            f"{', '.join(FILLERS)}"
-        )
+    check_choice("fillers", fillers, FILLERS)
     if fillers == "vector":
         inputs = keras.Input((num_fillers,), name="fillers")
         encoder = [*_hidden(keras.layers.Dense, num_fillers, units=10)]
@@ -72,10 +78,14 @@ def filler_autoencoder(
         [keras.Input(inputs.shape[1:]), *encoder], name="encoder"
     )
     decoder = keras.Sequential([keras.Input((size,)), *decoder], name="decoder")
-    predicted = keras.layers.Identity(name="predicted")(
-        decoder(encoder(inputs))
+    model = keras.Model(
+        inputs, decoder(encoder(inputs)), name=f"{fillers}_autoencoder"
     )
-    return keras.Model(inputs, predicted, name=f"{fillers}_autoencoder")
+    return declare(
+        model,
+        {"predicted": "raw"},
+        parts={"encoder": "encoder", "decoder": "decoder"},
+    )
 
 
 def _image_layers(batch_normalization):
@@ -99,7 +109,8 @@ def _image_layers(batch_normalization):
         *hidden(keras.layers.Dense, 128, units=256),
         *hidden(keras.layers.Dense, 256, units=512),
         keras.layers.Reshape((4, 4, 32)),
-        # PyTorch counts the outputs here: 4 × 4 a channel.
+        # PyTorch counts the outputs of a transposed convolution: 4 × 4 for
+        # each channel.
         *hidden(transposed, 16 * 32, filters=32, **convolution),
         *hidden(transposed, 16 * 32, filters=32, **convolution),
         *_with_nonlinearity(
@@ -138,62 +149,61 @@ def _initial(fan_in, kind):
 
 
 def rule_learner(
-    autoencoder,
-    sequential="esbn",
-    mode="multiple_choice",
-    num_options=4,
-    confidence=False,
-    normalization=None,
-):
-    """Builds a model that is shown fillers, and says which one is missing.
+    autoencoder: keras.Model,
+    sequential: str = "esbn",
+    mode: str = "multiple_choice",
+    num_options: int = 4,
+    confidence: bool = False,
+    normalization: keras.layers.Layer | None = None,
+) -> keras.Model:
+    """Builds a model that sees a sequence of fillers and finds the missing one.
 
-    Each filler is encoded; an ESBN, an NTM or an LSTM, with 512 units and keys
-    and memory of 256 numbers, sees the embeddings one after the other; and a
-    linear layer on its last output scores the options, or the embedding that it
-    predicts is decoded: section 4 of [Sinha et al., 2020](
-    https://arxiv.org/abs/2012.01944). An ESBN predicts what it retrieves, the
-    others by a linear layer.
+    The model encodes each filler. An ESBN, an NTM or an LSTM then reads the
+    embeddings one after the other. It has 512 units, and its keys and memory
+    have 256 numbers. For multiple choice a linear layer on its last output
+    scores the options. In the generative mode the model predicts an embedding,
+    and the decoder turns it into a filler. An ESBN predicts the embedding that
+    it retrieves; the others predict by a linear layer. Reference: section 4 of
+    [Sinha et al., 2020](https://arxiv.org/abs/2012.01944).
 
-    The parts are layers named `"encoder"`, `"reasoner"` (a `keras.Model` from
-    embeddings to scores, or to an embedding) and `"decoder"`. Images are
-    encoded one step after the other, where it is known when compiling how many
-    steps there are, and so does batch normalization take its statistics.
+    Its parts are `"encoder"`; `"reasoner"`, a `keras.Model` from embeddings to
+    scores or to an embedding; in the generative mode `"decoder"`; and, inside
+    the reasoner, `"esbn"`, `"ntm"` or `"lstm"`, and the linear layer
+    `"output"`. If the number of steps is known when the model is compiled, the
+    encoder processes images step by step. Batch normalization then uses the
+    statistics of one step at a time.
 
     Args:
-        autoencoder: As `filler_autoencoder` builds. The model shares its
+        autoencoder: Model of `filler_autoencoder`. The new model shares its
             weights.
-        sequential: One of `SEQUENTIAL`.
+        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
         mode: `"multiple_choice"` or `"generative"`.
         num_options: Number of scores.
-        confidence: As for `layers.ESBN`. By default there is none, as in that
-            paper. With two fillers, as in same/different, an ESBN without one
-            is at chance: pass `True`, and a normalization.
-        normalization: Optional layer through which the sequence of embeddings
-            goes first, for multiple choice: a
-            `layers.TemporalContextNormalization`.
+        confidence: Whether the ESBN has a confidence, as `confidence` of
+            `layers.ESBN`. The paper's has none. With only two fillers, as in
+            same/different, an ESBN without a confidence is at chance: pass
+            `True`, and a normalization.
+        normalization: Optional layer that normalizes the sequence of
+            embeddings, such as `layers.TemporalContextNormalization()`. For
+            multiple choice alone.
 
     Returns:
-        `keras.Model` from fillers `(batch, time, ...)`, of any number, to
-        scores `(batch, num_options)`, or to a filler as the autoencoder puts it
-        out.
+        `keras.Model` from fillers `(batch, time, ...)`, of any number of steps,
+        to scores `(batch, num_options)`, or to a filler in the form of the
+        autoencoder's output.
 
     Raises:
-        ValueError: If there is no such component or mode, `normalization` is no
-            layer, a prediction would be one of normalized embeddings, or
-            something else than an ESBN is to have a confidence.
+        ValueError: If `sequential` or `mode` is unknown; if `normalization` is
+            not a layer, or is given in the generative mode; or if `confidence`
+            is asked for without an ESBN.
 
     Example:
 
     >>> rule_learner(filler_autoencoder()).output_shape
     (None, 4)
     """
-    modes = ("multiple_choice", "generative")
-    if sequential not in SEQUENTIAL or mode not in modes:
-        raise ValueError(
-            f"`sequential` must be one of: {', '.join(SEQUENTIAL)}, and `mode` "
-            f"one of: {', '.join(modes)}. Received: sequential={sequential!r}, "
-            f"mode={mode!r}"
-        )
+    check_choice("sequential component", sequential, SEQUENTIAL)
+    check_choice("mode", mode, MODES)
     if not isinstance(normalization, keras.layers.Layer | None):
         raise ValueError(
             "`normalization` must be a layer, such as "
@@ -203,15 +213,18 @@ def rule_learner(
     if normalization is not None and mode == "generative":
         raise ValueError(
             "Normalized embeddings are for multiple choice: the decoder takes "
-            f"those of the encoder. Received: normalization={normalization!r}, "
-            "mode='generative'"
+            "embeddings that are not normalized. Received: normalization="
+            f"{normalization!r}, mode='generative'"
         )
     if confidence and sequential != "esbn":
         raise ValueError(
             "Only the ESBN has a confidence. Received: confidence=True, "
             f"sequential={sequential!r}"
         )
-    encoder, decoder = map(autoencoder.get_layer, ("encoder", "decoder"))
+    encoder, decoder = (
+        part(autoencoder, "encoder"),
+        part(autoencoder, "decoder"),
+    )
     reasoner = _reasoner(
         encoder.output_shape[-1],
         sequential,
@@ -228,12 +241,16 @@ def rule_learner(
     encoded = layers.TimeFolded(encoder, unroll=is_image, name="encoder")(
         fillers
     )
-    outputs = reasoner(encoded)
+    outputs, kinds = reasoner(encoded), {"logits": "logits"}
+    parts = {"encoder": "encoder", "reasoner": "reasoner"}
     if mode == "generative":
-        outputs = decoder(outputs)
-    kind = "predicted" if mode == "generative" else "logits"
-    outputs = keras.layers.Identity(name=kind)(outputs)
-    return keras.Model(fillers, outputs, name=f"{sequential}_{mode}")
+        outputs, kinds = decoder(outputs), {"predicted": "raw"}
+        parts["decoder"] = "decoder"
+    for layer in reasoner.layers:
+        if layer.name in (sequential, "output"):
+            parts[layer.name] = f"reasoner/{layer.name}"
+    model = keras.Model(fillers, outputs, name=f"{sequential}_{mode}")
+    return declare(model, kinds, parts=parts)
 
 
 def _reasoner(size, sequential, mode, num_options, confidence, normalization):
@@ -272,21 +289,22 @@ def _reasoner(size, sequential, mode, num_options, confidence, normalization):
     return keras.Model(inputs, outputs, name="reasoner")
 
 
-def over_fillers(model, fillers):
-    """The same model, on problems of a few fillers that are known before.
+def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:
+    """Builds the same model for problems of a few fillers that are known.
 
-    In each batch every filler is encoded once, however often it is shown, or
-    not at all. Batch normalization then takes its statistics over the fillers,
-    each counted once.
-    It is for training and tests; `model` is what is saved.
+    The new model takes the numbers of fillers in place of fillers. It encodes
+    every filler once in each batch, however often the batch shows it. Batch
+    normalization therefore takes its statistics over the fillers, and counts
+    each filler once. Use the new model for training and tests, and save
+    `model`.
 
     Args:
-        model: As `rule_learner` builds. The new one shares its weights.
-        fillers: Array of all of them, as the model takes them.
+        model: Model of `rule_learner`. The new model shares its weights.
+        fillers: Array of all fillers, in the form of the model's input.
 
     Returns:
-        `keras.Model` from numbers of fillers, integers `(batch, time)`, to what
-        `model` puts out.
+        `keras.Model` from numbers of fillers, integers `(batch, time)`, to the
+        outputs of `model`.
 
     Example:
 
@@ -296,12 +314,14 @@ def over_fillers(model, fillers):
     (None, None)
     """
     numbers = keras.Input((None,), dtype="int32", name="numbers")
-    encoder = model.get_layer("encoder").layer
+    encoder = part(model, "encoder").layer
     z = _EncodedFillers(encoder, fillers, name="encoded")(numbers)
-    outputs = model.get_layer("reasoner")(z)
-    if any(layer.name == "decoder" for layer in model.layers):
-        outputs = model.get_layer("decoder")(outputs)
-    return keras.Model(numbers, outputs, name=f"{model.name}_over_fillers")
+    outputs = part(model, "reasoner")(z)
+    declared = roles(model)
+    if "decoder" in declared.parts:
+        outputs = part(model, "decoder")(outputs)
+    known = keras.Model(numbers, outputs, name=f"{model.name}_over_fillers")
+    return declare(known, declared.outputs)
 
 
 class _EncodedFillers(keras.layers.Layer):

@@ -1,66 +1,83 @@
-"""What will the next frames show? A recurrent layer between two networks."""
+"""What will the next frames show? A recurrent core between two networks."""
 
 import math
+import typing
 
 import keras
 from keras import ops
 
 from keras_relational import layers
-from keras_relational.layers.shared import with_row
+from keras_relational.layers.operations import update_row
+from keras_relational.models.declared_roles import declare
+from keras_relational.models.declared_roles import part
+from keras_relational.models.declared_roles import roles
 from keras_relational.validation import check_positive_integers
 
 SIZE = 64
 
 
-def video_predictor(core, num_channels=1, num_stacked=1, mean_pixel=0.5):
-    """Builds a model that predicts the next frame after each of a video.
+def video_predictor(
+    core: keras.layers.Layer,
+    num_channels: int = 1,
+    num_stacked: int = 1,
+    mean_pixel: float = 0.5,
+    positions: bool = True,
+) -> keras.Model:
+    """Builds a model that predicts, after each frame of a video, the next.
 
-    Three convolutions lead to 8 × 8 positions, at which the object files of
-    `SCOFF` look directly and to which, for any other core, a dense layer of 512
-    is applied; then the core; then two dense layers and three transposed
-    convolutions. Object files go through `SlotPooling` first, so that they are
-    exchangeable. Encoder and decoder are those of [Van Steenkiste et al.,
-    2018](https://arxiv.org/abs/1802.10353), as [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225), section 4 and appendix F.1, have it:
-    kernels of 4 × 4, layer normalization, ELU there and ReLU here, sigmoid at
-    the end; the sizes are theirs, transposed convolutions what the later paper
-    calls deconvolutional.
+    Three convolutions encode a frame into 8 × 8 positions. Then comes the core,
+    and then two dense layers and three transposed convolutions decode the next
+    frame. If the core has object files, as `layers.SCOFF`, `SlotPooling`
+    follows it, which makes the object files exchangeable.
 
-    What an object file sees is linear in the positions, and added up over them.
-    So that it is what is where, and not what there is, each position has a
-    dense layer of 64 of its own, as other cores have in theirs of 512. Neither
-    paper has that. With one layer for all, to which coordinates are appended,
-    nothing but a mean image is learned in hundreds of batches.
+    Encoder and decoder are those of [Van Steenkiste et al., 2018](
+    https://arxiv.org/abs/1802.10353), in the version of [Goyal et al., 2020](
+    https://arxiv.org/abs/2006.16225), section 4 and appendix F.1: kernels of
+    4 × 4, layer normalization, ELU in the encoder, ReLU in the decoder, and a
+    sigmoid at the end. The sizes are from the earlier paper. The later paper
+    calls the decoder deconvolutional; here this means transposed convolutions.
 
-    The parts are layers named `"encoder"`, `"core"`, `"pooling"` (after SCOFF)
-    and `"decoder"`.
+    A core that attends to the positions sees a weighted sum of them. The sum
+    must tell where something is, and not only what it is. Each position
+    therefore has its own dense layer of 64 units. Neither paper has these
+    layers. With one dense layer for all positions, and coordinates appended,
+    hundreds of batches taught nothing but the mean image.
+
+    Its parts are `"stacked"`, `"encoder"`, `"core"`, with object files
+    `"pooling"`, and `"decoder"`. The core keeps its name.
 
     Args:
         core: A Keras RNN layer with `return_sequences` and `return_state`, such
             as `layers.SCOFF(100, 4, 4, value_dim=100, return_sequences=True,
             return_state=True)`.
-        num_channels: 1, or 3 for colours.
-        num_stacked: Number of frames that the encoder sees at each step, the
-            last ones side by side as channels; where there are not that many,
-            black ones.
-        mean_pixel: Number between 0 and 1, what is predicted about everywhere
-            before training, by the last bias. Where most of a video is black,
-            its mean saves the first hundred batches, in which little else is
-            learned: the loss of a single ball after 150 is then a quarter.
+        num_channels: Number of channels of a frame: 1, or 3 for colours.
+        num_stacked: Number of frames that the encoder sees at each step: the
+            current one and those before it, as channels. Black frames precede
+            the first one.
+        mean_pixel: Mean of the predicted pixels before training, a number
+            between 0 and 1, which sets the last bias. For a video that is
+            mostly black, pass its mean: the first hundred batches teach little
+            else. For a single ball the loss after 150 batches is then a
+            quarter.
+        positions: Whether the core attends to the 8 × 8 positions, as
+            `layers.SCOFF` and `layers.RIMs` can. If `False`, the core gets one
+            vector a frame, from a dense layer of 512 units. Other cores, such
+            as `keras.layers.GRU`, need `False`.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, num_channels)` to
-        the next ones, of the same shape and between 0 and 1. Pixels are divided
-        by 255 inside.
+        the next frames, of the same shape, with pixels between 0 and 1. The
+        model divides pixels by 255.
 
     Raises:
-        ValueError: If `core` does not return sequences and states, a number is
-            not a positive integer, or `mean_pixel` not between 0 and 1.
+        ValueError: If `core` does not return sequences and states, or takes
+            vectors alone and `positions` is `True`; if a number is not a
+            positive integer; or if `mean_pixel` is not between 0 and 1.
 
     Example:
 
     >>> core = keras.layers.GRU(400, return_sequences=True, return_state=True)
-    >>> video_predictor(core).output_shape
+    >>> video_predictor(core, positions=False).output_shape
     (None, None, 64, 64, 1)
     """
     if not (core.return_sequences and core.return_state):
@@ -75,30 +92,38 @@ def video_predictor(core, num_channels=1, num_stacked=1, mean_pixel=0.5):
             "`mean_pixel` must be between 0 and 1: pixels are divided by 255. "
             f"Received: mean_pixel={mean_pixel}"
         )
+    if positions and getattr(core.input_spec, "ndim", None) == 3:
+        raise ValueError(
+            f"{core.name} takes one vector a step, and not the positions of a "
+            "frame. Pass positions=False. Received: positions=True, "
+            f"core={core!r}"
+        )
     shape = (SIZE, SIZE, num_channels)
     frames = keras.Input((None, *shape), dtype="uint8", name="frames")
-    spatial = isinstance(core, layers.SCOFF)
     x = keras.layers.Rescaling(1 / 255, name="rescaling")(frames)
     x = StackedFrames(num_stacked, name="stacked")(x)
-    encoder = _encoder(num_stacked * num_channels, spatial)
+    encoder = _encoder(num_stacked * num_channels, positions)
     x = layers.TimeFolded(encoder, name="encoder")(x)
-    core.name = "core"
     x, *_ = core(x)
-    if spatial:
-        x = layers.SlotPooling(core.num_object_files, 512, name="pooling")(x)
+    parts = {"stacked": "stacked", "encoder": "encoder", "core": core.name}
+    num_object_files = getattr(core, "num_object_files", None)
+    if num_object_files is not None:
+        x = layers.SlotPooling(num_object_files, 512, name="pooling")(x)
+        parts["pooling"] = "pooling"
     decoder = _decoder(x.shape[-1], num_channels, mean_pixel)
     x = layers.TimeFolded(decoder, name="decoder")(x)
-    x = keras.layers.Identity(name="predicted")(x)
-    return keras.Model(frames, x, name="video_predictor")
+    parts["decoder"] = "decoder"
+    model = keras.Model(frames, x, name="video_predictor")
+    return declare(model, {"predicted": "raw"}, parts=parts)
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class StackedFrames(keras.layers.Layer):
-    """Each frame of a video with those before it, as channels.
+    """Stacks each frame of a video with the frames before it, as channels.
 
     Args:
-        num_frames: Positive integer, how many; where there are not that many
-            they are zero. The frame itself comes last.
+        num_frames: Positive integer, number of frames in a stack. The current
+            frame comes last. Frames before the first one are zero.
 
     Call arguments:
         frames: Tensor `(batch, time, height, width, channels)`.
@@ -107,11 +132,11 @@ class StackedFrames(keras.layers.Layer):
         Tensor `(batch, time, height, width, num_frames * channels)`.
     """
 
-    def __init__(self, num_frames, **kwargs):
+    def __init__(self, num_frames: int, **kwargs: typing.Any) -> None:
         super().__init__(**kwargs)
         self.num_frames = num_frames
 
-    def call(self, frames):
+    def call(self, frames: keras.KerasTensor) -> keras.KerasTensor:
         before = self.num_frames - 1
         padded = ops.pad(frames, [(0, 0), (before, 0), *([(0, 0)] * 3)])
         time = ops.shape(frames)[1]
@@ -119,72 +144,73 @@ class StackedFrames(keras.layers.Layer):
             [padded[:, i : i + time] for i in range(self.num_frames)], axis=-1
         )
 
-    def compute_output_shape(self, frames_shape):
+    def compute_output_shape(self, frames_shape: tuple) -> tuple:
         *shape, channels = frames_shape
         return (*shape, self.num_frames * channels)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, typing.Any]:
         return {**super().get_config(), "num_frames": self.num_frames}
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class RollOut(keras.layers.Layer):
-    """Goes on with a video: each frame predicted is taken for the next one.
+    """Continues a video: the predictor gets each predicted frame as input.
 
     Args:
-        predictor: As `video_predictor` builds.
+        predictor: Model of `video_predictor`.
         num_frames: Positive integer, number of frames to predict.
 
     Call arguments:
         frames: Float tensor `(batch, time, 64, 64, channels)` between 0 and 1,
-            the frames to begin with.
+            the frames to start from.
 
     Returns:
         Tensor `(batch, num_frames, 64, 64, channels)`, between 0 and 1.
     """
 
-    def __init__(self, predictor, num_frames, **kwargs):
+    def __init__(
+        self, predictor: keras.Model, num_frames: int, **kwargs: typing.Any
+    ) -> None:
         super().__init__(**kwargs)
         self.predictor = predictor
         self.num_frames = num_frames
 
-    def call(self, frames):
-        stacked = self.predictor.get_layer("stacked")
+    def call(self, frames: keras.KerasTensor) -> keras.KerasTensor:
+        stacked = part(self.predictor, "stacked")
         before = stacked.num_frames - 1
         predicted, states = self._step(stacked(frames), None)
         frames = ops.pad(frames, [(0, 0), (before, 0), *([(0, 0)] * 3)])
         last = frames[:, ops.shape(frames)[1] - before :]
         rest = [(0, self.num_frames - 1), *([(0, 0)] * 4)]
 
-        def go_on(step, carry):
+        def predict_next(step, carry):
             rolled, last, frame, *states = carry
             window = ops.concatenate([last, frame], axis=1)
             stack = ops.split(window, before + 1, axis=1)
             stack = ops.concatenate(stack, axis=-1)
             frame, states = self._step(stack, states)
-            rolled = with_row(rolled, step, frame[:, 0])
+            rolled = update_row(rolled, step, frame[:, 0])
             return (rolled, window[:, 1:], frame, *states)
 
         rolled = ops.pad(ops.swapaxes(predicted, 0, 1), rest)
         carry = (rolled, last, predicted, *states)
-        rolled, *_ = ops.fori_loop(1, self.num_frames, go_on, carry)
+        rolled, *_ = ops.fori_loop(1, self.num_frames, predict_next, carry)
         return ops.swapaxes(rolled, 0, 1)
 
     def _step(self, stack, states):
-        """What comes after the last stacked frame, and the core's states."""
-        parts = {layer.name: layer for layer in self.predictor.layers}
-        x = parts["encoder"](stack)
-        x, *states = parts["core"](x, initial_state=states)
+        """The frame after the last stacked one, and the core's new states."""
+        x = part(self.predictor, "encoder")(stack)
+        x, *states = part(self.predictor, "core")(x, initial_state=states)
         x = x[:, -1:]
-        if "pooling" in parts:
-            x = parts["pooling"](x)
-        return parts["decoder"](x), states
+        if "pooling" in roles(self.predictor).parts:
+            x = part(self.predictor, "pooling")(x)
+        return part(self.predictor, "decoder")(x), states
 
-    def compute_output_shape(self, frames_shape):
+    def compute_output_shape(self, frames_shape: tuple) -> tuple:
         batch, _, *shape = frames_shape
         return (batch, self.num_frames, *shape)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, typing.Any]:
         return {
             **super().get_config(),
             "predictor": keras.saving.serialize_keras_object(self.predictor),
@@ -192,23 +218,24 @@ class RollOut(keras.layers.Layer):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, typing.Any]) -> "RollOut":
         predictor = keras.saving.deserialize_keras_object(
             config.pop("predictor")
         )
         return cls(predictor, **config)
 
 
-def roll_out_model(predictor, num_frames):
-    """Builds a model that goes on with a video, from its own predictions.
+def roll_out_model(predictor: keras.Model, num_frames: int) -> keras.Model:
+    """Builds a model that continues a video from its own predictions.
 
     Args:
-        predictor: As `video_predictor` builds. The model shares its weights.
+        predictor: Model of `video_predictor`. The new model shares its weights.
         num_frames: Positive integer, number of frames to predict.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, channels)`, of
-        any number of steps, to the `num_frames` next ones, between 0 and 1.
+        any number of steps, to the `num_frames` next frames, with pixels
+        between 0 and 1.
 
     Raises:
         ValueError: If `num_frames` is not a positive integer.
@@ -218,11 +245,11 @@ def roll_out_model(predictor, num_frames):
     frames = keras.Input(shape, dtype="uint8", name="frames")
     x = keras.layers.Rescaling(1 / 255, name="rescaling")(frames)
     x = RollOut(predictor, num_frames, name="roll_out")(x)
-    x = keras.layers.Identity(name="predicted")(x)
-    return keras.Model(frames, x, name="roll_out_model")
+    model = keras.Model(frames, x, name="roll_out_model")
+    return declare(model, {"predicted": "raw"}, parts={"roll_out": "roll_out"})
 
 
-def _encoder(num_channels, spatial):
+def _encoder(num_channels, positions):
     parts = [keras.Input((SIZE, SIZE, num_channels))]
     for filters in (16, 32, 64):
         parts += [
@@ -230,13 +257,14 @@ def _encoder(num_channels, spatial):
             keras.layers.GroupNormalization(1),
             keras.layers.Activation("elu"),
         ]
-    if spatial:
+    if positions:
         parts.append(
             keras.layers.EinsumDense(
                 "bhwc,hwcd->bhwd",
                 output_shape=(8, 8, 64),
                 bias_axes="hwd",
-                # Glorot's for each position, where Keras takes all for one.
+                # Glorot's scale for one position. Keras would compute it from
+                # all positions together.
                 kernel_initializer=keras.initializers.RandomNormal(
                     stddev=64**-0.5
                 ),

@@ -1,3 +1,5 @@
+"""The command `python -m keras_relational.serving`."""
+
 import argparse
 import contextlib
 import ctypes
@@ -11,22 +13,22 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 _M_ARENA_MAX = -8
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m keras_relational.serving",
         description="Serves an exported model over REST and gRPC, as "
         "TensorFlow Serving does. A stand-in for development: for users, run "
-        "the real server (see serving/ in the repository). Stops at Ctrl-C or "
-        "SIGTERM.",
+        "TensorFlow Serving (see serving/ in the repository). Ctrl-C or "
+        "SIGTERM stops it.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "--model-dir",
         required=True,
         default=argparse.SUPPRESS,
-        help="folder that holds a folder for each version, as export_model "
-        "writes it; the highest version that loads is served, and newer ones "
-        "as they appear",
+        help="folder that export_model wrote, with a folder for each version; "
+        "the highest version that loads is served, and newer ones as they "
+        "appear",
     )
     parser.add_argument(
         "--model-name",
@@ -42,8 +44,8 @@ def main():
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen on; any but the default opens the server, "
-        "which has no password, to others",
+        help="address to listen on; any other address opens the server, which "
+        "has no password, to other machines",
     )
     arguments = vars(parser.parse_args())
     _share_arenas()
@@ -71,11 +73,11 @@ def main():
 
 
 def _share_arenas():
-    """Lets all threads allocate from two arenas, where malloc is glibc's.
+    """Makes all threads allocate memory from two arenas, if malloc is glibc's.
 
-    By default there are eight a core. Requests of many sizes, answered by
-    dozens of threads, leave free memory behind in each of them, and the
-    process grows with every request for hours.
+    The default is eight arenas for each core. Dozens of threads answer requests
+    of many sizes, and each arena keeps free memory. The process would then grow
+    for hours.
     """
     with contextlib.suppress(AttributeError, OSError):  # Not glibc.
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)

@@ -1,8 +1,9 @@
-"""A client for TensorFlow Serving, and for its stand-in."""
+"""A client of TensorFlow Serving and of its stand-in."""
 
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import grpc
@@ -11,49 +12,49 @@ import tensorflow as tf
 
 from keras_relational.serving.serving_api import serving_api
 
-# Straight to the server, whatever proxy the environment names.
+# Connects to the server directly, also if the environment names a proxy.
 _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
 class ServingError(RuntimeError):
-    """A server's refusal, with its explanation.
+    """A server refuses a request. The message is the server's explanation.
 
     Attributes:
-        code: HTTP's status, such as 404, or gRPC's, such as `"NOT_FOUND"`.
+        code: Status of HTTP, such as 404, or of gRPC, such as `"NOT_FOUND"`.
     """
 
-    def __init__(self, message, code):
+    def __init__(self, message: str, code: int | str) -> None:
         super().__init__(message)
         self.code = code
 
 
 def predict_rest(
-    rest_url,
-    inputs,
-    model_name="relations",
-    signature_name="serving_default",
-    version=None,
-    timeout=10,
-):
+    rest_url: str,
+    inputs: Mapping[str, np.ndarray],
+    model_name: str = "relations",
+    signature_name: str = "serving_default",
+    version: int | None = None,
+    timeout: float = 10,
+) -> dict[str, np.ndarray]:
     """Asks a model over REST.
 
     Args:
-        rest_url: Such as `"http://127.0.0.1:8501"`.
-        inputs: Dictionary from the signature's inputs to arrays, such as
-            `{"image": images}`, with images `(batch, 36, 36, 3)`.
+        rest_url: URL of the server, such as `"http://127.0.0.1:8501"`.
+        inputs: Dictionary from the names of the signature's inputs to arrays,
+            such as `{"image": images}` with images `(batch, 36, 36, 3)`.
         model_name: Name of the model on the server.
         signature_name: `"serving_default"` or `"propositions"`.
-        version: Version of the model; the server's choice if `None`.
+        version: Version of the model. By default the server chooses.
         timeout: Seconds to wait for the server.
 
     Returns:
-        Dictionary of NumPy arrays, floating-point ones in float32. REST leaves
-        out the name of a signature's only output; it is called `"outputs"`.
+        Dictionary of NumPy arrays. Floating-point numbers are float32. REST
+        does not send the name of a single output; here its name is `"outputs"`.
 
     Raises:
-        ServingError: If the server refuses; the message holds its explanation.
+        ServingError: If the server refuses. The message is its explanation.
         ConnectionError: If there is no server.
-        TimeoutError: If it does not answer in time.
+        TimeoutError: If the server does not answer in time.
 
     Example:
 
@@ -76,32 +77,33 @@ def predict_rest(
 
 
 def predict_grpc(
-    grpc_address,
-    inputs,
-    model_name="relations",
-    signature_name="serving_default",
-    version=None,
-    timeout=10,
-):
-    """Asks a model over gRPC, which is faster for large batches.
+    grpc_address: str,
+    inputs: Mapping[str, np.ndarray],
+    model_name: str = "relations",
+    signature_name: str = "serving_default",
+    version: int | None = None,
+    timeout: float = 10,
+) -> dict[str, np.ndarray]:
+    """Asks a model over gRPC, which is faster than REST for large batches.
 
     Args:
-        grpc_address: Such as `"127.0.0.1:8500"`.
-        inputs: As for `predict_rest`, in the data types of the signature.
+        grpc_address: Address of the server, such as `"127.0.0.1:8500"`.
+        inputs: Dictionary from the names of the signature's inputs to arrays,
+            such as `{"image": images}` with images `(batch, 36, 36, 3)`. The
+            arrays must have the data types of the signature.
         model_name: Name of the model on the server.
         signature_name: `"serving_default"` or `"propositions"`.
-        version: Version of the model; the server's choice if `None`.
+        version: Version of the model. By default the server chooses.
         timeout: Seconds to wait for the server.
 
     Returns:
         Dictionary of NumPy arrays.
 
     Raises:
-        ServingError: If the server refuses; the message holds its explanation.
-        ConnectionError: If there is no server, or it has more to do than it
-            takes on.
+        ServingError: If the server refuses. The message is its explanation.
+        ConnectionError: If there is no server, or the server is overloaded.
         ImportError: If the extra `serving` is not installed.
-        TimeoutError: If it does not answer in time.
+        TimeoutError: If the server does not answer in time.
     """
     request = serving_api("predict_pb2").PredictRequest()
     request.model_spec.name = model_name
@@ -126,22 +128,27 @@ def predict_grpc(
     }
 
 
-def model_status(rest_url, model_name="relations", version=None, timeout=10):
-    """The state of each version that a server knows of.
+def model_status(
+    rest_url: str,
+    model_name: str = "relations",
+    version: int | None = None,
+    timeout: float = 10,
+) -> dict[int, str]:
+    """The state of each version of a model on a server.
 
     Args:
-        rest_url: Such as `"http://127.0.0.1:8501"`.
+        rest_url: URL of the server, such as `"http://127.0.0.1:8501"`.
         model_name: Name of the model on the server.
-        version: The only version to ask for; all if `None`.
+        version: Version to ask for. By default all versions.
         timeout: Seconds to wait for the server.
 
     Returns:
         Dictionary from versions to states, such as `{1: "AVAILABLE"}`.
 
     Raises:
-        ServingError: If the server refuses, as for an unknown model.
+        ServingError: If the server refuses, for example an unknown model.
         ConnectionError: If there is no server.
-        TimeoutError: If it does not answer in time.
+        TimeoutError: If the server does not answer in time.
     """
     reply = _ask(_model_url(rest_url, model_name, version), timeout)
     return {
@@ -161,7 +168,7 @@ def _model_url(rest_url, model_name, version):
 
 
 def _ask(url, timeout, body=None):
-    # The scheme was checked: it is http or https.
+    # `_model_url` has checked that the scheme is http or https.
     request = urllib.request.Request(  # noqa: S310
         url, body, {"Content-Type": "application/json"}
     )

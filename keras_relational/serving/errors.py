@@ -1,28 +1,44 @@
-"""The errors that requests are refused with, those of `tf.errors`.
+"""Errors for requests that the server refuses.
 
-Their codes are those of gRPC: what TensorFlow Serving returns in the same case.
+They are errors of `tf.errors`. Their codes are gRPC's, and TensorFlow Serving
+returns the same code in the same case.
 """
 
 import tensorflow as tf
 
-# gRPC sends an explanation as a header, in up to three bytes for each of these;
-# a client that is left as it is takes 8 KiB of headers.
+# gRPC sends an explanation as a header, and may need three bytes for each byte
+# of it. By default a client accepts 8 KiB of headers.
 _MAX_EXPLANATION_BYTES = 2000
 _MAX_ECHO = 256
 
 
-def invalid_argument(explanation):
-    """A `tf.errors.InvalidArgumentError`, which needs no node of a graph."""
+def invalid_argument(explanation: str) -> tf.errors.InvalidArgumentError:
+    """A `tf.errors.InvalidArgumentError` that is not tied to a graph.
+
+    Args:
+        explanation: Message of the error.
+    """
     return tf.errors.InvalidArgumentError(None, None, explanation)
 
 
-def not_found(explanation):
-    """A `tf.errors.NotFoundError`, which needs no node of a graph."""
+def not_found(explanation: str) -> tf.errors.NotFoundError:
+    """A `tf.errors.NotFoundError` that is not tied to a graph.
+
+    Args:
+        explanation: Message of the error.
+    """
     return tf.errors.NotFoundError(None, None, explanation)
 
 
-def explanation_of(error):
-    """What an error of a graph says, without the report around it."""
+def explanation_of(error: tf.errors.OpError) -> str:
+    """The message of an error, without TensorFlow's report on the graph.
+
+    Args:
+        error: Error of `tf.errors`.
+
+    Returns:
+        String of at most 2,000 bytes, and an ellipsis if it was longer.
+    """
     lines = error.message.split("\n\t [[")[0].splitlines() or [str(error)]
     content = lines[-1].encode("utf-8", "backslashreplace")
     if len(content) <= _MAX_EXPLANATION_BYTES:
@@ -30,11 +46,19 @@ def explanation_of(error):
     return content[:_MAX_EXPLANATION_BYTES].decode("utf-8", "ignore") + "…"
 
 
-def shortened(text):
-    """A text as it is echoed to whoever sent it: 256 characters at most."""
+def shortened(text: str) -> str:
+    """A text from a request, shortened to 256 characters for an answer.
+
+    Args:
+        text: Any text.
+    """
     return text if len(text) <= _MAX_ECHO else text[: _MAX_ECHO - 1] + "…"
 
 
-def quoted(value):
-    """`repr(value)` as it is echoed: 256 characters at most."""
+def quoted(value: object) -> str:
+    """`repr(value)`, shortened to 256 characters for an answer.
+
+    Args:
+        value: Any value.
+    """
     return shortened(repr(value))

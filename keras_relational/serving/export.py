@@ -1,4 +1,4 @@
-"""SavedModels that TensorFlow Serving takes."""
+"""Exports models as SavedModels for TensorFlow Serving."""
 
 import os
 import tempfile
@@ -11,85 +11,94 @@ from keras_relational.serving.warmup import write_warmup_requests
 from keras_relational.validation import check_positive_integers
 
 
-def export_model(model, path, version=1, outputs=None):
+def export_model(
+    model: keras.Model,
+    path: str | os.PathLike,
+    version: int = 1,
+    outputs: str | None = None,
+) -> str:
     """Writes a trained model as a SavedModel that can be served.
 
     The folder `path/version/` has one or two signatures. Both take the model's
-    own inputs in batches of any size:
+    own inputs in batches of any size.
 
-    - `serving_default`, the model's answer. It depends on what the model puts
-      out:
+    - `serving_default` gives the model's answer. It depends on the kind of the
+      model's output:
 
-      | it puts out | answered |
+      | kind | answer |
       | --- | --- |
       | `"logits"` | `probabilities`, their softmax, and `label`, the largest |
-      | `"probabilities"` | `probabilities`, as they are, and `label` |
-      | `"raw"` | the outputs as they are, under their own names |
+      | `"probabilities"` | `probabilities`, unchanged, and `label` |
+      | `"raw"` | the outputs, unchanged, under their own names |
 
       `label` is an int64 number from 0.
 
-    - `propositions`, where a layer of the model has a method of that name, as
-      `PrediNet` has: all of the above, the layer's propositions
-      (`positions_1`, `positions_2`, `distances`) and its attention masks
+    - `propositions` exists if a layer of the model has a method of that name,
+      as `PrediNet` has. It gives all of the above, the layer's propositions
+      (`positions_1`, `positions_2`, `distances`) and its attention scores
       (`attention_scores_1`, `attention_scores_2`). With several such layers
-      the names begin with `layer_0_`, `layer_1_`, and so on, in the order of
+      these names begin with `layer_0_`, `layer_1_`, and so on, in the order of
       the computation.
 
     Names. Inputs and outputs keep the names that the model's author gave them:
-    that of a `keras.Input`, that of the layer that makes an output, or a key.
-    Names that Keras made up, such as `keras_tensor_5`, are replaced: an only
-    input is called `inputs`, an only output `outputs`, several are `input_0`,
+    the name of a `keras.Input`, the name of an output in `models.declare` or
+    else of the layer that makes the output, or a key of a dictionary. Names
+    that Keras made up, such as `keras_tensor_5`, are replaced. A single input
+    becomes `inputs` and a single output `outputs`. Several become `input_0`,
     `input_1`, and so on.
 
-    Models with several outputs, such as the agents that `boxworld_agent`
-    builds, have the first one answered as above; the others follow under their
-    names. Where inputs are called `state_0`, `state_1` and so on, the model's
-    last outputs are the states that follow, and have the same names: send
-    them with the next request.
+    Several outputs. One output is the model's answer: the first one whose kind
+    is `"logits"` or `"probabilities"`, or else the first output. The other
+    outputs follow under their names. A model with states, such as an agent of
+    `models.boxworld_agent` with a memory, also returns each new state under the
+    name of the input, such as `state_0`. Send it with the next request.
 
-    Where a normalization uses the batch at hand (`"batch"`, `"sub_batch"`,
-    `"misaligned"`, `"sliding_window"`, `"temporal_and_batch"`), an answer
-    depends on what else is in the request, or in the batch that a server makes
-    of several; alone, `"batch"` cannot tell candidates apart.
+    Batches. Some normalizations use the statistics of the batch: `"batch"`,
+    `"sub_batch"`, `"misaligned"`, `"sliding_window"` and
+    `"temporal_and_batch"`. An answer then depends on the other examples of the
+    request, or of the batch that a server makes of several requests. For a
+    single example, `"batch"` cannot tell candidates apart.
 
-    Requests. The graph itself refuses, as an invalid argument: inputs of other
-    shapes; inputs of different batch sizes; NaN and infinite numbers; and a
-    number that names nothing, such as the id of a fourth task of three, where
-    a `CategoryEncoding`, an `Embedding` or the images of an analogy are looked
-    up by it. It refuses to answer where logits or probabilities come out as
-    NaN. An empty batch gives an empty answer.
+    Requests. The graph itself refuses an input of another shape, inputs of
+    different batch sizes, NaN and infinite numbers, and an index out of bounds
+    in a `CategoryEncoding`, an `Embedding` or any layer with a method
+    `index_bounds`, such as the id of a fourth task of three. It also refuses to
+    answer if logits or probabilities are NaN. An empty batch gives an empty
+    answer.
 
     Floating-point outputs are float32 under any dtype policy. Nothing is
-    compiled with XLA: a server without XLA, as TensorFlow Serving is on a CPU,
-    would fail on every request. Warm-up requests lie in `assets.extra`.
+    compiled with XLA, because a server without XLA, such as TensorFlow Serving
+    on a CPU, would fail on every request. Warm-up requests are in
+    `assets.extra`.
 
-    All is written to a temporary folder in `path` and then renamed, so a server
-    that watches `path` never sees half a version. A version that exists is
-    never overwritten.
+    The version is written to a temporary folder in `path` and then renamed, so
+    a server that watches `path` never sees half a version. An existing version
+    is never overwritten.
 
     Args:
         model: Built functional or sequential `keras.Model`.
-        path: Folder of the model, made if it is missing; a server's
-            `--model-dir`.
-        version: Positive integer; servers pick the highest.
-        outputs: What the model's first output is, `"logits"`,
-            `"probabilities"` or `"raw"`. It may be left out where that is
-            certain: the output is made by a softmax; or by a layer named
-            `"logits"`, `"policy"`, `"probabilities"` or `"predicted"` (raw),
-            as in the models of `keras_relational.models`; or the model was
-            compiled with a categorical cross-entropy of logits.
+        path: Folder of the model, a server's `--model-dir`. It is created if it
+            does not exist.
+        version: Positive integer. Servers serve the highest version.
+        outputs: Kind of the model's answer: `"logits"`, `"probabilities"` or
+            `"raw"`. Leave it out if the model declares the kind by
+            `models.declare`, as all models in `keras_relational.models` do; if
+            a softmax makes the output; if the output's layer is called
+            `"logits"`, `"policy"`, `"probabilities"` or `"predicted"` (raw); or
+            if the model was compiled with a categorical cross-entropy of
+            logits.
 
     Returns:
         Path of the version's folder.
 
     Raises:
-        FileExistsError: If that version exists.
+        FileExistsError: If the version exists.
         ImportError: If the extra `serving` is not installed.
         RuntimeError: If Keras runs on another backend than TensorFlow.
         ValueError: If `version` is not a positive integer; if the model is not
-            built; if it is not certain what its outputs are; or if they are no
-            choice among two classes or more, `(batch, ..., num_classes)`, but
-            are said to be logits or probabilities.
+            built; if the kind of its answer is not certain; or if the answer
+            should be logits or probabilities, and is not a choice among two
+            classes or more, `(batch, ..., num_classes)`.
 
     Example:
 
@@ -109,7 +118,7 @@ def export_model(model, path, version=1, outputs=None):
             "that was started with KERAS_BACKEND=tensorflow."
         )
     check_positive_integers(version=version)
-    serving_api("prediction_log_pb2")  # Rather now than after the work.
+    serving_api("prediction_log_pb2")  # Fails before the work, not after it.
     functions, input_signature = endpoints(model, outputs)
     target = os.path.join(path, str(version))
     if os.path.lexists(target):
@@ -131,9 +140,9 @@ def export_model(model, path, version=1, outputs=None):
 
 def _exists(target):
     return (
-        f"{target} exists, and a version is never overwritten: servers may "
-        "have it open. Export under a higher `version`, or remove that folder "
-        "first."
+        f"{target} exists, and a version is never overwritten, because servers "
+        "may have it open. Export under a higher `version`, or remove that "
+        "folder first."
     )
 
 

@@ -4,6 +4,8 @@ import concurrent.futures
 import contextlib
 import functools
 import threading
+import typing
+from collections.abc import Iterator
 
 import grpc
 import tensorflow as tf
@@ -13,29 +15,36 @@ from keras_relational.serving.errors import explanation_of
 from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import quoted
 from keras_relational.serving.servable import MAX_REQUEST_BYTES
+from keras_relational.serving.served_model import ServedModel
 from keras_relational.serving.serving_api import serving_api
 
-# Until a call has sent its message.
+if typing.TYPE_CHECKING:  # It imports Prometheus' client, an extra.
+    from keras_relational.serving.metrics import Metrics
+
+# Time that a call has to send its message.
 SECONDS_FOR_MESSAGE = 10
 SECONDS_TO_FINISH = 5
-# More are refused with RESOURCE_EXHAUSTED, so none waits for a thread.
+# The server refuses more calls with RESOURCE_EXHAUSTED, so that no call waits
+# for a thread.
 MAX_CALLS = 32
 
 _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 @contextlib.contextmanager
-def grpc_server(model, metrics, host, port):
+def grpc_server(
+    model: ServedModel, metrics: "Metrics", host: str, port: int
+) -> Iterator[int]:
     """Answers over gRPC while a `with` block runs.
 
-    It answers `Predict`, `GetModelMetadata` and `GetModelStatus`; any other
-    method is answered with UNIMPLEMENTED.
+    The methods are `Predict`, `GetModelMetadata` and `GetModelStatus`. The
+    answer to any other method is UNIMPLEMENTED.
 
     Args:
-        model: `ServedModel` to ask.
-        metrics: `Metrics` to count in.
+        model: `ServedModel` that answers.
+        metrics: `Metrics` that count the requests.
         host: IPv4 address or name to listen on.
-        port: Port; 0 picks a free one.
+        port: Port to listen on. 0 picks a free port.
 
     Yields:
         The port.
@@ -51,12 +60,13 @@ def grpc_server(model, metrics, host, port):
         options=[
             ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
             ("grpc.max_send_message_length", -1),
-            # Otherwise two servers may share a port unawares.
+            # Otherwise two servers could share a port without notice.
             ("grpc.so_reuseport", 0),
-            # A few bytes may unpack to gigabytes: uncompressed ones alone.
+            # Accept uncompressed messages alone: a few compressed bytes may
+            # unpack to gigabytes.
             ("grpc.compression_enabled_algorithms_bitset", 1),
             ("grpc.max_concurrent_streams", MAX_CALLS),
-            # Clients connect again by themselves.
+            # Clients reconnect by themselves.
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_connection_idle_ms", 60_000),
             ("grpc.max_connection_age_ms", 300_000),
@@ -83,11 +93,11 @@ def _handlers(model, metrics):
     status_pb2 = serving_api("get_model_status_pb2")
 
     def handler(answer, request_type):
-        # Clients send one message and do not tell this from a unary method,
-        # whose thread would wait without end for the message.
+        # To clients, which send one message, this looks like a unary method. A
+        # unary method's thread would wait for the message without end.
         return grpc.stream_unary_rpc_method_handler(
-            # gRPC would answer what it cannot parse with INTERNAL, and leave
-            # the stream open.
+            # gRPC's own parser would answer a damaged message with INTERNAL,
+            # and leave the stream open.
             functools.partial(_answer, answer, request_type.FromString),
             response_serializer=lambda response: response.SerializeToString(),
         )
@@ -142,7 +152,7 @@ def _parsed(parse, content):
 
 
 def _asked_for(request):
-    """Name and version of the model asked for."""
+    """The name and the version of the model that the request asks for."""
     if not request.HasField("model_spec"):
         raise invalid_argument("The request has no `model_spec`")
     spec = request.model_spec

@@ -1,4 +1,4 @@
-"""The REST interface on the network, on Tornado's HTTP."""
+"""An HTTP server for the REST interface, built on Tornado."""
 
 import asyncio
 import concurrent.futures
@@ -9,41 +9,46 @@ import socket
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 
 from tornado import httpserver
 from tornado import httputil
 from tornado import iostream
 
 from keras_relational.serving import rest
+from keras_relational.serving.metrics import Metrics
+from keras_relational.serving.served_model import ServedModel
 
-# Deadlines, in seconds, for a client however slow: to send the head of a
-# request, which is also how long a connection may be idle; to send its body; to
-# take the answer. And for the answers under way when the server stops.
+# A client's deadlines in seconds: to send the head of a request, which also
+# limits how long a connection may be idle; to send the body; and to receive the
+# answer. SECONDS_TO_FINISH is for answers under way when the server stops.
 SECONDS_FOR_HEAD = 5
 SECONDS_FOR_BODY = 10
 SECONDS_FOR_ANSWER = 30
 SECONDS_TO_FINISH = 5
 
 MAX_CONNECTIONS = 256
-# Lists take up to 20 times the memory of their JSON.
+# Python lists take up to 20 times the memory of their JSON text.
 MAX_BODY_BYTES = 16 * 2**20
-# All bodies together, those still on their way included.
+# All bodies together, also the parts of bodies that have arrived so far.
 MAX_HELD_BYTES = 4 * MAX_BODY_BYTES
-# An oversized body is read on for its client, which may only look for an answer
-# when it has sent everything; up to here.
+# A client may look for an answer only after it has sent everything. The server
+# therefore reads an oversized body to its end, up to this size.
 _MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
 _MAX_BUFFERED_BYTES = 2**20
 
 
 @contextlib.contextmanager
-def rest_server(model, metrics, host, port):
+def rest_server(
+    model: ServedModel, metrics: Metrics, host: str, port: int
+) -> Iterator[int]:
     """Answers over HTTP while a `with` block runs.
 
     Args:
-        model: `ServedModel` to ask.
-        metrics: `Metrics` to count in.
+        model: `ServedModel` that answers.
+        metrics: `Metrics` that count the requests.
         host: IPv4 address or name to listen on.
-        port: Port; 0 picks a free one.
+        port: Port to listen on. 0 picks a free port.
 
     Yields:
         The port.
@@ -85,7 +90,7 @@ def _answer(model, metrics, method, url, body):
     try:
         return rest.answer(model, metrics, method, url, body)
     except Exception:
-        # A fault of this server's own; the next request may be another.
+        # This is the server's own fault. The next request may work.
         traceback.print_exc()
         return 500, *_error("Internal error, see the log")
 
@@ -96,7 +101,7 @@ def _error(explanation):
 
 
 class _HttpServer(httpserver.HTTPServer):
-    """Hands requests to worker threads, so that its loop never waits."""
+    """Gives requests to worker threads, so that the event loop never waits."""
 
     def initialize(self, answer, workers, **kwargs):
         super().initialize(self.start_request, **kwargs)
@@ -127,7 +132,8 @@ class _HttpServer(httpserver.HTTPServer):
             try:
                 connection, address = await self._loop.sock_accept(listener)
             except OSError:
-                # No descriptor is free: the next try would fail as fast.
+                # No file descriptor is free. Without a pause the next attempt
+                # would fail at once.
                 await asyncio.sleep(0.1)
                 continue
             if self._num_connections >= MAX_CONNECTIONS:
@@ -147,7 +153,7 @@ class _HttpServer(httpserver.HTTPServer):
         super().on_close(server_conn)
 
     def hold(self, num_bytes):
-        """Whether there is room for this much more of a body."""
+        """Reserves memory for a part of a body, if there is room."""
         if self._held_bytes + num_bytes > MAX_HELD_BYTES:
             return False
         self._held_bytes += num_bytes
@@ -163,7 +169,7 @@ class _HttpServer(httpserver.HTTPServer):
 
 
 class _Request(httputil.HTTPMessageDelegate):
-    """One request, from its head to its answer."""
+    """One HTTP request, from its head to its answer."""
 
     def __init__(self, server, connection):
         self._server = server
@@ -174,7 +180,7 @@ class _Request(httputil.HTTPMessageDelegate):
     def headers_received(self, start_line, headers):
         self._method, self._url = start_line.method, start_line.path
         length = headers.get("Content-Length", "")
-        # Any that is no number, or larger, Tornado refuses by itself.
+        # Tornado itself refuses a length that is not a number, or larger.
         if length.isascii() and length.isdigit() and len(length) < 18:
             if MAX_BODY_BYTES < int(length) <= _MAX_DRAINED_BYTES:
                 self._refuse_size()
@@ -203,7 +209,7 @@ class _Request(httputil.HTTPMessageDelegate):
         self._release()
 
     async def answer(self, answer, workers):
-        """Answers the whole request, and waits until the answer is taken."""
+        """Answers the complete request, and waits until the answer is sent."""
         loop = asyncio.get_running_loop()
         try:
             reply = await loop.run_in_executor(
@@ -221,12 +227,13 @@ class _Request(httputil.HTTPMessageDelegate):
     def _refuse_size(self):
         self._refuse(
             413,
-            "The body has more bytes than are taken, at most "
-            f"{MAX_BODY_BYTES}. Send fewer examples at a time, or use gRPC",
+            "The body is too large. The server accepts at most "
+            f"{MAX_BODY_BYTES} bytes. Send fewer examples at a time, or use "
+            "gRPC",
         )
 
     def _refuse(self, status, explanation):
-        """Answers at once a request whose body is then left aside."""
+        """Answers at once, and ignores the rest of the body."""
         self._refused = True
         self._release()
         self._write(status, *_error(explanation), {"Connection": "close"})

@@ -1,7 +1,8 @@
-"""Counts of requests and their times, as Prometheus reads them."""
+"""Counts and times of requests, in the format of Prometheus."""
 
 import contextlib
 import time
+from collections.abc import Iterator
 
 import prometheus_client
 import tensorflow as tf
@@ -11,13 +12,14 @@ _LATENCY = ":tensorflow:serving:request_latency"
 
 
 class Metrics:
-    """What the real server counts of predictions, under its names.
+    """Metrics of predictions, with the names that TensorFlow Serving uses.
 
     - `:tensorflow:serving:request_count`, by `model_name` and `status`.
-    - `:tensorflow:serving:request_latency`, the microseconds of those that were
-      answered, by `model_name`, `API` and `entrypoint`.
+    - `:tensorflow:serving:request_latency`, the microseconds of successful
+      requests, by `model_name`, `API` and `entrypoint`.
 
-    Requests for another model are left out: their names would fill the memory.
+    Requests for another model are not counted: names that clients make up would
+    fill the memory.
 
     Args:
         model_name: Name of the model that is served.
@@ -25,7 +27,7 @@ class Metrics:
 
     CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 
-    def __init__(self, model_name):
+    def __init__(self, model_name: str) -> None:
         self._model_name = model_name
         registry = prometheus_client.CollectorRegistry()
         self._count = prometheus_client.Counter(
@@ -41,19 +43,22 @@ class Metrics:
             registry=registry,
             buckets=[10 * 1.8**power for power in range(33)],
         )
-        # All but when each was made, which the real server leaves out.
+        # The client also records when each metric was created. TensorFlow
+        # Serving does not.
         self._registry = registry.restricted_registry(
             [_COUNT + "_total"]
             + [_LATENCY + part for part in ("_bucket", "_sum", "_count")]
         )
 
     @contextlib.contextmanager
-    def predicting(self, name, api, entrypoint):
-        """Counts and times the prediction made in a `with` block.
+    def predicting(
+        self, name: str, api: str, entrypoint: str
+    ) -> Iterator[None]:
+        """Counts and times the prediction in a `with` block.
 
         Args:
-            name: Name of the model asked for.
-            api: The method, as the real server calls it.
+            name: Name of the model that the request asks for.
+            api: Name of the method in TensorFlow Serving.
             entrypoint: `"REST"` or `"GRPC"`.
         """
         start, status = time.monotonic(), "INTERNAL"
@@ -71,10 +76,10 @@ class Metrics:
                         1e6 * (time.monotonic() - start)
                     )
 
-    def page(self):
-        """The page for Prometheus, as bytes."""
+    def page(self) -> bytes:
+        """The page that Prometheus reads."""
         page = prometheus_client.generate_latest(self._registry)
-        # The client adds this to each counter; the real server does not.
+        # The client adds "_total" to each counter. TensorFlow Serving does not.
         return page.replace(f"{_COUNT}_total".encode(), _COUNT.encode())
 
 

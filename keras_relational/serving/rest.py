@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST interface: URLs and JSON, without the network."""
+"""TensorFlow Serving's REST interface: URLs and JSON, without a network."""
 
 import base64
 import contextlib
@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import threading
+import typing
 from urllib.parse import unquote
 
 import numpy as np
@@ -18,6 +19,10 @@ from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import not_found
 from keras_relational.serving.errors import quoted
 from keras_relational.serving.errors import shortened
+from keras_relational.serving.served_model import ServedModel
+
+if typing.TYPE_CHECKING:  # It imports Prometheus' client, an extra.
+    from keras_relational.serving.metrics import Metrics
 
 _MODEL = r"/v1/models/(?P<name>[^/:?]+)(?:/versions/(?P<version>[0-9]{1,18}))?"
 _PREDICT_URL = re.compile(_MODEL + ":predict", re.IGNORECASE)
@@ -34,7 +39,7 @@ _LARGE_BODY = 2**20
 _SECONDS_TO_WAIT = 2
 _one_large_body = threading.Lock()
 
-# HTTP's status for the codes of gRPC; 500 for the others.
+# HTTP's status for gRPC's codes. Any other code becomes 500.
 _HTTP_STATUS = {
     tf.errors.INVALID_ARGUMENT: 400,
     tf.errors.FAILED_PRECONDITION: 400,
@@ -46,24 +51,30 @@ _HTTP_STATUS = {
     tf.errors.DEADLINE_EXCEEDED: 504,
 }
 
-# What JSON may hold for a tensor of each kind of NumPy data type.
+# Python types that JSON may contain for each kind of NumPy data type.
 _JSON_TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
 
-def answer(model, metrics, method, url, body):
+def answer(
+    model: ServedModel,
+    metrics: "Metrics",
+    method: str,
+    url: str,
+    body: bytes,
+) -> tuple[int, str, bytes]:
     """Answers one request.
 
     Args:
-        model: `ServedModel` to ask.
-        metrics: `Metrics` to count in, and to show.
-        method: `"GET"`, `"POST"` and so on.
-        url: Path of the request, with the query if there is one.
-        body: Bytes.
+        model: `ServedModel` that answers.
+        metrics: `Metrics` that count the request, and that a client may read.
+        method: HTTP's method, such as `"GET"` or `"POST"`.
+        url: Path of the request, with its query if it has one.
+        body: Body of the request.
 
     Returns:
-        `(status, content_type, content)`: HTTP's status code, the type of what
-        to send, and its bytes: JSON, or the page of metrics. An error is
-        `{"error": explanation}`.
+        Tuple `(status, content_type, content)` of HTTP's status code, a MIME
+        type, and bytes. The content is JSON, or the page of metrics. For an
+        error it is `{"error": explanation}`.
     """
     if (method, url) == ("GET", METRICS_URL):
         return 200, metrics.CONTENT_TYPE, metrics.page()
@@ -74,8 +85,15 @@ def answer(model, metrics, method, url, body):
     return status, "application/json", json.dumps(reply).encode()
 
 
-def refusal(error):
-    """HTTP's status code for an error of `tf.errors`, and the reply."""
+def refusal(error: tf.errors.OpError) -> tuple[int, dict[str, str]]:
+    """The answer to a request that raised an error.
+
+    Args:
+        error: Error of `tf.errors`.
+
+    Returns:
+        HTTP's status code, and the reply.
+    """
     status = _HTTP_STATUS.get(error.error_code, 500)
     return status, {"error": explanation_of(error)}
 
@@ -121,14 +139,14 @@ def _as_json(message):
 
 def _metadata(response):
     reply = _as_json(response)
-    # The type URL of what was packed is no part of the real server's reply.
+    # TensorFlow Serving's reply has no type URL for the packed message.
     reply["metadata"]["signature_def"].pop("@type")
     return reply
 
 
 def _predict(model, name, version, body):
-    # As in the real server, JSON comes first: a body that is none is refused
-    # whatever model it is for.
+    # As in TensorFlow Serving, parsing comes first: a body that is not JSON
+    # is refused even if the model does not exist.
     with _room_for(body):
         request = _parse(body)
         with model.servable(name, version) as servable:
@@ -137,7 +155,7 @@ def _predict(model, name, version, body):
 
 @contextlib.contextmanager
 def _room_for(body):
-    """Lets large bodies in one by one: lists take 20 times their text."""
+    """Admits one large body at a time: lists take 20 times their text."""
     if len(body) < _LARGE_BODY:
         yield
         return
@@ -148,8 +166,8 @@ def _room_for(body):
             "The server is at work on other large requests. Try again, or "
             "send fewer examples at a time",
         )
-    # Looking for garbage in millions of new lists again and again takes most of
-    # the time, and the lists are none.
+    # The garbage collector would search millions of new lists again and again.
+    # This would take most of the time, and find nothing.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -189,7 +207,7 @@ def _prediction(servable, request):
         else value.tolist()
         for name, value in outputs.items()
     }
-    # Where there is one output, its name is left out.
+    # As in TensorFlow Serving, a single output has no name.
     named = len(outputs) > 1
     if not by_row:
         return {"outputs": outputs if named else next(iter(outputs.values()))}
@@ -203,7 +221,7 @@ def _prediction(servable, request):
 
 
 def _check_batched(outputs):
-    """By rows there is an answer to each example."""
+    """Raises an error unless the outputs can be split into rows."""
     sizes = {value.shape[:1] for value in outputs.values()}
     if len(sizes) != 1 or () in sizes:
         shapes = {name: value.shape for name, value in outputs.items()}
@@ -214,7 +232,7 @@ def _check_batched(outputs):
 
 
 def _texts(value, as_base64):
-    """Bytes, or nested lists of them, as text or as bytes are sent."""
+    """Bytes, or nested lists of bytes, as text or as base64."""
     if isinstance(value, list):
         return [_texts(item, as_base64) for item in value]
     if as_base64:
@@ -242,7 +260,7 @@ def _parse(body):
 
 
 def _columns_of(instances, infos):
-    """The values of each input, example by example."""
+    """The values of each input, from a list of examples."""
     if not isinstance(instances, list) or not instances:
         raise invalid_argument(
             "'instances' must be a list of one example or more. Received: "
@@ -260,7 +278,7 @@ def _columns_of(instances, infos):
 
 
 def _columns(inputs, infos):
-    """The values of each input, a batch at a time."""
+    """The values of each input, from a dictionary of batches."""
     if not isinstance(inputs, dict) or _is_base64(inputs):
         return {_only_input(infos): inputs}
     for name in infos:
@@ -269,7 +287,7 @@ def _columns(inputs, infos):
                 f"'inputs' has no {name!r}. Expected the keys {sorted(infos)}. "
                 f"Received: {quoted(sorted(inputs))}"
             )
-    # As TensorFlow Serving does, this leaves other keys aside.
+    # Like TensorFlow Serving, this ignores other keys.
     return {name: inputs[name] for name in infos}
 
 
@@ -287,7 +305,7 @@ def _is_base64(value):
 
 
 def _array(name, value, info):
-    """Nested lists → array, for lists of equal sizes and fitting values."""
+    """Converts nested lists to an array, and checks sizes and types."""
     dtype = tf.as_dtype(info.dtype)
     numpy_dtype = np.dtype(dtype.as_numpy_dtype)
     if numpy_dtype.kind not in _JSON_TYPES:
@@ -322,12 +340,12 @@ def _array(name, value, info):
 
 
 def _flattened(name, value):
-    """Nested lists → `(shape, values)`."""
+    """Flattens nested lists to their shape and a list of their values."""
     shape, values = [], [value]
     while values and isinstance(values[0], list):
         size = len(values[0])
         shape.append(size)
-        # The short way takes a tenth of the time.
+        # Checking all at once takes a tenth of the time of a loop.
         if set(map(type, values)) != {list} or set(map(len, values)) != {size}:
             item = next(
                 x for x in values if not isinstance(x, list) or len(x) != size
@@ -341,7 +359,7 @@ def _flattened(name, value):
 
 
 def _shape_of_none(info):
-    """The shape of no examples, which an empty list cannot tell."""
+    """The shape of an empty batch, which an empty list does not tell."""
     dims = info.tensor_shape.dim
     sizes = [dim.size for dim in dims[1:]]
     return [0] if min(sizes, default=-1) < 0 else [0, *sizes]

@@ -1,12 +1,16 @@
-"""One version of a model, loaded to answer requests."""
+"""One version of an exported model, loaded to answer requests."""
 
 import math
 import os
+import typing
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import fingerprint_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
 
 from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import quoted
@@ -14,12 +18,13 @@ from keras_relational.serving.serving_api import serving_api
 from keras_relational.serving.signatures import read_signatures
 from keras_relational.serving.warmup import read_warmup_requests
 
-# What a request may hold over gRPC; less over REST, which writes it out.
+# Size of a request over gRPC. REST allows less, because its text is longer.
 MAX_REQUEST_BYTES = 64 * 2**20
 
 _MAX_RANK = 32
 
-# Where a `TensorProto` holds the values of a type, if not as bytes.
+# The field of a `TensorProto` for values of each type. A message may also hold
+# its values as bytes, in `tensor_content`.
 _VALUE_FIELDS = {
     tf.float16: "half_val",
     tf.bfloat16: "half_val",
@@ -43,19 +48,19 @@ _VALUE_FIELDS = {
 class Servable:
     """One version of a model, loaded and warmed up.
 
-    Requests that it cannot answer raise the errors of `tf.errors`, whose codes
-    are those of gRPC: what TensorFlow Serving returns in the same case. It may
-    be asked from several threads at once.
+    A request that it cannot answer raises an error of `tf.errors`, with the
+    code that TensorFlow Serving returns in the same case. Several threads may
+    use a servable at once.
 
     Args:
-        saved_model: Folder of the version, whose name is its number.
+        saved_model: Folder of the version. Its name is the version's number.
 
     Raises:
-        Exception: Of any class if the folder is no SavedModel or is damaged,
-            or if a warm-up request fails.
+        Exception: Of any class, if the folder does not contain a SavedModel or
+            is damaged, or if a warm-up request fails.
     """
 
-    def __init__(self, saved_model):
+    def __init__(self, saved_model: str) -> None:
         self.version = int(os.path.basename(saved_model))
         self.signatures = read_signatures(saved_model)
         _check_fingerprint(saved_model)
@@ -63,16 +68,25 @@ class Servable:
         for request in read_warmup_requests(saved_model):
             self.answer(request)
 
-    def input_infos(self, signature_name):
+    def input_infos(
+        self, signature_name: str
+    ) -> Mapping[str, meta_graph_pb2.TensorInfo]:
         """`TensorInfo` messages of a signature's inputs, by name.
+
+        Args:
+            signature_name: Name of the signature. Empty for
+                `"serving_default"`.
 
         Raises:
             FailedPreconditionError: If there is no such signature.
         """
         return self._signature(signature_name).inputs
 
-    def answer(self, request):
-        """Answers a `PredictRequest`, whichever model it names.
+    def answer(self, request: typing.Any) -> dict[str, np.ndarray]:
+        """Answers a request, without regard to the model that it names.
+
+        Args:
+            request: `PredictRequest` message.
 
         Returns:
             Dictionary of NumPy arrays.
@@ -90,14 +104,19 @@ class Servable:
         }
         return self.predict(signature_name, inputs, request.output_filter)
 
-    def predict(self, signature_name, inputs, output_filter=()):
+    def predict(
+        self,
+        signature_name: str,
+        inputs: Mapping[str, np.ndarray],
+        output_filter: Sequence[str] = (),
+    ) -> dict[str, np.ndarray]:
         """Runs a signature.
 
         Args:
-            signature_name: Name of the signature; empty for
+            signature_name: Name of the signature. Empty for
                 `"serving_default"`.
             inputs: Dictionary of NumPy arrays.
-            output_filter: Names of the outputs to return; empty for all.
+            output_filter: Names of the outputs to return. By default all.
 
         Returns:
             Dictionary of NumPy arrays.
@@ -129,11 +148,11 @@ class Servable:
             for name in names
         }
 
-    def metadata_response(self, name):
-        """`GetModelMetadataResponse` with the signatures.
+    def metadata_response(self, name: str) -> typing.Any:
+        """A `GetModelMetadataResponse` message with the signatures.
 
         Args:
-            name: Name that requests call the model by.
+            name: Name of the model in requests.
         """
         messages = serving_api("get_model_metadata_pb2")
         signatures = messages.SignatureDefMap()
@@ -158,7 +177,7 @@ class Servable:
 
 
 def _check_fingerprint(saved_model):
-    """Raises a `ValueError` where there is a fingerprint, and it is none."""
+    """Raises a `ValueError` if the fingerprint's file exists and is damaged."""
     path = os.path.join(saved_model, "fingerprint.pb")
     if not os.path.exists(path):
         return
@@ -200,9 +219,9 @@ def _check_shape(name, sizes, info):
 def _array(name, tensor, info):
     """The NumPy array in a `TensorProto` that came over the network.
 
-    A message may declare a shape of any size, and a single value may stand for
-    all of it. So the message is held against the signature and against its own
-    length before an array is made.
+    A message may declare a shape of any size, with a single value for all of
+    it. The declared shape is therefore compared with the signature and with the
+    number of values, before an array is created.
     """
     try:
         dtype = tf.as_dtype(tensor.dtype)
@@ -213,7 +232,8 @@ def _array(name, tensor, info):
     if tensor.tensor_shape.unknown_rank or len(dims) > _MAX_RANK:
         raise _improper(name, f"its rank is unknown or above {_MAX_RANK}")
     sizes = [dim.size for dim in dims]
-    # Without the zeros: sizes beside a zero are for the graph to fill too.
+    # Zeros are left out: beside a size of zero, other sizes may be huge, and
+    # the graph would allocate memory for them.
     size = math.prod(x for x in sizes if x) * dtype.size
     if min(sizes, default=0) < 0 or size > MAX_REQUEST_BYTES:
         raise _improper(name, f"shape {sizes} is negative or too large")

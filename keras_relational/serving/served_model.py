@@ -1,4 +1,4 @@
-"""The version of a model that is served, which changes as new ones appear."""
+"""The version of a model that is served. It changes when new ones appear."""
 
 import collections
 import contextlib
@@ -7,6 +7,8 @@ import os
 import re
 import sys
 import threading
+import typing
+from collections.abc import Iterator
 
 from keras_relational.serving.errors import not_found
 from keras_relational.serving.errors import quoted
@@ -14,30 +16,30 @@ from keras_relational.serving.errors import shortened
 from keras_relational.serving.servable import Servable
 from keras_relational.serving.serving_api import serving_api
 
-# How often the folder is looked at, as the real server does.
+# Interval between two looks at the folder, the same as in TensorFlow Serving.
 SECONDS_BETWEEN_LOOKS = 1
 
 
 class ServedModel:
     """The highest version of a model that loads.
 
-    A version that does not load is named on stderr, once, and the next lower
-    one is tried. `watched` looks for new versions while a `with` block runs: a
-    new one is loaded beside the old one and then takes over, and the old one is
-    let go when the last request that it answers is done.
+    If a version does not load, the server says so on stderr, once, and tries
+    the next lower one. `watched` looks for new versions while a `with` block
+    runs. It loads a new version beside the old one, and then the new one takes
+    over. The old one is released after its last request.
 
     Args:
-        model_dir: Folder with a folder for each version, as `export_model`
-            writes it.
-        name: Name that requests call the model by.
+        model_dir: Folder that `export_model` wrote, with a folder for each
+            version.
+        name: Name of the model in requests.
 
     Raises:
         ImportError: If the extra `serving` is not installed.
-        ValueError: If there is no such folder, no version in it, or none that
-            loads.
+        ValueError: If the folder does not exist, has no version, or has no
+            version that loads.
     """
 
-    def __init__(self, model_dir, name):
+    def __init__(self, model_dir: str | os.PathLike, name: str) -> None:
         self.name = name
         self._model_dir = os.fspath(model_dir)
         self._messages = serving_api("get_model_status_pb2")
@@ -51,20 +53,23 @@ class ServedModel:
             raise ValueError(self._nothing())
 
     @property
-    def version(self):
-        """The version served now."""
+    def version(self) -> int:
+        """The version that is served now."""
         return self._servable.version
 
     @contextlib.contextmanager
-    def servable(self, name, version=None):
-        """Holds the `Servable` for a request, while a `with` block runs.
+    def servable(
+        self, name: str, version: int | None = None
+    ) -> Iterator[Servable]:
+        """Keeps a `Servable` loaded for a request, while a `with` block runs.
 
         Args:
-            name: Name of the model asked for.
-            version: Version asked for; `None` for the one served.
+            name: Name of the model that the request asks for.
+            version: Version that the request asks for. By default the version
+                that is served.
 
         Raises:
-            NotFoundError: Unless that model and version are served.
+            NotFoundError: If that model or version is not served.
         """
         with self._lock:
             servable = self._servable
@@ -79,7 +84,7 @@ class ServedModel:
                 self._let_go(servable)
 
     @contextlib.contextmanager
-    def watched(self):
+    def watched(self) -> Iterator[None]:
         """Looks for new versions while a `with` block runs."""
         stopped = threading.Event()
 
@@ -95,13 +100,15 @@ class ServedModel:
             stopped.set()
             thread.join()
 
-    def status_response(self, name, version=None):
-        """`GetModelStatusResponse`: the states of the versions.
+    def status_response(
+        self, name: str, version: int | None = None
+    ) -> typing.Any:
+        """A `GetModelStatusResponse` message with the states of versions.
 
         Args:
-            name: Name of the model asked for.
-            version: The only version asked for; `None` for all that were ever
-                loaded, or tried.
+            name: Name of the model that the request asks for.
+            version: Version that the request asks for. By default all versions
+                that were ever loaded or tried.
 
         Raises:
             NotFoundError: If there is no such model or version.
@@ -116,7 +123,8 @@ class ServedModel:
                 status = response.model_version_status.add()
                 status.version = number
                 status.state = state
-                # 2: UNKNOWN; 0: OK, in a message that is there.
+                # The code is UNKNOWN (2) or OK (0). Setting it also creates the
+                # message `status`, which clients expect.
                 status.status.error_code = 2 if explanation else 0
                 status.status.error_message = explanation
         return response
@@ -131,7 +139,7 @@ class ServedModel:
         )
 
     def _look(self):
-        """Loads what the folder has above, or in place of, what is served."""
+        """Loads a higher version than the one served, or its replacement."""
         versions = self._versions()
         for version in set(self._broken) - set(versions):
             del self._broken[version]
@@ -150,7 +158,7 @@ class ServedModel:
         self._set_state(version, states.LOADING)
         try:
             servable = Servable(folder)
-        except Exception as error:  # Damage comes to light as any of them.
+        except Exception as error:  # A damaged file raises any class of error.
             self._broken[version] = files
             reason = " ".join(str(error).split()) or type(error).__name__
             reason = shortened(reason)
@@ -170,11 +178,11 @@ class ServedModel:
                 self._let_go(old)
             self._states[version] = (states.AVAILABLE, "")
         del old
-        gc.collect()  # A loaded model is full of cycles.
+        gc.collect()  # A loaded model contains reference cycles.
         return True
 
     def _let_go(self, servable):
-        """Ends a version that another took over from and nobody uses."""
+        """Releases a version that is replaced and not in use."""
         if servable is self._servable or self._users[servable]:
             return
         del self._users[servable]
@@ -187,12 +195,12 @@ class ServedModel:
             self._states[version] = (state, explanation)
 
     def _versions(self):
-        """The versions in the folder, the highest first."""
+        """The numbers of the versions in the folder, the highest first."""
         try:
             names = os.listdir(self._model_dir)
         except OSError:
             return []
-        # What is still being written has a name that is no number.
+        # The name of an unfinished version is not a number.
         numbers = [x for x in names if re.fullmatch("[1-9][0-9]{0,17}", x)]
         return sorted(map(int, numbers), reverse=True)
 
@@ -211,7 +219,7 @@ class ServedModel:
 
 
 def _files(folder):
-    """The files in a folder, with sizes and times: changes when they do."""
+    """The files in a folder with sizes and times, to notice changes."""
     found = []
     for parent, _, names in os.walk(folder):
         for name in names:

@@ -1,48 +1,53 @@
 """A stand-in for TensorFlow Serving, for development.
 
-It speaks the real server's REST and gRPC, so that an export and its clients can
-be tried where that server is not at hand. It does not batch requests across
-clients or encrypt: serve users from the real one.
+It has TensorFlow Serving's REST and gRPC interfaces, so that an export and its
+clients can be tried without that server. It does not combine the requests of
+several clients into batches, and it does not encrypt. For users, run TensorFlow
+Serving.
 """
 
 import contextlib
+import os
+from collections.abc import Iterator
 
 from keras_relational.serving.grpc_services import grpc_server
 from keras_relational.serving.served_model import ServedModel
 
 
 class Server:
-    """Where a running server is, and what it serves.
+    """Addresses of a running server, and the model that it serves.
 
     Attributes:
-        model_name: Name that requests call the model by.
-        rest_url: Such as `"http://127.0.0.1:8501"`.
-        grpc_address: Such as `"127.0.0.1:8500"`.
+        model_name: Name of the model in requests.
+        rest_url: URL for REST, such as `"http://127.0.0.1:8501"`.
+        grpc_address: Address for gRPC, such as `"127.0.0.1:8500"`.
     """
 
-    def __init__(self, model, rest_url, grpc_address):
+    def __init__(
+        self, model: ServedModel, rest_url: str, grpc_address: str
+    ) -> None:
         self._model = model
         self.model_name = model.name
         self.rest_url = rest_url
         self.grpc_address = grpc_address
 
     @property
-    def version(self):
-        """The version served now."""
+    def version(self) -> int:
+        """The version that is served now."""
         return self._model.version
 
 
 @contextlib.contextmanager
 def serve(
-    model_dir,
-    model_name="relations",
-    rest_port=0,
-    grpc_port=0,
-    host="127.0.0.1",
-):
-    """Serves an exported model while a `with` block runs; for development.
+    model_dir: str | os.PathLike,
+    model_name: str = "relations",
+    rest_port: int = 0,
+    grpc_port: int = 0,
+    host: str = "127.0.0.1",
+) -> Iterator[Server]:
+    """Serves an exported model while a `with` block runs, for development.
 
-    A stand-in for TensorFlow Serving, with its URLs, messages and status codes:
+    The server has TensorFlow Serving's URLs, messages and status codes:
 
     - REST: `GET /v1/models/NAME[/versions/V]`, the same with `/metadata`, and
       `POST /v1/models/NAME[/versions/V]:predict` by row (`"instances"`) and by
@@ -51,24 +56,27 @@ def serve(
       and `ModelService.GetModelStatus`.
     - Metrics for Prometheus: `GET /monitoring/prometheus/metrics`.
 
-    Like the real server it serves the highest version only, after the warm-up
-    requests of the export; any other is not found. It looks for versions every
-    second: a new one takes over when it is loaded, and where the folder of the
-    one served is gone, the highest of the others does. A version that does not
-    load is named on stderr, once, and the next lower one is served.
+    Like TensorFlow Serving, it serves only the highest version, after the
+    warm-up requests of the export. A request for another version is answered
+    with "not found". The server looks for versions every second. A new version
+    takes over when it is loaded. If the folder of the served version is
+    removed, the highest of the remaining versions takes over. If a version does
+    not load, the server says so on stderr, once, and serves the next lower one.
 
-    It refuses numbers outside an input's type, which the real server may wrap
-    around, and tensors that declare more values than they hold, which the real
-    server fills up with the last one.
+    It refuses two things that TensorFlow Serving accepts: numbers outside the
+    range of an input's type, which TensorFlow Serving may wrap around; and
+    tensors that declare more values than they contain, which TensorFlow Serving
+    completes with the last value.
 
     Args:
-        model_dir: Folder with a folder for each version, as `export_model`
-            writes it.
-        model_name: Name that requests call the model by.
-        rest_port: Port for REST; 0 picks a free one.
-        grpc_port: Port for gRPC; 0 picks a free one.
-        host: IPv4 address or name to listen on. The default is reached from
-            this machine alone; there is no password on any other.
+        model_dir: Folder that `export_model` wrote, with a folder for each
+            version.
+        model_name: Name of the model in requests.
+        rest_port: Port for REST. 0 picks a free port.
+        grpc_port: Port for gRPC. 0 picks a free port.
+        host: IPv4 address or name to listen on. Only this machine can reach the
+            default. Any other address opens the server, which has no password,
+            to other machines.
 
     Yields:
         `Server`, with `rest_url` and `grpc_address`.
@@ -76,7 +84,7 @@ def serve(
     Raises:
         ImportError: If the extra `serving` is not installed.
         OSError: If a port is taken.
-        ValueError: If there is no version to serve, or none that loads.
+        ValueError: If the folder has no version, or no version that loads.
 
     Example:
 
@@ -86,7 +94,7 @@ def serve(
     ```
     """
     try:
-        # Clients and `export_model` do without what these import.
+        # Clients and `export_model` do not need what these files import.
         from keras_relational.serving.http_server import rest_server
         from keras_relational.serving.metrics import Metrics
     except ImportError as error:

@@ -1,8 +1,11 @@
+"""The messages of TensorFlow Serving, which an extra installs."""
+
 import importlib
+import types
 
 
-def serving_api(name):
-    """A module of `tensorflow_serving.apis`, the extra `serving`.
+def serving_api(name: str) -> types.ModuleType:
+    """A module of `tensorflow_serving.apis`, from the extra `serving`.
 
     Args:
         name: Name of the module, such as `"predict_pb2"`.

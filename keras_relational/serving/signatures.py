@@ -1,20 +1,26 @@
+"""The signatures of a SavedModel."""
+
 import os
 
 from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 
-def read_signatures(saved_model):
-    """The signatures of a SavedModel, without loading the model.
+def read_signatures(
+    saved_model: str | os.PathLike,
+) -> dict[str, meta_graph_pb2.SignatureDef]:
+    """Reads the signatures of a SavedModel, without loading the model.
 
     Args:
-        saved_model: Path of the folder that holds `saved_model.pb`.
+        saved_model: Path of the folder that contains `saved_model.pb`.
 
     Returns:
         Dictionary from signature names to `SignatureDef` messages.
 
     Raises:
-        ValueError: If the folder holds no SavedModel with the tag `"serve"`.
+        ValueError: If the folder contains no SavedModel with the tag
+            `"serve"`.
     """
     path = os.path.join(saved_model, "saved_model.pb")
     try:

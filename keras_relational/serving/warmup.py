@@ -1,6 +1,7 @@
-"""Requests that TensorFlow Serving runs through a model before serving it."""
+"""Warm-up requests, which TensorFlow Serving runs before it serves a model."""
 
 import os
+from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -11,17 +12,20 @@ from keras_relational.serving.signatures import read_signatures
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
-def write_warmup_requests(saved_model, batch_sizes=(1, 32)):
+def write_warmup_requests(
+    saved_model: str | os.PathLike, batch_sizes: Iterable[int] = (1, 32)
+) -> None:
     """Adds warm-up requests to a SavedModel.
 
-    The first request of a fresh model is slow: memory is allocated and graphs
-    are optimized on it. TensorFlow Serving therefore runs the requests it finds
-    in `assets.extra/tf_serving_warmup_requests` before it calls a version
-    available: here one of zeros for each signature and batch size.
+    The first request to a new model is slow, because TensorFlow allocates
+    memory and optimizes the graphs. TensorFlow Serving therefore runs the
+    requests in `assets.extra/tf_serving_warmup_requests` before a version
+    becomes available. This function writes one request of zeros for each
+    signature and batch size.
 
     Args:
-        saved_model: Path of the folder that holds `saved_model.pb`.
-        batch_sizes: Batch sizes to run; none may exceed the server's
+        saved_model: Path of the folder that contains `saved_model.pb`.
+        batch_sizes: Batch sizes of the requests. None may exceed the server's
             `max_batch_size`.
 
     Raises:
@@ -36,7 +40,7 @@ def write_warmup_requests(saved_model, batch_sizes=(1, 32)):
     with tf.io.TFRecordWriter(path) as writer:
         for name, signature in sorted(signatures.items()):
             if signature.method_name != "tensorflow/serving/predict":
-                continue  # Initialization, which is not asked for by name.
+                continue  # Initialization, which no request asks for.
             for batch_size in batch_sizes:
                 request = predict_pb2.PredictRequest()
                 request.model_spec.signature_name = name
@@ -48,14 +52,14 @@ def write_warmup_requests(saved_model, batch_sizes=(1, 32)):
                 writer.write(log.SerializeToString())
 
 
-def read_warmup_requests(saved_model):
-    """The warm-up requests of a SavedModel.
+def read_warmup_requests(saved_model: str | os.PathLike) -> list:
+    """Reads the warm-up requests of a SavedModel.
 
     Args:
-        saved_model: Path of the folder that holds `saved_model.pb`.
+        saved_model: Path of the folder that contains `saved_model.pb`.
 
     Returns:
-        List of `PredictRequest` messages; empty where there is no such file.
+        List of `PredictRequest` messages. It is empty if there is no such file.
 
     Raises:
         ImportError: If the extra `serving` is not installed.
@@ -73,7 +77,7 @@ def read_warmup_requests(saved_model):
 
 
 def _zeros(info, batch_size):
-    """Zeros for one input; a size that is left open beside the batch is 1."""
+    """Zeros for one input. Sizes that are not fixed become 1."""
     sizes = [dim.size for dim in info.tensor_shape.dim]
     shape = [batch_size, *(max(size, 1) for size in sizes[1:])]
     return np.zeros(shape, tf.as_dtype(info.dtype).as_numpy_dtype)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational.datasets import vaec
 from keras_relational.training.minibatches import Minibatches
 
@@ -89,7 +90,7 @@ def solved_analogies(
         Boolean array `(n,)`; its mean is the accuracy.
     """
     z = embeddings(model, problems.levels)
-    scores = model.get_layer("scorer").predict(
+    scores = models.part(model, "scorer").predict(
         {"embeddings": z, **_terms(problems)}, batch_size=batch_size, verbose=0
     )
     return (scores[:, :1] > scores[:, 1:]).all(axis=1)
@@ -109,11 +110,10 @@ def adapt_normalization(
         problems: `vaec.Problems` that it was trained on.
         batch_size: Number of problems encoded at once.
     """
-    scorer = model.get_layer("scorer")
-    normalization = scorer.get_layer("normalization")
+    normalization = models.part(model, "normalization")
     if getattr(normalization, "statistics", "batch") != "training":
         return
-    sequences = scorer.get_layer("sequences")
+    sequences = models.part(model, "sequences")
     z = embeddings(model, problems.levels)
     terms = _terms(problems)
 
@@ -138,7 +138,7 @@ def embeddings(
     Returns:
         float32 array `(..., features)`.
     """
-    encoder = model.get_layer("encoder").layer
+    encoder = models.part(model, "encoder").layer
     image_size = encoder.input_shape[1]
     codes = np.ravel_multi_index(
         np.moveaxis(levels, -1, 0), 4 * (vaec.NUM_LEVELS,)

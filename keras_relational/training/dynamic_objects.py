@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational.datasets import dynamic_objects
 from keras_relational.training.generated_batches import GeneratedBatches
 from keras_relational.training.pixel_errors import pixel_errors
@@ -75,7 +76,7 @@ def frame_embeddings(
         float32 array `(n, time, features)`.
     """
     frames = sequences.reshape(-1, *sequences.shape[2:])
-    encoder = model.get_layer("encoder")
+    encoder = models.part(model, "encoder")
     z = encoder.predict(
         frames, batch_size=batch_size * sequences.shape[1], verbose=0
     )

@@ -13,8 +13,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational import models
 from keras_relational import runs
-from keras_relational.layers.shared import at_least_float32
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.training.supervised import adam
 
 
@@ -260,7 +261,7 @@ def rule_accuracy(
             it scores options and `fillers` is given.
     """
     outputs = model.predict(problems.fillers, batch_size=batch_size, verbose=0)
-    predicts = any(layer.name == "decoder" for layer in model.layers)
+    predicts = "logits" not in models.roles(model).outputs.values()
     if fillers is None and predicts:
         raise ValueError(
             "A model that predicts fillers needs `fillers` to compare them "

@@ -15,6 +15,8 @@ from keras import ops
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 
+from keras_relational import models
+
 
 class KerasNetwork(tf.Module):
     """A Keras 3 model of an agent as a function of its weights.
@@ -37,10 +39,12 @@ class KerasNetwork(tf.Module):
         self.num_trainable = len(model.trainable_variables)
         variables = model.trainable_variables + model.non_trainable_variables
         self.values = [variable.value for variable in variables]
-        self.is_recurrent = len(model.inputs) > 1
+        states = models.roles(model).states
+        self.is_recurrent = bool(states)
         self.state_spec = [
             tf.TensorSpec(x.shape[1:], x.dtype, x.name)
-            for x in model.inputs[2:]
+            for x in model.inputs
+            if x.name in states
         ] or ()
 
     def __call__(

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_relational import models
 from keras_relational import runs
 from keras_relational.training.supervised import train_classifier
 
@@ -116,10 +117,8 @@ def four_stage_transfer(
         if stage in stages:
             model = fresh_model(stage)
             frozen, trained = _cut(model, last_frozen)
-            for layer in frozen.layers:
-                layer.set_weights(
-                    pretrained.get_layer(layer.name).get_weights()
-                )
+            reused, _ = _cut(pretrained, last_frozen)
+            frozen.set_weights(reused.get_weights())
             train(
                 stage,
                 trained,
@@ -146,10 +145,10 @@ def _check_pretrained(directory, num_batches):
         )
 
 
-def _cut(model, layer_name):
-    """Cuts a model behind a layer, into two models that share its weights."""
+def _cut(model, last_part):
+    """Cuts a model behind a part, into two models that share its weights."""
     images, tasks = model.inputs
-    features = model.get_layer(layer_name).output
+    features = models.part(model, last_part).output
     return (
         keras.Model(images, features),
         keras.Model([features, tasks], model.output),

@@ -293,7 +293,7 @@ class TestReadPublished:
 
     def test_clips_of_other_lengths(self, folder):
         (folder / "O1/01/2/scene/scene_004.png").unlink()
-        with pytest.raises(ValueError, match=r"as many frames.*\[3, 4\]"):
+        with pytest.raises(ValueError, match=r"equally many frames.*\[3, 4\]"):
             intuitive_physics.read_published(folder, "O1")
         for path in (folder / "O1/01/2/scene").iterdir():
             path.unlink()

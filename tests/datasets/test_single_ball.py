@@ -195,7 +195,7 @@ def test_load_data():
     [
         ({"num_sequences": 0}, "num_sequences=0"),
         ({"num_sequences": 1, "num_frames": 0}, "num_frames=0"),
-        ({"num_sequences": 1, "dynamics": "rest"}, "accelerate,.*'rest'"),
+        ({"num_sequences": 1, "dynamics": "rest"}, "'rest'.*accelerate,"),
         ({"num_sequences": 1, "dynamics": ()}, r"dynamics=\(\)"),
     ],
 )

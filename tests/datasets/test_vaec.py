@@ -98,7 +98,7 @@ class TestGenerate:
     def test_unknown_names_are_refused(self):
         with pytest.raises(ValueError, match=r"'rotation'.*translation, scale"):
             vaec.generate("rotation")
-        with pytest.raises(ValueError, match="region=7"):
+        with pytest.raises(ValueError, match="region 7"):
             vaec.generate(region=7)
 
     def test_load_data(self):

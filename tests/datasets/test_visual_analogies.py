@@ -5,6 +5,8 @@ from keras_relational.datasets import visual_analogies
 from keras_relational.datasets.visual_analogies import DOMAINS
 from keras_relational.datasets.visual_analogies import ORDERED_DOMAINS
 from keras_relational.datasets.visual_analogies import RELATIONS
+from keras_relational.datasets.visual_analogies.panels import Objects
+from keras_relational.datasets.visual_analogies.panels import paint
 
 SIZE, TILE = 160, 53
 LAST_IN_TRAINING = {
@@ -127,17 +129,20 @@ def test_random_candidates_of_few_quantities_differ():
 
 
 def test_panels_are_painted_some_at_a_time(monkeypatch):
-    painted, calls = visual_analogies._painted, []
+    calls = []
 
-    def record(*objects):
-        calls.append(objects)
-        return painted(*objects)
+    def record(objects, image_size):
+        calls.append((objects, image_size))
+        return paint(objects, image_size)
 
-    monkeypatch.setattr(visual_analogies, "_painted", record)
+    monkeypatch.setattr(
+        "keras_relational.datasets.visual_analogies.panels.paint", record
+    )
     images = visual_analogies.generate(150, image_size=24, seed=0).images
-    assert [len(lines) for lines, *_ in calls] == [1_000, 350]
-    *objects, (size, _) = zip(*calls, strict=True)
-    at_once = painted(*map(np.concatenate, objects), size)
+    assert [len(objects.lines) for objects, _ in calls] == [1_000, 350]
+    parts, (size, _) = zip(*calls, strict=True)
+    objects = Objects(*map(np.concatenate, zip(*parts, strict=True)))
+    at_once = paint(objects, size)
     np.testing.assert_array_equal(images.reshape(at_once.shape), at_once)
 
 
@@ -363,8 +368,8 @@ def test_load_data():
     [
         ({"num_problems": 0}, "num_problems=0"),
         ({"num_problems": 2.5}, "positive integer.*num_problems=2.5"),
-        ({"num_problems": 1, "regime": "far"}, "train, test.*'far'"),
-        ({"num_problems": 1, "candidates": "hard"}, "contrasting.*'hard'"),
+        ({"num_problems": 1, "regime": "far"}, "'far'.*train, test"),
+        ({"num_problems": 1, "candidates": "hard"}, "'hard'.*contrasting"),
         ({"num_problems": 1, "image_size": 23}, "image_size=23"),
     ],
 )
@@ -443,5 +448,5 @@ class TestPublishedFiles:
             visual_analogies.load_npz(tmp_path / "empty")
         with pytest.raises(ValueError, match="name a file"):
             visual_analogies.load_npz([])
-        with pytest.raises(ValueError, match="160 or 80"):
+        with pytest.raises(ValueError, match="160, 80"):
             visual_analogies.load_npz([path], image_size=64)

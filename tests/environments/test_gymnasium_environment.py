@@ -11,6 +11,8 @@ from gymnasium.utils.env_checker import check_env
 
 from keras_relational.environments import gymnasium_environment
 
+pytestmark = pytest.mark.any_backend
+
 IDS = ("keras_relational/BoxWorld-v0", "keras_relational/BridgeBoxWorld-v0")
 MAZE = "keras_relational/GotoObjectMaze-v0"
 
@@ -176,7 +178,7 @@ def test_arguments_are_those_of_the_world():
 def test_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match=r"'Sokoban'.*BoxWorld, Bridge.*Maze"):
         gymnasium_environment.WorldEnv("Sokoban")
-    with pytest.raises(ValueError, match="render_mode='human'"):
+    with pytest.raises(ValueError, match="render_mode 'human'"):
         gymnasium_environment.WorldEnv("BoxWorld", render_mode="human")
     envs = gymnasium_environment.WorldVectorEnv(2, "BoxWorld")
     with pytest.raises(ValueError, match=r"each of the 2 .*: 3 seeds"):

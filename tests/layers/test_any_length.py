@@ -16,9 +16,9 @@ CORES = {
 
 @pytest.mark.parametrize("core", CORES)
 def test_trained_with_xla_where_batch_and_time_are_not_fixed(core):
-    """A shape that XLA is told too late, in the gradient of a loop, fails.
+    """XLA must know all shapes in the gradient of a loop.
 
-    On torch the same, with nothing compiled.
+    On torch the same is tested without a compiler.
     """
     keras.utils.set_random_seed(0)
     model = keras.Sequential(

@@ -1,4 +1,4 @@
-"""What all cells have in common, outside of a `keras.layers.RNN`."""
+"""What all RNN cells do when they are called without an RNN."""
 
 import keras
 import numpy as np
@@ -33,7 +33,7 @@ def test_a_cell_is_built_when_it_is_called(name):
 
 
 @pytest.mark.parametrize("name", ["scoff", "ntm"])
-def test_where_it_begins_is_a_weight(name):
+def test_the_initial_state_is_a_weight(name):
     cell = CELLS[name]()
     with pytest.raises(ValueError, match="no weights yet"):
         cell.get_initial_state(2)
@@ -43,7 +43,7 @@ def test_where_it_begins_is_a_weight(name):
 
 @pytest.mark.parametrize("name", ["scoff", "rims"])
 def test_what_a_cell_attends_to(name):
-    """In a step as in the layer around it."""
+    """The cell's scores are those of the layer around it, at one step."""
     cell = CELLS[name]()
     layer = {
         "scoff": lambda: layers.SCOFF(4, 2, 3, num_active=1),

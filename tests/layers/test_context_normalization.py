@@ -12,11 +12,11 @@ from keras_relational.layers import BatchContextNormalization
 from keras_relational.layers import SlidingWindowNormalization
 from keras_relational.layers import TemporalContextNormalization
 
-EPSILON = 1e-3  # So that a layer that ignores it is found out.
+EPSILON = 1e-3  # Large, so that ignoring it fails a test.
 
 
 def in_loops(context_of):
-    """Equations (1) to (3), one number after the other.
+    """Equations (1) to (3) in loops over single numbers.
 
     `context_of(i, j, num_examples, num_steps)` is the list of the (example,
     step) that are the context of step j of example i.
@@ -86,6 +86,7 @@ def windows_of_three(i, j, num_examples, num_steps):
     return cells[max(0, place - 2) : place + 1]
 
 
+@pytest.mark.any_backend
 class ContractTest(LayerContract):
     def check(self, layer_cls, context_of, mixes_examples=True, **arguments):
         fixed = bool(arguments.get("segment_lengths"))
@@ -162,7 +163,7 @@ class TestTemporalContextNormalization:
         layer = TemporalContextNormalization(segment_lengths)
         z = embeddings(3, 5, 4)
         moved = 7 * z + embeddings(1, 1, 4)
-        if segment_lengths:  # Each context by an amount of its own.
+        if segment_lengths:  # Each context by another amount.
             moved[:, 2:] = 0.5 * z[:, 2:] - 3
         np.testing.assert_allclose(layer(moved), layer(z), atol=2e-5)
         assert np.abs(values(layer(z))).max() > 0.5
@@ -207,7 +208,7 @@ class TestTemporalContextNormalization:
         [
             embeddings(2, 1, 4),
             np.full((2, 5, 4), 1e3, "float32"),
-            # Whose mean is rounded.
+            # The mean of these is rounded.
             np.full((2, 19, 4), 1234.567, "float32"),
         ],
     )
@@ -312,7 +313,7 @@ class TestBatchContexts:
         np.testing.assert_allclose(
             layer.denormalize(outputs, moments), other, atol=2e-2
         )
-        # While training they are those of the batch.
+        # In training, the moments of the batch are used.
         np.testing.assert_allclose(
             layer(other, training=True),
             BatchContextNormalization(over_time=over_time)(other),
@@ -328,8 +329,8 @@ class TestBatchContexts:
             layer.adapt([data])
             return layer
 
-        # No deviation; a variance that float16 has no room for; and a mean
-        # that bfloat16 rounds away by more than the deviation.
+        # A deviation of zero, a variance that overflows in float16, and a mean
+        # whose rounding error in bfloat16 is larger than the deviation.
         scale = np.array([0, 300, 0.2], "float32")
         data = scale * embeddings(50, 4, 3) + np.float32([2, 0, 1000.3])
         layer = new(dtype)

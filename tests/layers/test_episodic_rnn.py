@@ -9,7 +9,7 @@ UNITS = 4
 
 
 def frames(batch=3, time=5, seed=0):
-    """Frames, where episodes begin, and a state."""
+    """Frames, a mask of the first frames of episodes, and a state."""
     rng = np.random.default_rng(seed)
     return (
         rng.normal(size=(batch * time, 2)).astype("float32"),
@@ -22,6 +22,7 @@ def array(tensor):
     return ops.convert_to_numpy(tensor).astype("float64")
 
 
+@pytest.mark.any_backend
 def test_contract_equals_the_cell_step_by_step():
     cell = keras.layers.GRUCell(UNITS)
     x, is_first, (state,) = frames()
@@ -34,10 +35,11 @@ def test_contract_equals_the_cell_step_by_step():
     np.testing.assert_allclose(array(last), state, atol=1e-6)
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("dtype_of_cell", [None, "float32"])
 def test_contract_dtype(dtype, dtype_of_cell):
-    """That of the layer, as it says before it is called."""
+    """Outputs have the layer's dtype, as their specification says."""
     layer = layers.EpisodicRNN(
         keras.layers.GRUCell(UNITS, dtype=dtype_of_cell or dtype), dtype=dtype
     )
@@ -51,6 +53,7 @@ def test_contract_dtype(dtype, dtype_of_cell):
         assert np.isfinite(array(one)).all()
 
 
+@pytest.mark.any_backend
 def test_contract_trains_on_batches_of_any_size():
     inputs = (
         keras.Input((5, 2)),
@@ -73,6 +76,7 @@ def test_contract_trains_on_batches_of_any_size():
         assert (old != array(new.value)).any()
 
 
+@pytest.mark.any_backend
 def test_contract_config():
     layer = layers.EpisodicRNN(
         keras.layers.LSTMCell(UNITS), dtype="mixed_bfloat16"
@@ -101,7 +105,7 @@ def test_dropout_that_keras_draws_outside_is_refused(argument, stacked):
 
 @keras.saving.register_keras_serializable("test_episodic_rnn")
 class MinimalCell(keras.layers.Layer):
-    """As Keras documents it: a state size, and a call."""
+    """The least that Keras documents: a state size, and a call."""
 
     state_size = 3
 
@@ -140,5 +144,5 @@ def test_other_cells_begin_where_they_begin(new_cell):
 
 
 def ntm_cell():
-    """Its memory begins as it has been learned, not with zeros."""
+    """A cell whose initial memory is learned, and not zero."""
     return layers.NTMCell(3, memory_size=2, memory_dim=4)

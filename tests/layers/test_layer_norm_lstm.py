@@ -56,7 +56,7 @@ def random_rnn(dtype="float32"):
 
 
 class LayerNormLSTMCellTest(TestCase):
-    # The test itself feeds `fit` from a generator.
+    # Keras' own test feeds `fit` from a generator.
     @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
     def test_keras_layer_test(self):
         self.run_layer_test(

@@ -1,4 +1,4 @@
-"""Every layer that reads an image as a set takes the mask of either."""
+"""Layers that read an image as a set take a mask of either shape."""
 
 import numpy as np
 import pytest

@@ -11,13 +11,13 @@ UNITS, ROWS, SIZE, FEATURES = 3, 4, 2, 5
 
 
 def in_loops(weights, inputs, mask=None):
-    """One example, one step and one row of the memory after the other."""
+    """The equations in loops over examples, steps and rows of the memory."""
     if mask is None:
         mask = np.ones(inputs.shape[:2], bool)
     return np.stack(
         [
-            one_example(weights, steps[there])
-            for steps, there in zip(inputs, mask, strict=True)
+            one_example(weights, steps[valid])
+            for steps, valid in zip(inputs, mask, strict=True)
         ]
     )
 
@@ -55,7 +55,7 @@ def softmax(x):
 
 @keras.saving.register_keras_serializable("test_neural_turing_machine")
 class NTM(keras.layers.RNN):
-    """The cell in a layer, made from the cell's own arguments."""
+    """An RNN of the cell that has the arguments of the cell."""
 
     def __init__(self, units, memory_size, memory_dim, **kwargs):
         self.units = units
@@ -140,7 +140,7 @@ class NTMTest(LayerContract):
             assert np.isfinite(ops.convert_to_numpy(outputs)).all()
 
     def test_large_memories_in_half_precision(self):
-        """Products of 256 large numbers, which float16 cannot hold."""
+        """Sums of 256 large products overflow in float16."""
         cell = NTMCell(8, 3, 256, dtype="float16")
         cell.build((None, FEATURES))
         for weight in cell.weights:

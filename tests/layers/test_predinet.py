@@ -21,14 +21,14 @@ def predinet_in_loops(weights, inputs, mask=None):
         mask = np.ones(inputs.shape[:2], bool)
     return np.stack(
         [
-            one_predinet(weights, entities, there)
-            for entities, there in zip(inputs, mask, strict=True)
+            one_predinet(weights, entities, valid)
+            for entities, valid in zip(inputs, mask, strict=True)
         ]
     )
 
 
-def one_predinet(weights, entities, there):
-    entities = np.where(there[:, None], entities, 0)
+def one_predinet(weights, entities, valid):
+    entities = np.where(valid[:, None], entities, 0)
     outputs = []
     for head in range(NUM_HEADS):
         attended = []
@@ -36,7 +36,7 @@ def one_predinet(weights, entities, there):
             start = (query_number * NUM_HEADS + head) * KEY_DIM
             kernel = weights["query_kernel"][:, start : start + KEY_DIM]
             query = entities.flatten() @ kernel
-            attended.append(attend(query, entities, there, weights))
+            attended.append(attend(query, entities, valid, weights))
         first, second = attended
         for relation in range(NUM_RELATIONS):
             kernel = weights["relation_kernel"][:, relation]
@@ -45,10 +45,10 @@ def one_predinet(weights, entities, there):
     return np.array(outputs)
 
 
-def attend(query, entities, there, weights):
+def attend(query, entities, valid, weights):
     exponentials = {
         i: np.exp(query @ (entities[i] @ weights["key_kernel"]))
-        for i in np.flatnonzero(there)
+        for i in np.flatnonzero(valid)
     }
     total = sum(exponentials.values())
     attended = np.zeros(entities.shape[1])
@@ -62,7 +62,7 @@ def random_entities(shape=(3, 4, 5)):
 
 
 def random_predinet(shape):
-    """With weights that make attention neither even nor all on one entity."""
+    """A layer whose attention is neither uniform nor on one entity only."""
     layer = PrediNet(**ARGUMENTS)
     layer.build(shape)
     rng = np.random.default_rng(1)
@@ -72,6 +72,7 @@ def random_predinet(shape):
 
 
 class PrediNetTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             PrediNet,
@@ -95,7 +96,7 @@ class PrediNetTest(LayerContract):
         k, j, g, n, m = 4, 6, 3, 5, 8
         layer = PrediNet(num_heads=k, num_relations=j, key_dim=g)
         assert layer(random_entities((2, n, m))).shape == (2, k * 10)
-        # W_Q1 and W_Q2 are each head's own, W_K and W_S are shared.
+        # Each head has its own W_Q1 and W_Q2. All heads share W_K and W_S.
         assert layer.count_params() == 2 * k * (n * m * g) + m * g + m * j
 
     def test_swapped_queries_negate_distances_and_swap_positions(self):
@@ -143,14 +144,14 @@ class PrediNetTest(LayerContract):
             )
 
     def test_large_inputs_in_half_precision(self):
-        """Logits of pixels up to 255 are more than a float16 holds."""
+        """Pixels up to 255 give logits that overflow in float16."""
         rng = np.random.default_rng(0)
         inputs = rng.uniform(0, 255, (2, 25, 34)).astype("float32")
         layer = PrediNet(2, 3, 4, dtype="mixed_float16")
         outputs, scores = layer(inputs, return_attention_scores=True)
         for tensor in (outputs, *scores):
             assert keras.backend.standardize_dtype(tensor.dtype) == "float16"
-            assert np.isfinite(self.convert_to_numpy(tensor)).all()
+            assert np.isfinite(ops.convert_to_numpy(tensor)).all()
 
     def test_propositions_in_a_model(self):
         layer, entities = random_predinet((3, 4, 5)), random_entities()
@@ -201,8 +202,8 @@ class PrediNetTest(LayerContract):
             self.assertAllClose(
                 ops.sum(masked[number], axis=-1), [[1, 1], [1, 1], [0, 0]]
             )
-            there = ops.convert_to_numpy(masked[number])
-            assert not np.any(there * ~mask[:, None])
+            valid = ops.convert_to_numpy(masked[number])
+            assert not np.any(valid * ~mask[:, None])
         self.assertNotAllClose(scores[0], scores[1])
 
     def test_image_is_a_set_read_row_by_row(self):

@@ -178,6 +178,7 @@ CELLS = {
 }
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", SEQUENCES)
 @pytest.mark.parametrize("shape", [(), (7,), (5, 6)])
 def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
@@ -189,15 +190,17 @@ def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
         built(make(), zeros(2, 3, 6))(zeros(*shape))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", CELLS)
 def test_contract_a_cell_tells_what_it_takes(name):
-    """Of `(5, 6)` an RNN gives it, as the input of a step, `(5,)`."""
+    """From `(5, 6)` an RNN takes inputs of shape `(5,)` for each step."""
     with pytest.raises(
         ValueError, match=r"takes inputs .*\(batch, .*inputs\.shape=\(5,\)"
     ):
         RNN(CELLS[name]())(zeros(5, 6))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize(
     "name", ["ntm_cell", "layer_norm_lstm_cell", "relational_memory_cell"]
 )
@@ -212,6 +215,7 @@ def test_contract_a_cell_of_vectors_takes_no_sets(name):
             rnn(zeros(*shape))
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", REFUSED)
 def test_contract_refuses_with_both_shapes(name):
     call, message = REFUSED[name]

@@ -11,16 +11,16 @@ ARGUMENTS = {"units": UNITS, "hidden_units": HIDDEN_UNITS}
 
 
 def relation_network_in_loops(weights, inputs, mask=None):
-    """Both layers on every concatenated pair, one pair after the other."""
+    """Both layers on every concatenated pair, in a loop over pairs."""
     if mask is None:
         mask = np.ones(inputs.shape[:2], bool)
-    # The kernel of the hidden layer, over the sender and then the receiver.
+    # The kernel of the hidden layer: rows of the sender, then the receiver.
     hidden_kernel = np.concatenate(
         [weights["sender_kernel"], weights["receiver_kernel"]]
     )
     outputs = np.zeros((len(inputs), UNITS))
-    for example, (entities, there) in enumerate(zip(inputs, mask, strict=True)):
-        real = entities[there]
+    for example, (entities, valid) in enumerate(zip(inputs, mask, strict=True)):
+        real = entities[valid]
         for sender in real:
             for receiver in real:
                 pair = np.concatenate([sender, receiver])
@@ -35,6 +35,7 @@ def random_entities(shape=(3, 4, 5)):
 
 
 class RelationNetworkTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             RelationNetwork,
@@ -68,7 +69,7 @@ class RelationNetworkTest(LayerContract):
         self.assertNotAllClose(sender, receiver)
         layer.sender_kernel.assign(receiver)
         layer.receiver_kernel.assign(sender)
-        # Every pair is there in both orders.
+        # Every pair appears in both orders.
         self.assertAllClose(layer(entities), outputs)
 
     def test_image_is_a_set_of_any_size(self):
@@ -113,7 +114,7 @@ def test_refuses_inputs_that_are_no_set(shape):
 
 
 def test_a_seed_does_not_make_senders_and_receivers_alike():
-    """Their gradients are the same, so they would stay so."""
+    """With equal values they would have equal gradients, and stay equal."""
     layer = RelationNetwork(
         4, 5, kernel_initializer=keras.initializers.GlorotUniform(seed=3)
     )

@@ -72,7 +72,7 @@ def random_inputs(*shape):
 
 @keras.saving.register_keras_serializable("test_relational_memory")
 class RelationalMemory(keras.layers.RNN):
-    """The cell in a layer, made from the cell's own arguments."""
+    """An RNN of the cell, whose constructor takes the cell's arguments."""
 
     def __init__(self, units, num_slots, num_heads, key_dim=None, **kwargs):
         self.sizes = (units, num_slots, num_heads, key_dim)
@@ -100,8 +100,9 @@ def random_memory():
 
 
 class RelationalMemoryTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
-        """All of it but masks, which are those of `keras.layers.RNN`."""
+        """All checks except masks, which `keras.layers.RNN` handles."""
         case = LayerCase(
             layer_cls=RelationalMemory,
             init_kwargs={

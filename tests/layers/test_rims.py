@@ -35,10 +35,10 @@ def in_loops(dynamics="lstm"):
         if mask is None:
             mask = np.ones(inputs.shape[:2], bool)
         outputs = []
-        for steps, there in zip(inputs, mask, strict=True):
+        for steps, valid in zip(inputs, mask, strict=True):
             h = [np.zeros(UNITS) for _ in range(MODULES)]
             c = [np.zeros(UNITS) for _ in range(MODULES)]
-            for x in steps[there]:
+            for x in steps[valid]:
                 h, c = one_step(weights, x, h, c, dynamics)
             outputs.append(np.concatenate(h))
         return np.stack(outputs)
@@ -140,6 +140,7 @@ def array(tensor):
 
 
 class RIMsTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             RIMs,
@@ -174,7 +175,7 @@ class RIMsTest(LayerContract):
         self.assertAllClose(layer(inputs), expected, atol=1e-5)
 
 
-def test_others_keep_their_state_and_are_not_trained():
+def test_inactive_modules_keep_their_state_and_are_not_trained():
     layer = random_rims()
     inputs = random_inputs(1, 1, 5)
     state = [random_inputs(1, MODULES * UNITS, seed=n) for n in (1, 2)]
@@ -213,7 +214,7 @@ def test_others_keep_their_state_and_are_not_trained():
 
 
 def test_before_training_states_stay_small():
-    """Where gates are open all the time: nothing bounds messages added up."""
+    """Also with open gates, where nothing bounds the sum of messages."""
     keras.utils.set_random_seed(0)
     layer = RIMs(64, 4, 4, dynamics="gru", return_sequences=True)
     outputs = layer(np.repeat(10 * random_inputs(2, 1, 5), 100, axis=1))
@@ -234,10 +235,10 @@ def test_padded_positions_are_not_there():
     layer = random_rims()
     inputs = random_inputs(2, 6, 4, 5)
     scores = scores_without_the_second_position(layer, inputs)
-    assert not array(scores)[..., 2].any()  # After the null input.
+    assert not array(scores)[..., 2].any()  # The null input comes first.
 
 
-def test_dropout_is_of_training_alone():
+def test_dropout_acts_in_training_only():
     keras.utils.set_random_seed(0)
     layer = RIMs(**SIZES, dropout=0.5, seed=1)
     inputs = random_inputs(2, 5, 3, 4)
@@ -246,9 +247,10 @@ def test_dropout_is_of_training_alone():
     trained = array(layer(inputs, training=True))
     assert np.abs(trained - outputs).max() > 1e-2
     drawn = layer.cell.noise((500,), inputs.shape[2:], True)
-    for keep in map(array, drawn):
-        assert set(np.unique(keep)) == {0, 2}
-        assert keep.mean() == pytest.approx(1, abs=0.05)
+    assert set(drawn) == {"dropout_mask", "message_dropout_mask"}
+    for mask in map(array, drawn.values()):
+        assert set(np.unique(mask)) == {0, 2}
+        assert mask.mean() == pytest.approx(1, abs=0.05)
 
 
 def test_what_dropout_takes_is_not_seen():
@@ -256,16 +258,19 @@ def test_what_dropout_takes_is_not_seen():
     inputs = random_inputs(2, 4, 5)
     states = [random_inputs(2, MODULES * UNITS) for _ in range(2)]
     shapes = cell.scores_shapes((4, 5))
-    keep, message_keep = (np.ones((2, *shapes[n]), "float32") for n in (0, 2))
+    mask, message_mask = (np.ones((2, *shapes[n]), "float32") for n in (0, 2))
 
-    def outputs(*drawn):
-        drawn = [ops.convert_to_tensor(x) for x in drawn]
-        return array(cell.step(inputs, states, drawn)[0][0])
+    def outputs(*masks):
+        names = ("dropout_mask", "message_dropout_mask")
+        drawn = dict(
+            zip(names, map(ops.convert_to_tensor, masks), strict=False)
+        )
+        return array(cell.step(inputs, states, **drawn)[0][0])
 
     whole = outputs()
-    np.testing.assert_allclose(outputs(keep, message_keep), whole, atol=1e-6)
-    unseen = outputs(0 * keep, message_keep)
-    unread = outputs(keep, 0 * message_keep)
+    np.testing.assert_allclose(outputs(mask, message_mask), whole, atol=1e-6)
+    unseen = outputs(0 * mask, message_mask)
+    unread = outputs(mask, 0 * message_mask)
     for kernel, without in (
         (cell.message_value_kernel, unread),
         (cell.value_kernel, unseen),
@@ -314,7 +319,7 @@ def test_arguments_are_checked(arguments, words):
 @pytest.mark.parametrize("rate", [0.1, 0.7])
 def test_dropout_takes_as_much_as_it_says(rate):
     cell = RIMsCell(**SIZES, dropout=rate, seed=1)
-    for keep in map(array, cell.noise((500,), (3, 4), True)):
+    for mask in map(array, cell.noise((500,), (3, 4), True).values()):
         values = [0, 1 / (1 - rate)]
-        np.testing.assert_allclose(np.unique(keep), values, rtol=1e-6)
-        assert (keep == 0).mean() == pytest.approx(rate, abs=0.02)
+        np.testing.assert_allclose(np.unique(mask), values, rtol=1e-6)
+        assert (mask == 0).mean() == pytest.approx(rate, abs=0.02)

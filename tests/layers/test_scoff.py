@@ -39,7 +39,7 @@ def in_loops(dynamics="gru", num_active=None, return_sequences=False):
         if mask is None:
             mask = np.ones(inputs.shape[:2], bool)
         outputs = []
-        for steps, there in zip(inputs, mask, strict=True):
+        for steps, valid in zip(inputs, mask, strict=True):
             noise = np.random.default_rng(0).standard_normal(
                 (FILES, UNITS), "float32"
             )
@@ -49,8 +49,8 @@ def in_loops(dynamics="gru", num_active=None, return_sequences=False):
             ]
             c = [np.zeros(UNITS) for _ in range(FILES)]
             rows = [np.zeros(FILES * UNITS)]
-            for x, is_there in zip(steps, there, strict=True):
-                if is_there:
+            for x, is_valid in zip(steps, valid, strict=True):
+                if is_valid:
                     h, c = one_step(weights, x, h, c, dynamics, num_active)
                     rows.append(np.concatenate(h))
                 else:
@@ -168,6 +168,7 @@ def array(tensor):
 
 
 class SCOFFTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             SCOFF,
@@ -201,7 +202,7 @@ class SCOFFTest(LayerContract):
         )
 
     def test_equals_the_algorithm(self):
-        """As LSTMs, for vectors, sets and images, few positions and many."""
+        """GRUs and LSTMs; vectors, sets and images; few positions and many."""
         for dynamics, shape, active in (
             ("lstm", (6, 5), None),
             ("gru", (6, 5), None),
@@ -233,7 +234,7 @@ class SCOFFTest(LayerContract):
 
 
 def test_object_files_are_exchangeable(float64):
-    # In float64: what is chosen must not hang on rounding.
+    # In float64, so that no choice depends on rounding.
     layer = random_scoff(return_sequences=True, num_active=2, dtype="float64")
     inputs = random_inputs(2, 6, 5).astype("float64")
     state = random_inputs(2, FILES, UNITS, seed=3).astype("float64")
@@ -249,7 +250,7 @@ def test_object_files_are_exchangeable(float64):
 
 
 def test_the_order_of_schemata_does_not_matter(float64):
-    # In float64: what is chosen must not hang on rounding.
+    # In float64, so that no choice depends on rounding.
     layer = random_scoff(num_schemata=4, dtype="float64")
     inputs = random_inputs(3, 6, 5).astype("float64")
     outputs, scores = layer(inputs, return_attention_scores=True)
@@ -328,20 +329,20 @@ def test_files_of_the_default_state_differ():
 
 @pytest.mark.parametrize("cells", [1, 64])
 def test_before_training_states_stay_small_and_schemata_open(cells):
-    """However long the sequence: nothing bounds messages that are added up."""
+    """Also in long sequences, where nothing bounds the sum of messages."""
     keras.utils.set_random_seed(1)
     layer = SCOFF(64, 1, 3, num_heads=4, return_sequences=True)
     inputs = abs(random_inputs(2, 200, cells, 16))
     outputs, (_, schemata, _) = layer(inputs, return_attention_scores=True)
     assert np.abs(array(outputs)).max() < 5
-    # The chance that, with Gumbel noise, the best schema is the one chosen.
+    # The probability that the best schema is chosen in spite of the noise.
     assert np.median(array(schemata).max(axis=-1)) < 0.95
 
 
 def test_gradients_reach_all_schemata():
     """One file, one step: one schema is chosen, and the others learn too.
 
-    Also where nothing is drawn: an agent learns from what it did itself.
+    So it is without noise, too: an agent learns from its own actions.
     """
     layer = random_scoff(num_object_files=1, num_schemata=4)
     for training in (True, False):
@@ -354,7 +355,7 @@ def test_gradients_reach_all_schemata():
 
 
 def test_schemata_are_drawn_in_training():
-    """As often as softmax says, at any temperature."""
+    """With the probabilities of the softmax, at any temperature."""
     layer = random_scoff(num_object_files=1, num_schemata=3)
     inputs = np.repeat(random_inputs(1, 1, 5), 4000, axis=0)
     _, (_, scores, _) = layer(inputs[:1], return_attention_scores=True)
@@ -370,10 +371,11 @@ def test_schemata_are_drawn_in_training():
     assert np.ptp(outputs, axis=0).max() == 0
 
 
-def stepped(cell, inputs, states, drawn):
-    """One step, given as arrays what it would have drawn itself."""
-    drawn = [ops.convert_to_tensor(x) for x in drawn]
-    return cell.step(inputs, states, drawn)
+def new_h(cell, inputs, states, **drawn):
+    """h after one step, given as arrays what the cell would have drawn."""
+    drawn = {name: ops.convert_to_tensor(x) for name, x in drawn.items()}
+    (h,), _ = cell.step(inputs, states, **drawn)
+    return array(h)
 
 
 @pytest.mark.parametrize("step_shape", [(5,), (4, 5)])
@@ -381,15 +383,14 @@ def test_what_dropout_takes_is_not_seen(step_shape):
     cell = random_scoff((None, *step_shape)).cell
     inputs, states = random_inputs(2, *step_shape), cell.get_initial_state(2)
     shapes = cell.scores_shapes(step_shape)
-    gumbel, message_keep = (np.zeros((2, *x), "float32") for x in shapes[1:])
-    keep = random_inputs(2, *shapes[0])
-    drawn = [gumbel, 0 * keep, message_keep + 1]
-    (dropped,), _ = stepped(cell, inputs, states, drawn)
-    drawn[1] = keep
-    (seen,), _ = stepped(cell, inputs, states, drawn)
-    assert np.abs(array(seen) - array(dropped)).max() > 0.01
+    gumbel, messages = (np.zeros((2, *x), "float32") for x in shapes[1:])
+    drawn = {"gumbel": gumbel, "message_dropout_mask": messages + 1}
+    mask = random_inputs(2, *shapes[0])
+    dropped = new_h(cell, inputs, states, dropout_mask=0 * mask, **drawn)
+    seen = new_h(cell, inputs, states, dropout_mask=mask, **drawn)
+    assert np.abs(seen - dropped).max() > 0.01
     cell.value_kernel.assign(0 * cell.value_kernel)
-    (nothing,), _ = stepped(cell, inputs, states, drawn)
+    nothing = new_h(cell, inputs, states, dropout_mask=mask, **drawn)
     np.testing.assert_allclose(dropped, nothing, atol=1e-6)
 
 
@@ -398,46 +399,48 @@ def test_messages_that_dropout_takes_are_not_read(num_active):
     cell = random_scoff(num_active=num_active).cell
     inputs, states = random_inputs(2, 5), cell.get_initial_state(2)
     shapes = cell.scores_shapes((5,))
-    gumbel = np.zeros((2, *shapes[1]), "float32")
-    keep = np.ones((2, *shapes[0]), "float32")
-    message_keep = np.zeros((2, *shapes[2]), "float32")
-    # Nobody hears of the last object file.
-    message_keep[..., :-1] = 1
-    drawn = [gumbel, keep, message_keep]
-    (without_last,), _ = stepped(cell, inputs, states, drawn)
-    drawn = [gumbel, keep, 0 * message_keep]
-    (nothing,), _ = stepped(cell, inputs, states, drawn)
-    (all_of_them,), _ = stepped(cell, inputs, states, [])
-    assert np.abs(array(without_last) - array(all_of_them)).max() > 1e-3
-    assert np.abs(array(without_last) - array(nothing)).max() > 1e-3
-    # Nor does the file that has not heard anything itself.
-    message_keep[...] = 1
-    message_keep[:, :, 0] = 0
-    drawn = [gumbel, keep, message_keep]
-    (deaf,), _ = stepped(cell, inputs, states, drawn)
+    drawn = {
+        "gumbel": np.zeros((2, *shapes[1]), "float32"),
+        "dropout_mask": np.ones((2, *shapes[0]), "float32"),
+    }
+
+    def after_messages(mask):
+        return new_h(cell, inputs, states, message_dropout_mask=mask, **drawn)
+
+    mask = np.zeros((2, *shapes[2]), "float32")
+    # Nobody reads from the last object file.
+    mask[..., :-1] = 1
+    without_last = after_messages(mask)
+    nothing = after_messages(0 * mask)
+    all_of_them = new_h(cell, inputs, states)
+    assert np.abs(without_last - all_of_them).max() > 1e-3
+    assert np.abs(without_last - nothing).max() > 1e-3
+    # The first object file reads nothing, and the others read as before.
+    mask[...] = 1
+    mask[:, :, 0] = 0
+    deaf = after_messages(mask)
     deaf, nothing, all_of_them = (
-        array(x).reshape(2, FILES, UNITS) for x in (deaf, nothing, all_of_them)
+        x.reshape(2, FILES, UNITS) for x in (deaf, nothing, all_of_them)
     )
     np.testing.assert_allclose(deaf[:, 0], nothing[:, 0], atol=1e-6)
     np.testing.assert_allclose(deaf[:, 1:], all_of_them[:, 1:], atol=1e-6)
     cell.message_value_kernel.assign(0 * cell.message_value_kernel)
-    (without,), _ = cell.step(inputs, states, [])
-    without = array(without).reshape(2, FILES, UNITS)
+    without = new_h(cell, inputs, states).reshape(2, FILES, UNITS)
     np.testing.assert_allclose(nothing, without, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_float16"])
 def test_the_schema_with_the_best_score_is_the_one_chosen(dtype):
-    """In half precision scores of two may be equal though one is larger."""
+    """In half precision two scores may be rounded to the same number."""
     layer = SCOFF(16, 4, 4, return_sequences=True, unroll=True, dtype=dtype)
-    taken, choice_of = [], layer.cell._choice
+    taken, choice_of = [], layer.cell.choose_schema
 
     def noted(*args):
         choice, scores = choice_of(*args)
         taken.append(array(ops.cast(choice, "float32")).argmax(-1))
         return choice, scores
 
-    layer.cell._choice = noted
+    layer.cell.choose_schema = noted
     outputs, (_, schemata, _) = layer(
         random_inputs(16, 10, 8), return_attention_scores=True
     )
@@ -491,7 +494,7 @@ def test_files_that_are_not_active_keep_their_state():
     assert (same.sum(-1) == FILES - 1).all()
     most = array(scores)[:, 0].sum((1, 3)).argmax(-1)
     np.testing.assert_array_equal((~same).argmax(-1), most)
-    # Nor is a schema chosen for them, or a message read.
+    # No schema is chosen for them, and they read no messages.
     np.testing.assert_allclose(array(schemata)[:, 0].sum(-1), ~same, atol=1e-6)
     read = array(messages)[:, 0].sum(-1)
     np.testing.assert_allclose(
@@ -542,7 +545,7 @@ def test_padded_positions_are_not_there():
 
 
 def test_masks_directions_and_loops():
-    # So small that h stays near 1, where float32 has seven digits.
+    # Small weights keep h near 1, where float32 is exact to 1e-7.
     arguments = {"scale": 0.2, "return_sequences": True}
     layer = random_scoff(**arguments)
     inputs = random_inputs(2, 5, 5)
@@ -555,7 +558,7 @@ def test_masks_directions_and_loops():
     unrolled = random_scoff((5, 5), unroll=True, **arguments)
     np.testing.assert_allclose(unrolled(inputs), expected, atol=1e-6)
 
-    # Padded steps in between change nothing; the scores there are zero.
+    # Padded steps in between change nothing, and their scores are zero.
     mask = np.array([True, False, True, True, False, True, True])
     padded = np.full((2, 7, 5), np.nan, "float32")
     padded[:, mask] = inputs
@@ -681,11 +684,12 @@ def test_a_seed_does_not_make_all_schemata_alike(name):
 
 
 def test_a_seed_fixes_what_is_drawn():
-    """Schemata and dropout, whatever Keras' own seed is."""
+    """Schemata and dropout do not depend on Keras' global seed."""
     drawn = []
     for seed in (1, 1, 2):
         cell = SCOFFCell(**SIZES, dropout=0.5, seed=seed)
-        drawn.append([array(x) for x in cell.noise((4,), (5,), True)])
+        noise = cell.noise((4,), (5,), True)
+        drawn.append([array(x) for x in noise.values()])
     for one, again, other in zip(*drawn, strict=True):
         np.testing.assert_array_equal(again, one)
         assert (other != one).any()

@@ -1,4 +1,4 @@
-"""A seeded initializer draws values of their own for all weights of a layer."""
+"""A seeded initializer draws different values for each weight of a layer."""
 
 import itertools
 
@@ -9,7 +9,7 @@ import pytest
 from keras_relational import layers
 
 SIZE = 4
-# Sizes that are all alike, so that as many weights as possible could be.
+# All sizes are equal, so that as many weights as possible have one shape.
 SLOTS = {
     "num_heads": 1,
     "key_dim": SIZE,
@@ -49,7 +49,7 @@ LAYERS = {
 
 
 def matrices(weight):
-    """One, or those of the modules or schemata that are its other axes."""
+    """The matrices of a weight: one, or one for each module or schema."""
     values = keras.ops.convert_to_numpy(weight)
     if values.ndim != 3:
         return [values]
@@ -65,7 +65,7 @@ def test_no_two_weights_are_alike(name):
     for _ in range(2):
         layer = make(*arguments, **options, kernel_initializer=initializer)
         layer.build(*shapes)
-        # Those have initializers of their own.
+        # They have other initializers.
         other = ("recurrent_kernel", "position_kernel", "bias")
         weights = [w for w in layer.weights if w.name not in other]
         built.append([w for w in weights if len(w.shape) > 1])
@@ -78,7 +78,7 @@ def test_no_two_weights_are_alike(name):
     ]
     assert len(drawn) > 1
     for (path, one), (other_path, other) in itertools.combinations(drawn, 2):
-        # Of other sizes Glorot's are the same numbers times another.
+        # With equal seeds, Glorot's values of other sizes would be multiples.
         size = min(one.size, other.size)
         one, other = one.ravel()[:size], other.ravel()[:size]
         ratio = one / other

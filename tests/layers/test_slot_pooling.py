@@ -29,6 +29,7 @@ def in_loops(weights, inputs, mask=None):
 
 
 class SlotPoolingTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             SlotPooling,

@@ -23,6 +23,7 @@ def random_image(shape):
 
 
 class StridedConv2DTest(LayerContract):
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_layer_contract(
             StridedConv2D,

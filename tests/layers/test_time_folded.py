@@ -56,7 +56,7 @@ def test_unrolled_a_layer_sees_one_step_as_its_batch(unroll):
 
 @pytest.mark.parametrize("unroll", [False, True])
 def test_masks_go_where_they_belong(unroll):
-    """Those of what the layer sees to the layer, as in Keras."""
+    """The layer gets a mask of its own inputs, as in Keras."""
     inputs = np.random.default_rng(0).normal(size=(2, 3, 4, 5))
     inputs = inputs.astype("float32")
     mask = np.random.default_rng(1).random((2, 3, 4)) < 0.7
@@ -67,7 +67,7 @@ def test_masks_go_where_they_belong(unroll):
     expected = keras.layers.TimeDistributed(layer)(inputs, mask=mask)
     np.testing.assert_allclose(outputs, expected, atol=1e-6)
     assert np.abs(outputs - ops.convert_to_numpy(folded(inputs))).max() > 0.01
-    # That of steps says nothing to it; and not all layers take one.
+    # It gets no mask of steps, nor does a layer whose call takes no mask.
     np.testing.assert_allclose(
         folded(inputs, mask=mask[..., 0]), folded(inputs), atol=1e-6
     )
@@ -76,7 +76,7 @@ def test_masks_go_where_they_belong(unroll):
 
 
 def test_of_sets_that_are_pooled_a_mask_of_steps_is_left():
-    """What follows has one vector a step, and skips those without objects."""
+    """The next layer gets one vector a step, and skips empty steps."""
     sets = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
     sets[1, 1:] = 0  # Steps without an object.
     sets[0, 2, :3] = 0

@@ -54,24 +54,30 @@ class TwoSimplicialAttentionTest(LayerContract):
             expected_num_losses=0,
         )
 
+    @pytest.mark.any_backend
     def test_contract(self):
         self.run_with_base(2, 4, "unsigned", (3, 5, 6), (3, 2, 7))
 
+    @pytest.mark.any_backend
     def test_contract_trilinear_and_a_large_base(self):
         self.run_with_base(1, 5, "trilinear", (2, 3, 4), (2, 5, 4))
 
+    @pytest.mark.any_backend
     def test_contract_determinant(self):
         self.run_with_base(2, 6, "determinant", (2, 4, 5), (2, 3, 5))
 
 
 def multivector_product(a, b):
-    """Of two elements of a Clifford algebra: dictionaries from sorted tuples of
-    basis vectors to coefficients. e_i e_i = 1, e_i e_j = −e_j e_i."""
+    """The product of two elements of a Clifford algebra.
+
+    They are dictionaries from sorted tuples of basis vectors to coefficients.
+    e_i e_i = 1, and e_i e_j = −e_j e_i.
+    """
     result = {}
     for (left, x), (right, y) in itertools.product(a.items(), b.items()):
         indices, sign = [*left, *right], 1
         swapped = True
-        while swapped:  # Bubble sort, a sign for each exchange.
+        while swapped:  # Bubble sort: each exchange changes the sign.
             swapped = False
             for k in range(len(indices) - 1):
                 if indices[k] > indices[k + 1]:
@@ -84,7 +90,7 @@ def multivector_product(a, b):
 
 
 def clifford(a, b, c):
-    """⟨a, b, c⟩ as Definition C.8 has it: the parts of abc below degree 3."""
+    """⟨a, b, c⟩ by Definition C.8: the parts of abc below degree 3."""
     vectors = [{(i,): x for i, x in enumerate(v)} for v in (a, b, c)]
     product = multivector_product(
         multivector_product(vectors[0], vectors[1]), vectors[2]
@@ -99,14 +105,14 @@ def one(a, b, c):
 
 
 def nearly(number):
-    """As far as float64 goes; on torch Keras computes it in float32."""
+    """The tolerance of float64. On torch, Keras computes in float32."""
     torch = keras.backend.backend() == "torch"
     return pytest.approx(number, rel=1e-6 if torch else 1e-12)
 
 
 @pytest.fixture
 def double_precision():
-    """JAX computes in float64 only if it is told to."""
+    """JAX computes in float64 only if this is enabled."""
     if keras.backend.backend() != "jax":
         yield
         return
@@ -169,7 +175,7 @@ def test_finite_outputs_and_gradients(policy, kind):
     for num_heads in (1, 2):
         layer = TwoSimplicialAttention(num_heads, 6, dtype=policy)
         layer.build(entities.shape)
-        for kernel in layer.weights[:4]:  # The entities are their own keys.
+        for kernel in layer.weights[:4]:  # The entities are the keys.
             kernel.assign(np.concatenate([identity] * num_heads, axis=1))
         for values in outputs_and_gradients(layer, entities):
             for value in keras.tree.flatten(values):
@@ -183,7 +189,7 @@ def test_finite_outputs_and_gradients(policy, kind):
 def test_blocks_of_queries_change_nothing(
     monkeypatch, name, base_size, at_a_time
 ):
-    """Eight queries in one block, and a few at a time, with both orders."""
+    """All eight queries at once, and in blocks, in both orders of B."""
     layer = TwoSimplicialAttention(2, 3, score=name)
     query, base = random_array(2, 8, 5), random_array(2, base_size, 5, seed=1)
     base_mask = np.arange(base_size) < [[base_size], [base_size - 1]]
@@ -209,7 +215,7 @@ def test_blocks_of_queries_change_nothing(
 
 
 def test_both_orders_of_the_value_update_agree():
-    """Fewer queries than base entities: B last; more of them: B first."""
+    """With fewer queries than base entities B is last, otherwise first."""
     layer = TwoSimplicialAttention(2, 4)
     query, base = random_array(2, 7, 5), random_array(2, 5, 5, seed=1)
     first = ops.convert_to_numpy(layer(query, base))
@@ -230,7 +236,7 @@ def test_the_base_is_a_set_and_the_queries_keep_their_places():
 
 @pytest.mark.parametrize("name", ["unsigned", "determinant"])
 def test_scores_that_rotations_leave_alone(name):
-    """Turning p, l¹ and l² together changes no attention."""
+    """Rotating p, l¹ and l² together does not change the attention."""
     turned = np.linalg.qr(random_array(3, 3, seed=5))[0]
     turned *= np.sign(np.linalg.det(turned))
     layer = TwoSimplicialAttention(1, 3, score=name)
@@ -253,7 +259,7 @@ def test_a_mask_of_the_base_takes_entities_out_of_it():
     alone = layer(query[:1], base[:1, :2])
     np.testing.assert_allclose(outputs[:1], alone, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(outputs[1], 0)
-    # Of the queries themselves, too, where they are the base.
+    # The same holds if the queries are the base.
     alone = ops.convert_to_numpy(layer(query, base_mask=mask[:, :3]))
     expected = ops.convert_to_numpy(layer(query, query, base_mask=mask[:, :3]))
     np.testing.assert_array_equal(alone, expected)
@@ -290,7 +296,7 @@ def test_sizes_of_the_sets_may_be_unknown():
     [
         ({"num_heads": 0, "key_dim": 4}, "`num_heads`.*Received: num_heads=0"),
         ({"num_heads": 1, "key_dim": 4.0}, "`key_dim`.*Received: key_dim=4.0"),
-        ({"num_heads": 1, "key_dim": 4, "score": "dot"}, "unsigned.*'dot'"),
+        ({"num_heads": 1, "key_dim": 4, "score": "dot"}, "'dot'.*unsigned"),
         (
             {"num_heads": 1, "key_dim": 4, "score": "determinant"},
             "multiple of 3.*key_dim=4",
@@ -309,7 +315,7 @@ def test_refuses_what_is_no_set(shape):
 
 
 def test_a_mask_that_comes_with_the_query_is_used():
-    """Keras calls it `mask` where there is one input."""
+    """With one input, Keras passes the mask as `mask`."""
     inputs = np.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
     inputs[:, 2] = 0
     layer = TwoSimplicialAttention(2, 3)
@@ -331,7 +337,7 @@ def test_images_are_refused_after_build_too():
 
 
 def test_large_inputs_in_half_precision():
-    """Logits of 48 products of large numbers, which float16 cannot hold."""
+    """Sums of 48 large products overflow in float16."""
     inputs = np.random.default_rng(0).normal(size=(2, 6, 8)) * 4
     layer = TwoSimplicialAttention(1, 48, dtype="float16")
     outputs = ops.convert_to_numpy(layer(inputs.astype("float16")))
@@ -346,7 +352,7 @@ def test_large_inputs_in_half_precision():
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_one_model_for_any_number_of_entities(jit_compile):
-    """Asked and trained at two sizes in turn, the query its own base."""
+    """A model predicts and trains at two sizes; the query is the base."""
     if jit_compile and keras.backend.backend() == "torch":
         pytest.skip("there is no XLA under torch")
     layer = TwoSimplicialAttention(num_heads=2, key_dim=4)

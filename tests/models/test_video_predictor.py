@@ -21,20 +21,31 @@ def random_frames(*shape, seed=0):
     return rng.integers(0, 256, shape, dtype="uint8")
 
 
+def small_rims():
+    return layers.RIMs(8, 3, 2, **SEQUENCES)
+
+
+# A core, and whether it sees positions.
 CORES = {
-    "scoff": small_scoff,
-    "scoff, lstm": lambda: small_scoff(dynamics="lstm", num_active=1),
-    "rims": lambda: layers.RIMs(8, 3, 2, **SEQUENCES),
-    "relational memory": lambda: keras.layers.RNN(
-        layers.RelationalMemoryCell(8, 3, 2), **SEQUENCES
+    "scoff": (small_scoff, True),
+    "scoff, one vector": (small_scoff, False),
+    "scoff, lstm": (lambda: small_scoff(dynamics="lstm", num_active=1), True),
+    "rims": (small_rims, False),
+    "rims, positions": (small_rims, True),
+    "relational memory": (
+        lambda: keras.layers.RNN(
+            layers.RelationalMemoryCell(8, 3, 2), **SEQUENCES
+        ),
+        False,
     ),
-    "gru": lambda: keras.layers.GRU(8, **SEQUENCES),
+    "gru": (lambda: keras.layers.GRU(8, **SEQUENCES), False),
 }
 
 
 @pytest.mark.parametrize("core", CORES)
 def test_the_past_alone_decides(core):
-    model = models.video_predictor(CORES[core](), num_channels=3)
+    build, positions = CORES[core]
+    model = models.video_predictor(build(), 3, positions=positions)
     frames = random_frames(1, 4, 64, 64, 3)
     changed = frames.copy()
     changed[:, 2] = 255 - changed[:, 2]
@@ -79,7 +90,7 @@ def test_roll_outs_take_predictions_for_frames(num_stacked, num_given):
 
 def test_object_files_are_exchangeable():
     model = models.video_predictor(small_scoff())
-    core, pooling = model.get_layer("core"), model.get_layer("pooling")
+    core, pooling = (models.part(model, x) for x in ("core", "pooling"))
     maps = np.random.default_rng(0).normal(size=(1, 3, 8, 8, 64))
     maps = maps.astype("float32")
     state = np.random.default_rng(1).normal(size=(1, 2, 8)).astype("float32")
@@ -111,7 +122,22 @@ def test_predictions_begin_around_the_mean_pixel(channels):
     assert 0.3 < np.median(keras.ops.convert_to_numpy(predicted)) < 0.7
 
 
+def test_the_core_keeps_its_name_and_gets_what_was_asked_for():
+    core = layers.RIMs(8, 3, 2, name="mine", **SEQUENCES)
+    model = models.video_predictor(core)
+    assert models.part(model, "core") is core
+    assert core.name == "mine"
+    assert core.input.shape == (None, None, 8, 8, 64)
+    # RIMs have dynamics of their own, and are not exchangeable.
+    assert "pooling" not in models.roles(model).parts
+    core = small_rims()
+    models.video_predictor(core, positions=False)
+    assert core.input.shape == (None, None, 512)
+
+
 def test_arguments_are_checked():
+    with pytest.raises(ValueError, match=r"Pass positions=False.*<GRU"):
+        models.video_predictor(keras.layers.GRU(8, **SEQUENCES))
     with pytest.raises(ValueError, match="return_state=False"):
         models.video_predictor(keras.layers.GRU(8, return_sequences=True))
     model = models.video_predictor(small_scoff())

@@ -1,4 +1,4 @@
-"""Draws a puzzle.
+"""Draws a puzzle into a PNG file.
 
     python -m keras_relational.environments.boxworld --render puzzle.png
 
@@ -16,7 +16,7 @@ from keras_relational.environments import boxworld
 from keras_relational.file_io import write_atomically
 
 
-def main():
+def main() -> None:
     try:
         from PIL import Image
     except ImportError as error:

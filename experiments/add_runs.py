@@ -1,0 +1,67 @@
+"""Adds finished runs to `docs/results/runs.json` and `curves.zip`.
+
+A run keeps the name of its folder. One that is there already is left as it is;
+another one of the same name is refused. Then `python -m experiments.tables`
+writes the tables again.
+"""
+
+import argparse
+import pathlib
+
+from experiments.records import PUBLISHED
+from experiments.records import Record
+from experiments.records import read_runs
+from experiments.records import write_runs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "folder", type=pathlib.Path, help="a run's folder, or one of runs"
+    )
+    args = parser.parse_args()
+    try:
+        added = add_runs(args.folder, PUBLISHED)
+    except (FileNotFoundError, ValueError) as error:
+        raise SystemExit(error) from error
+    for record in added:
+        print(f"Added: {record.name}")
+    print(
+        f"{len(added)} runs added to {PUBLISHED / 'runs.json'}. "
+        "Next: python -m experiments.tables"
+    )
+
+
+def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
+    """Adds the finished runs of a folder to the published ones.
+
+    Args:
+        folder: A run's folder, or a folder that holds runs at any depth.
+        directory: Folder with `runs.json` and `curves.zip`.
+
+    Returns:
+        List of the runs that were not there before.
+
+    Raises:
+        FileNotFoundError: If no run in that folder has finished.
+        ValueError: If there is another run of one of these names.
+    """
+    known = {record.name: record for record in read_runs(directory)}
+    added = []
+    for record in read_runs(folder):
+        if record.name not in known:
+            added.append(record)
+        elif record != known[record.name]:
+            raise ValueError(
+                f"There is another run {record.name} in "
+                f"{directory / 'runs.json'}. Rename the folder of the new one"
+            )
+    if added:
+        write_runs([*known.values(), *added], directory)
+    return added
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Draws learning curves of finished runs, as the papers' figures have them.
+
+By default of the published runs, into `docs/results/`.
+"""
+
+import argparse
+import pathlib
+
+from experiments import predinet
+from experiments import scoff
+from experiments import two_simplicial
+from experiments.records import PUBLISHED
+from experiments.records import read_runs
+from keras_relational import analysis
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    folder = {"type": pathlib.Path, "metavar": "FOLDER", "default": PUBLISHED}
+    parser.add_argument("--runs", help="folder of the runs", **folder)
+    parser.add_argument("--output", help="folder for the pictures", **folder)
+    args = parser.parse_args()
+    try:
+        records = read_runs(args.runs)
+    except (FileNotFoundError, ValueError) as error:
+        raise SystemExit(error) from error
+    args.output.mkdir(parents=True, exist_ok=True)
+    for paper in (predinet, two_simplicial, scoff):
+        for name, figure in paper.figures(records).items():
+            path = args.output / f"{name}.png"
+            analysis.save_figure(figure, path, dpi=100)
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""PrediNet: Table 1, its variants, and transfer.
+
+Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
+Figures are percent, mean ± standard deviation over the seeds.
+"""
+
+import numpy as np
+
+from experiments.records import Record
+from experiments.records import group_by_seed
+from experiments.records import read_paper
+from experiments.records import table
+from keras_relational import analysis
+from keras_relational.analysis import mean_text
+from keras_relational.datasets import relations_game
+from keras_relational.models import CENTRAL_MODULES
+
+# Of Table 1: k = 32 heads, j = 16 relations.
+PAPER_SETTING = {"optimizer": "sgd", "num_heads": 32, "num_relations": 16}
+FIG_4 = ["between"], ["column_ABA", "column_AAB", "column_ABB"]
+
+
+def tables(records: list[Record]) -> dict[str, str]:
+    """Tables of these runs, by name."""
+    single = [x for x in records if x.experiment == "predinet_relations_game"]
+    transfer = [x for x in records if x.experiment == "predinet_transfer"]
+    chosen = {
+        "predinet_single": [x for x in single if _is_papers(x)],
+        "predinet_variants": [x for x in single if not _is_papers(x)],
+        "predinet_transfer": [x for x in transfer if _is_fig_4(x)],
+        "predinet_other_transfers": [x for x in transfer if not _is_fig_4(x)],
+    }
+    return {
+        name: transfer_table(runs) if "transfer" in name else single_table(runs)
+        for name, runs in chosen.items()
+        if runs
+    }
+
+
+def single_table(records: list[Record]) -> str:
+    """One row a task, module and set of objects.
+
+    The paper's Table 1 summarises "the top 10 batches" of its curves: here the
+    ten best points. † marks curves of fewer than 100 points, ‡ the older
+    stripes, which were near misses.
+    """
+    paper = read_paper("predinet")["single_tasks"]["figures"]
+    columns = ("task", "central", "stripes", "published")
+    rows, common = group_by_seed(records, columns)
+    lines = []
+    for row in sorted(rows, key=_task_and_module):
+        task, central = row.settings["task"], row.settings["central"]
+        figures = {}
+        if _is_papers(row.records[0]):
+            figures = dict(enumerate(paper.get(task, {}).get(central, ())))
+        curves = [record.read_curves() for record in row.records]
+        names = [
+            name
+            for name in curves[0].dtype.names
+            if name.endswith("_accuracy")
+            and all(name in curve.dtype.names for curve in curves)
+        ]
+        for column, name in enumerate(names):
+            objects = name.removesuffix("_accuracy")
+            best = [np.sort(curve[name])[-10:].mean() for curve in curves]
+            few = " †" if min(map(len, curves)) < 100 else ""
+            lines.append(
+                {
+                    "task": task,
+                    "objects": _objects(objects, row.records[0]),
+                    "module": central,
+                    "options": row.options,
+                    "batches": f"{row.length:,}",
+                    "seeds": row.seeds,
+                    "last batch": _percent(
+                        record.result[objects] for record in row.records
+                    ),
+                    "ten best": _percent(best) + few,
+                    "paper": figures.get(column, ""),
+                    "minutes a run": "" if column else row.minutes,
+                }
+            )
+    return table(lines, common)
+
+
+def transfer_table(records: list[Record]) -> str:
+    """Accuracy on held-out stripes after each of the four stages."""
+    columns = ("curriculum", "target", "central", "stripes")
+    # A run of one stage trains those that it builds on, too.
+    rows, common = group_by_seed(records, columns, apart=("stages",))
+
+    def place(row):
+        curriculum, target = (
+            [relations_game.TASKS.index(task) for task in row.settings[name]]
+            for name in ("curriculum", "target")
+        )
+        module = CENTRAL_MODULES.index(row.settings["central"])
+        return curriculum, target, row.length, module
+
+    lines = []
+    for row in sorted(rows, key=place):
+        results = [record.result for record in row.records]
+        minutes = sum(map(_minutes, row.records))
+        lines.append(
+            {
+                "curriculum": _tasks(row.settings["curriculum"]),
+                "target": _tasks(row.settings["target"]),
+                "batches": f"{row.length:,}{_mark(row.records[0])}",
+                "module": row.settings["central"],
+                "options": row.options,
+                "seeds": row.seeds,
+                **{
+                    f"stage {stage}": _percent(
+                        result["stripes"][stage]
+                        for result in results
+                        if stage in result["stripes"]
+                    )
+                    for stage in "1234"
+                },
+                "minutes, all seeds": f"{minutes:.0f}",
+            }
+        )
+    return table(lines, common)
+
+
+def figures(records: list[Record]) -> dict:
+    """Fig. 4: the learning curves of its four stages, as longest trained."""
+    transfer = [
+        record
+        for record in records
+        if record.experiment == "predinet_transfer" and _is_fig_4(record)
+    ]
+    if not transfer:
+        return {}
+    longest = max(record.length for record in transfer)
+    runs = {}
+    for record in transfer:
+        if record.length == longest:
+            stages = {
+                int(stage): record.read_curves(f"stage_{stage}/curves.csv")
+                for stage in sorted(record.result["stripes"])
+            }
+            runs.setdefault(record.arguments["central"], []).append(stages)
+    runs = {x: runs[x] for x in CENTRAL_MODULES if x in runs}
+    return {"predinet_transfer": analysis.plot_transfer_curves(runs)}
+
+
+def _is_papers(record):
+    return PAPER_SETTING.items() <= record.arguments.items()
+
+
+def _is_fig_4(record):
+    tasks = record.arguments["curriculum"], record.arguments["target"]
+    return tasks == FIG_4
+
+
+def _task_and_module(row):
+    return (
+        row.options,
+        relations_game.TASKS.index(row.settings["task"]),
+        CENTRAL_MODULES.index(row.settings["central"]),
+        row.length,
+    )
+
+
+def _objects(objects, record):
+    if objects == "stripes":
+        return objects + _mark(record)
+    digest = (record.config.get("data") or {}).get(objects)
+    return f"{objects} {digest}" if digest else objects
+
+
+def _mark(record):
+    near_misses = record.settings.get("stripes") == "near_misses"
+    return " ‡" if near_misses else ""
+
+
+def _minutes(record):
+    """Of all stages, also those that the one asked for builds on."""
+    stages = [record.read_curves(file) for file in record.curves]
+    return sum(curves["minutes"][-1] for curves in stages)
+
+
+def _tasks(names):
+    """`"column AAB, ABA"` for `["column_AAB", "column_ABA"]`."""
+    kind, _, pattern = names[0].partition("_")
+    if len(names) > 1 and all(name.startswith(f"{kind}_") for name in names):
+        others = [name.removeprefix(f"{kind}_") for name in names[1:]]
+        return f"{kind} {', '.join([pattern, *others])}"
+    return ", ".join(names)
+
+
+def _percent(shares):
+    return mean_text([100 * share for share in shares])

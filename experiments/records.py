@@ -1,0 +1,305 @@
+"""Finished runs, as records of what was run and what came out.
+
+Runs come from a folder in which the examples have left theirs, or from
+`docs/results/`, where `runs.json` and `curves.zip` hold the published ones.
+Which runs belong to one row of a table follows from their arguments alone.
+"""
+
+import dataclasses
+import io
+import json
+import pathlib
+import zipfile
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_relational.analysis import markdown_table
+from keras_relational.file_io import read_json
+
+PUBLISHED = pathlib.Path(__file__).parents[1] / "docs" / "results"
+PAPERS = pathlib.Path(__file__).parent / "papers"
+
+# Arguments that do not change what is learned from a seed. How long a run was
+# is read from its result: a run that was continued has the last length there.
+NOT_SETTINGS = {
+    *("seed", "directory", "verbose", "export", "resume"),
+    *("num_batches", "num_steps"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One finished run.
+
+    Args:
+        name: Name of the run's folder.
+        config: Content of `config.json`: the arguments, and where, when and
+            with what the run was made.
+        result: Content of `result.json`: the figures.
+        curves: Dictionary from a file in the run's folder, such as
+            `"curves.csv"` or `"stage_2/curves.csv"`, to its text.
+    """
+
+    name: str
+    config: dict
+    result: dict
+    curves: dict[str, str]
+
+    @property
+    def experiment(self) -> str:
+        return self.config["experiment"]
+
+    @property
+    def arguments(self) -> dict:
+        return self.config["arguments"]
+
+    @property
+    def length(self) -> int:
+        """Number of batches, steps or epochs that the run was trained for."""
+        for unit in ("batches", "steps", "epochs"):
+            if unit in self.result:
+                return self.result[unit]
+        raise ValueError(
+            f"The result of the run {self.name} should say how long it was, "
+            "in batches, steps or epochs. Received: "
+            f"{', '.join(self.result)}"
+        )
+
+    @property
+    def settings(self) -> dict:
+        """What two runs must share to count as two seeds of one setting.
+
+        The digest of a file stands in place of the file's path. Arguments that
+        are off or were not given are left out: an older version of an example
+        may not have had them.
+        """
+        data = self.config.get("data") or {}
+        digests = {k: v for k, v in data.items() if v is not None}
+        return {
+            name: value
+            for name, value in (self.arguments | digests).items()
+            if name not in NOT_SETTINGS
+            and value is not None
+            and value is not False
+        }
+
+    def read_curves(self, file: str = "curves.csv") -> np.ndarray:
+        """Learning curves, as a structured array with one row a point."""
+        text = io.StringIO(self.curves[file])
+        return np.genfromtxt(text, delimiter=",", names=True, ndmin=1)
+
+
+def read_runs(directory: pathlib.Path | str = PUBLISHED) -> list[Record]:
+    """Reads the runs that have finished.
+
+    Args:
+        directory: Folder that holds runs at any depth, or one with a
+            `runs.json` and a `curves.zip`.
+
+    Returns:
+        List of `Record`s, sorted by name.
+
+    Raises:
+        FileNotFoundError: If there is no finished run in that folder.
+        ValueError: If a file is damaged, or if two runs have one name.
+    """
+    directory = pathlib.Path(directory)
+    if (directory / "runs.json").exists():
+        return _read_published(directory)
+    records = {}
+    for path in sorted(directory.glob("**/result.json")):
+        folder = path.parent
+        if not (folder / "config.json").exists():
+            continue
+        if folder.name in records:
+            raise ValueError(
+                f"There are two runs {folder.name} in {directory}. Rename one "
+                "of them, or give the folder that holds the other"
+            )
+        records[folder.name] = _checked(
+            folder.name,
+            read_json(folder / "config.json"),
+            read_json(path),
+            {
+                file.relative_to(folder).as_posix(): file.read_text("utf-8")
+                for file in sorted(folder.glob("**/curves.csv"))
+            },
+        )
+    if not records:
+        raise FileNotFoundError(
+            f"There are no finished runs in {directory}. A run of an example "
+            "leaves a config.json when it starts and a result.json when it "
+            "has finished"
+        )
+    return [records[name] for name in sorted(records)]
+
+
+def write_runs(records: Sequence[Record], directory: pathlib.Path) -> None:
+    """Writes `runs.json` and `curves.zip`: the same bytes for the same runs."""
+    records = sorted(records, key=lambda record: record.name)
+    runs = [
+        {"name": record.name, "config": record.config, "result": record.result}
+        for record in records
+    ]
+    text = json.dumps({"format": 1, "runs": runs}, indent=1, ensure_ascii=False)
+    (directory / "runs.json").write_text(text + "\n", "utf-8")
+    with zipfile.ZipFile(directory / "curves.zip", "w") as archive:
+        for record in records:
+            for file, curves in sorted(record.curves.items()):
+                # Without a date: ZipInfo's own is the first of 1980.
+                member = zipfile.ZipInfo(f"{record.name}/{file}")
+                member.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(member, curves, compresslevel=9)
+
+
+def read_paper(name: str) -> dict:
+    """Figures of a paper: `experiments/papers/NAME.json`."""
+    return read_json(PAPERS / f"{name}.json")
+
+
+class Row(NamedTuple):
+    """Runs of one setting and length, one a seed.
+
+    Args:
+        settings: Dictionary of what all of them share.
+        options: Text of the settings in which this row differs from others of
+            its table and that have no column.
+        length: Number of batches, steps or epochs.
+        records: List of `Record`s, sorted by seed.
+    """
+
+    settings: dict
+    options: str
+    length: int
+    records: list[Record]
+
+    @property
+    def seeds(self) -> str:
+        return ", ".join(str(x.arguments.get("seed")) for x in self.records)
+
+    @property
+    def minutes(self) -> str:
+        return ", ".join(str(x.result.get("minutes")) for x in self.records)
+
+
+def group_by_seed(
+    records: Sequence[Record],
+    columns: Sequence[str],
+    apart: Sequence[str] = (),
+    length: Callable[[Record], int] = lambda record: record.length,
+) -> tuple[list[Row], str]:
+    """Joins runs that differ in nothing but the seed.
+
+    Args:
+        records: Sequence of `Record`s of one example.
+        columns: Settings that have a column of their own in the table.
+        apart: More arguments that two runs of one row may differ in.
+        length: Function from a record to its length, if not the exact one.
+
+    Returns:
+        `(rows, common)`: a list of `Row`s, and the text of those settings that
+        all rows share and that have no column.
+
+    Raises:
+        ValueError: If two runs differ in their names alone.
+    """
+    groups = {}
+    for record in records:
+        settings = {k: v for k, v in record.settings.items() if k not in apart}
+        key = json.dumps(settings, sort_keys=True), length(record)
+        of_key = groups.setdefault(key, {})
+        seed = record.arguments.get("seed")
+        if seed in of_key:
+            raise ValueError(
+                f"There are two runs of one setting, length and seed: "
+                f"{of_key[seed].name} and {record.name}. Leave one of them out"
+            )
+        of_key[seed] = record
+    settings = [json.loads(key) for key, _ in groups]
+    names = sorted({x for s in settings for x in s} - {*columns})
+    values = {name: [s.get(name) for s in settings] for name in names}
+    shared = [x for x in names if all(v == values[x][0] for v in values[x])]
+    rows = [
+        Row(
+            own,
+            _text(own, [x for x in names if x not in shared]),
+            number,
+            [of_key[seed] for seed in sorted(of_key, key=lambda x: x or 0)],
+        )
+        for own, ((_, number), of_key) in zip(
+            settings, groups.items(), strict=True
+        )
+    ]
+    return rows, _text(settings[0], shared) if settings else ""
+
+
+def table(rows: Sequence[dict], common: str = "") -> str:
+    """A Markdown table, below a line of what all of its rows share.
+
+    Args:
+        rows: Sequence of dictionaries from column to cell. A column is left
+            out if all of its cells are empty.
+        common: Text of the settings that all rows share.
+    """
+    columns = [x for x in rows[0] if any(row[x] != "" for row in rows)]
+    text = markdown_table(columns, [[row[x] for x in columns] for row in rows])
+    return f"All rows: {common}.\n\n{text}" if common else text
+
+
+def _read_published(directory):
+    content = read_json(directory / "runs.json")
+    if not isinstance(content, dict) or not isinstance(
+        content.get("runs"), list
+    ):
+        raise ValueError(
+            f"{directory / 'runs.json'} should hold a dictionary with a list "
+            f"'runs'. Received: {str(content)[:80]}"
+        )
+    curves = {}
+    try:
+        with zipfile.ZipFile(directory / "curves.zip") as archive:
+            for member in archive.namelist():
+                run, _, file = member.partition("/")
+                curves.setdefault(run, {})[file] = archive.read(member).decode()
+    except zipfile.BadZipFile as error:
+        raise ValueError(
+            f"{directory / 'curves.zip'} cannot be read: {error}. Take an "
+            "intact one from the repository"
+        ) from error
+    return [
+        _checked(
+            *(run["name"], run["config"], run["result"]),
+            curves.get(run["name"], {}),
+        )
+        for run in content["runs"]
+    ]
+
+
+def _checked(name, config, result, curves):
+    for file, content, needed in (
+        ("config.json", config, ("experiment", "arguments")),
+        ("result.json", result, ()),
+    ):
+        if not isinstance(content, dict) or not {*needed} <= content.keys():
+            raise ValueError(
+                f"The {file} of the run {name} should hold a dictionary"
+                f"{' with ' if needed else ''}{' and '.join(needed)}. "
+                f"Received: {str(content)[:80]}"
+            )
+    return Record(name, config, result, curves)
+
+
+def _text(settings, names):
+    """`"confidence, epochs=300"`."""
+    found = []
+    for name in names:
+        value = settings.get(name)
+        if value is True:
+            found.append(name)
+        elif value is not None:
+            values = value if isinstance(value, list) else [value]
+            found.append(f"{name}={' '.join(map(str, values))}")
+    return ", ".join(found)

@@ -1,0 +1,225 @@
+"""SCOFF: adding, balls, scenes of intuitive physics, and a maze.
+
+Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
+Structured, Dynamical Environments*: Tables 1 and 3, Figs. 3, 4 and 5, and the
+shares of section 5. Figures are mean ± standard deviation over the seeds.
+"""
+
+from experiments.records import Record
+from experiments.records import Row
+from experiments.records import group_by_seed
+from experiments.records import read_paper
+from experiments.records import table
+from keras_relational import analysis
+from keras_relational.analysis import mean_text
+
+
+def tables(records: list[Record]) -> dict[str, str]:
+    """Tables of these runs, by name."""
+    return {
+        name: make(chosen)
+        for name, (experiment, make) in TABLES.items()
+        if (chosen := [x for x in records if x.experiment == experiment])
+    }
+
+
+def adding_table(records: list[Record]) -> str:
+    """Mean squared error by the number of values to add."""
+    paper = read_paper("scoff")["adding"]
+    numbers = [str(number) for number in paper["columns"]]
+    rows, common = group_by_seed(records, ("core",), apart=("epochs",))
+    lines = [
+        {
+            "core": row.settings["core"],
+            "options": row.options,
+            "epochs": row.length,
+            "seeds": row.seeds,
+            "minutes a run": row.minutes,
+            **_means([x.result["errors"] for x in row.records], numbers, 4),
+        }
+        for row in _sorted(rows, "core")
+    ]
+    for core, errors in paper["figures"].items():
+        line = dict.fromkeys(lines[0], "")
+        line |= {"core": f"paper: {core}", "epochs": paper["epochs"]}
+        lines.append(line | dict(zip(numbers, errors, strict=True)))
+    return table(lines, common)
+
+
+def single_ball_table(records: list[Record]) -> str:
+    """One row a run and object file: a mean of these counts says nothing."""
+    rows, common = group_by_seed(records, ("dynamics",))
+    lines = [
+        {
+            "dynamics": row.settings["dynamics"],
+            "options": row.options,
+            "batches": f"{row.length:,}",
+            "seed": record.arguments["seed"],
+            "minutes": record.result["minutes"],
+            "object file": number,
+            "information": f"{information:.2f}",
+            "steps of each schema, dynamics by dynamics": "; ".join(
+                " ".join(map(str, counts)) for counts in contingency
+            ),
+        }
+        for row in _sorted(rows, "dynamics")
+        for record in row.records
+        for number, (contingency, information) in enumerate(
+            zip(
+                record.result["contingency"],
+                record.result["information"],
+                strict=True,
+            ),
+            start=1,
+        )
+    ]
+    return table(lines, common)
+
+
+def bouncing_balls_table(records: list[Record]) -> str:
+    """Errors, and those divided by a GRU's of the same setting and seed."""
+    rows, common = group_by_seed(records, ("task", "core", "num_schemata"))
+    grus = {
+        (_beside(row), record.arguments["seed"]): record.result
+        for row in rows
+        for record in row.records
+        if row.settings["core"] == "gru"
+    }
+    lines = []
+    for row in _sorted(rows, "task", "core", "num_schemata"):
+        core = row.settings["core"]
+        results = [record.result for record in row.records]
+        of_grus = [
+            grus.get((_beside(row), record.arguments["seed"]))
+            for record in row.records
+        ]
+        line = {
+            "task": row.settings["task"],
+            "core": core,
+            "schemata": row.settings["num_schemata"] if "scoff" in core else "",
+            "options": row.options,
+            "batches": f"{row.length:,}",
+            "seeds": row.seeds,
+            "minutes a run": row.minutes,
+        }
+        frames = {"error_10": "10 frames", "error_30": "30 frames"}
+        for name, column in frames.items():
+            line[f"error, {column}"] = _means(results, [name], 4)[name]
+        for name, column in frames.items():
+            ratios = []
+            if all(of_grus):
+                pairs = zip(results, of_grus, strict=True)
+                ratios = [own[name] / gru[name] for own, gru in pairs]
+            line[f"relative to GRU, {column}"] = mean_text(ratios, 2)
+        in_use = [result.get("schemata_in_use", "") for result in results]
+        line["schemata in use"] = ", ".join(map(str, in_use))
+        lines.append(line)
+    return table(lines, common)
+
+
+def intuitive_physics_table(records: list[Record]) -> str:
+    """Relative error of telling possible from impossible clips, by block."""
+    paper = read_paper("scoff")["intuitive_physics"]
+    rows, common = group_by_seed(records, ("core",))
+    lines = [
+        {
+            "core": row.settings["core"],
+            "options": row.options,
+            "batches": f"{row.length:,}",
+            "seeds": row.seeds,
+            "minutes a run": row.minutes,
+            **_means([x.result for x in row.records], paper["columns"], 2),
+            "paper": ", ".join(
+                map(str, paper["figures"].get(row.settings["core"], ()))
+            ),
+        }
+        for row in _sorted(rows, "core")
+    ]
+    return table(lines, common)
+
+
+def maze_table(records: list[Record]) -> str:
+    """Percent of fixed mazes solved, beside a random player."""
+    paper = read_paper("scoff")["maze"]["figures"]
+
+    def rounded(record):
+        # An agent's steps end with an update, with any seed at another.
+        return round(record.length, -4)
+
+    rows, common = group_by_seed(records, ("core",), length=rounded)
+    players = {
+        "sampled_6": "solved, 6 by 6",
+        "random_6": "random, 6 by 6",
+        "sampled_10": "solved, 10 by 10",
+        "random_10": "random, 10 by 10",
+    }
+    lines = []
+    for row in _sorted(rows, "core"):
+        results = [record.result for record in row.records]
+        line = {
+            "core": row.settings["core"],
+            "options": row.options,
+            "steps": f"{row.length:,}",
+            "seeds": row.seeds,
+            "minutes a run": row.minutes,
+            "parameters": f"{results[0]['parameters']:,}",
+        }
+        for name, column in players.items():
+            shares = [100 * result[name]["solved"] for result in results]
+            line[column] = mean_text(shares)
+        line["paper, 10 by 10"] = paper.get(row.settings["core"], "")
+        lines.append(line)
+    return table(lines, common)
+
+
+def figures(records: list[Record]) -> dict:
+    """Shares of mazes solved, over steps, in rooms of both sizes."""
+    runs = {}
+    for record in records:
+        if record.experiment == "goto_object_maze":
+            core = record.arguments["core"]
+            runs.setdefault(core, []).append(record.read_curves())
+    if not runs:
+        return {}
+    return {
+        name: analysis.plot_learning_curves(runs, curve, "steps")
+        for name, curve in (
+            ("maze", "solved"),
+            ("maze_10_by_10", "solved_in_10_by_10"),
+        )
+    }
+
+
+TABLES = {
+    "adding": ("adding", adding_table),
+    "single_ball": ("single_ball", single_ball_table),
+    "bouncing_balls": ("bouncing_balls", bouncing_balls_table),
+    "intuitive_physics": ("intuitive_physics", intuitive_physics_table),
+    "maze": ("goto_object_maze", maze_table),
+}
+
+
+def _sorted(rows: list[Row], *names):
+    return sorted(
+        rows,
+        key=lambda row: (
+            row.options,
+            *(row.settings[name] for name in names),
+            row.length,
+        ),
+    )
+
+
+def _beside(row):
+    """What a GRU must share with a row to be compared with it."""
+    settings = dict(row.settings)
+    # A GRU has no schemata.
+    del settings["core"], settings["num_schemata"]
+    return str(sorted(settings.items())), row.length
+
+
+def _means(figures, names, digits):
+    return {
+        name: mean_text([of_run[name] for of_run in figures], digits)
+        for name in names
+    }

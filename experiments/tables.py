@@ -1,0 +1,108 @@
+"""Writes the tables in `docs/results/` from the runs that lie there.
+
+A page has a table between `<!-- table: NAME -->` and `<!-- end -->`. With
+--check nothing is written, and a page that differs is an error. With --runs
+the tables of your own runs are printed instead.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+from experiments import context_normalization
+from experiments import esbn
+from experiments import predinet
+from experiments import scoff
+from experiments import two_simplicial
+from experiments.records import PUBLISHED
+from experiments.records import Record
+from experiments.records import read_runs
+
+PAPERS = (predinet, two_simplicial, context_normalization, esbn, scoff)
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--check", action="store_true", help="write nothing")
+    runs = "print the tables of the runs in this folder"
+    modes.add_argument("--runs", type=pathlib.Path, metavar="FOLDER", help=runs)
+    args = parser.parse_args()
+    if args.runs:
+        try:
+            tables = all_tables(read_runs(args.runs))
+        except (FileNotFoundError, ValueError) as error:
+            raise SystemExit(error) from error
+        for name, table in tables.items():
+            print(f"## {name}\n\n{table}\n")
+        return
+    changed = update_pages(PUBLISHED, write=not args.check)
+    for path in changed:
+        print(f"{path} {'differs' if args.check else 'written'}")
+    if changed and args.check:
+        sys.exit(
+            "Run `python -m experiments.tables` to write the tables of these "
+            "pages again."
+        )
+
+
+def all_tables(records: list[Record]) -> dict[str, str]:
+    """Tables of these runs, from name to Markdown text."""
+    found = {}
+    for paper in PAPERS:
+        found |= paper.tables(records)
+    return found
+
+
+def update_pages(
+    directory: pathlib.Path, write: bool = True
+) -> list[pathlib.Path]:
+    """Brings the tables of the pages in a folder up to date.
+
+    Args:
+        directory: Folder with pages, `runs.json` and `curves.zip`.
+        write: Whether to write the pages that differ.
+
+    Returns:
+        List of the pages that differed.
+
+    Raises:
+        ValueError: If a page names a table that no runs make, or if no page
+            shows a table that they make.
+    """
+    tables = all_tables(read_runs(directory))
+    changed, shown = [], set()
+    for path in sorted(directory.glob("*.md")):
+        before = path.read_text("utf-8")
+        names = {name for _, name, _ in MARKED.findall(before)}
+        if unknown := names - tables.keys():
+            raise ValueError(
+                f"{path} has tables of which there are no runs: "
+                f"{', '.join(sorted(unknown))}. There are runs of: "
+                f"{', '.join(sorted(tables))}"
+            )
+        shown |= names
+        after = MARKED.sub(
+            lambda match: f"{match[1]}\n{tables[match[2]]}\n\n{match[3]}",
+            before,
+        )
+        if after != before:
+            changed.append(path)
+            if write:
+                path.write_text(after, "utf-8")
+    if missing := tables.keys() - shown:
+        name = min(missing)
+        raise ValueError(
+            f"No page in {directory} shows these tables of its runs: "
+            f"{', '.join(sorted(missing))}. Add two lines to one, "
+            f"'<!-- table: {name} -->' and '<!-- end -->'"
+        )
+    return changed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""The base class of all worlds: many episodes at a time, as pure functions."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.validation import check_positive_integers
+
+# One row an episode in every tensor.
+State = dict[str, keras.KerasTensor]
+
+
+class World:
+    """A reinforcement learning environment without any state of its own.
+
+    The state of the episodes is a dictionary of tensors with one row an
+    episode. `reset` makes a state, `step` turns a state and actions into the
+    next state, `render` draws what the agent sees, and `restart` begins new
+    episodes in some of the rows. All four are pure functions of tensors, so
+    they compile as they are.
+
+    A subclass defines three attributes and three methods:
+
+    - `actions`: the names of the actions. An action is a place in this tuple.
+    - `image_shape`: the shape of one image, `(height, width, 3)`.
+    - `success_reward`: a step with this reward or more solves the episode.
+    - `new_episode(seed, episode)`: the first state of an episode.
+    - `move(state, actions)`: the rules.
+    - `render(state)`: the images.
+
+    Two worlds are equal if they have the same class and equal attributes.
+    Equal worlds have the same rules, so compiled functions can be shared
+    between them.
+
+    Args:
+        max_episode_steps: Positive integer, the number of steps after which an
+            episode is cut off. By default episodes are never cut off.
+
+    Raises:
+        ValueError: If `max_episode_steps` is not a positive integer.
+    """
+
+    actions: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    success_reward: float
+
+    def __init__(self, max_episode_steps: int | None = None):
+        if max_episode_steps is not None:
+            check_positive_integers(max_episode_steps=max_episode_steps)
+            max_episode_steps = int(max_episode_steps)
+        self.max_episode_steps = max_episode_steps
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, World):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self):
+        attributes = [
+            (name, x.tobytes() if isinstance(x, np.ndarray) else x)
+            for name, x in sorted(vars(self).items())
+        ]
+        return type(self), tuple(attributes)
+
+    def new_episode(
+        self, seed: keras.KerasTensor, episode: keras.KerasTensor
+    ) -> State:
+        """Makes the first state of episodes. A subclass defines it.
+
+        Args:
+            seed: uint32 tensor `(batch,)`.
+            episode: int32 tensor `(batch,)`, the number of the episode among
+                those of the same seed.
+
+        Returns:
+            A state. It holds at least `seed`, `episode`, `steps` (zeros), and
+            `level` `(batch, n)`, integers that say how hard the episode is.
+        """
+        raise NotImplementedError
+
+    def move(
+        self, state: State, actions: keras.KerasTensor
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
+        """Applies the rules of the world. A subclass defines it.
+
+        `step` calls it, and takes care of `steps` and of episodes that are cut
+        off.
+
+        Args:
+            state: A state, in which `steps` already counts this move.
+            actions: int32 tensor `(batch,)` of places in `actions`.
+
+        Returns:
+            The next state, the rewards, float32 `(batch,)`, and the boolean
+            tensor `terminated` `(batch,)`.
+        """
+        raise NotImplementedError
+
+    def render(self, state: State) -> keras.KerasTensor:
+        """Draws what the agent sees. A subclass defines it.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            uint8 tensor `(batch, *image_shape)`.
+        """
+        raise NotImplementedError
+
+    def reset(self, seeds: Sequence[int] | np.ndarray) -> State:
+        """Makes the first episode of each seed.
+
+        Args:
+            seeds: Integers `(batch,)`, from 0 to 2³² − 1. Equal seeds give
+                equal episodes.
+
+        Returns:
+            A state: a dictionary of tensors with one row an episode. Every
+            world has `steps`, the number of steps so far; `level` `(batch,
+            n)`; and `seed` and `episode`, which fix the next episode.
+        """
+        if not ops.is_tensor(seeds):  # JAX makes int32 of Python's integers.
+            seeds = np.asarray(seeds, "uint32")
+        seed = ops.cast(seeds, "uint32")
+        return self.new_episode(seed, ops.zeros_like(seed, dtype="int32"))
+
+    def step(
+        self, state: State, actions: Sequence[int] | np.ndarray
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
+        """Takes one action in every episode.
+
+        Args:
+            state: A state, as `reset` returns it.
+            actions: Integers `(batch,)`, places in the attribute `actions`.
+
+        Returns:
+            `(state, reward, terminated, truncated)`: the next state; rewards,
+            float32 `(batch,)`; and two boolean tensors `(batch,)`. `terminated`
+            is `True` where the rules end the episode. `truncated` is `True`
+            where the episode is cut off after `max_episode_steps`.
+
+        Raises:
+            ValueError: If the actions do not have the shape `(batch,)`, are not
+                integers, or are not places in the attribute `actions`. A
+                compiled function cannot see values: there an action that is
+                too small or too large becomes the first or the last one.
+        """
+        actions = checked_actions(actions, state["steps"].shape, self.actions)
+        actions = ops.clip(actions, 0, len(self.actions) - 1)
+        steps = state["steps"] + 1
+        state = {**state, "steps": steps}
+        state, reward, terminated = self.move(state, actions)
+        truncated = ops.zeros_like(terminated)
+        if self.max_episode_steps is not None:
+            truncated = ~terminated & (steps >= self.max_episode_steps)
+        return state, reward, terminated, truncated
+
+    def restart(self, state: State, where: keras.KerasTensor) -> State:
+        """Begins the next episode of the same seed in some of the rows.
+
+        Args:
+            state: A state, as `reset` returns it.
+            where: Boolean tensor `(batch,)`. `True` marks the rows in which a
+                new episode begins.
+
+        Returns:
+            A state.
+        """
+
+        def restarted():
+            new = self.new_episode(state["seed"], state["episode"] + 1)
+            return {name: chosen(x, new[name]) for name, x in state.items()}
+
+        def chosen(old, new):
+            shape = (-1,) + (1,) * (len(old.shape) - 1)
+            return ops.where(ops.reshape(where, shape), new, old)
+
+        # At most steps no episode is over, and no new one has to be made.
+        return ops.cond(ops.any(where), restarted, lambda: dict(state))
+
+    def step_or_restart(
+        self,
+        state: State,
+        actions: Sequence[int] | np.ndarray,
+        over: keras.KerasTensor,
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
+        """Takes one action, or begins a new episode where one is over.
+
+        Args:
+            state: A state, as `reset` returns it.
+            actions: Integers `(batch,)`, places in the attribute `actions`.
+                They have no effect where the episode is over.
+            over: Boolean tensor `(batch,)`. `True` marks the rows whose episode
+                is over.
+
+        Returns:
+            `(state, reward, terminated, truncated)` as `step` returns them.
+            Where a new episode begins, the reward is 0 and the other two are
+            `False`.
+
+        Raises:
+            ValueError: If the actions are not as `step` needs them.
+        """
+        moved, reward, terminated, truncated = self.step(state, actions)
+        return (
+            self.restart(moved, over),
+            ops.where(over, 0.0, reward),
+            terminated & ~over,
+            truncated & ~over,
+        )
+
+
+def checked_actions(
+    actions: object, shape: tuple[int | None, ...], names: Sequence[str]
+) -> keras.KerasTensor | np.ndarray:
+    """Checks actions and casts them to int32.
+
+    Args:
+        actions: Integers, nested lists of integers, an array or a tensor. The
+            values of a tensor inside a compiled function are not known, so they
+            are not checked.
+        shape: The shape that the actions should have. `None` matches any size.
+        names: The names of the actions. An action is a place in this sequence.
+
+    Returns:
+        int32 array or tensor.
+
+    Raises:
+        ValueError: If the actions have another shape, are not integers, or are
+            not places in `names`.
+    """
+    if ops.is_tensor(actions):
+        dtype = keras.backend.standardize_dtype(actions.dtype)
+        are_integers = dtype.startswith(("int", "uint"))
+    else:
+        try:
+            actions = np.asarray(actions)
+        except ValueError:  # Lists of different lengths.
+            actions = np.asarray(actions, dtype=object)
+        dtype = actions.dtype
+        are_integers = dtype.kind in "iu"
+    given = tuple(actions.shape)
+    if len(given) != len(shape) or any(
+        None not in sizes and sizes[0] != sizes[1]
+        for sizes in zip(given, shape, strict=True)
+    ):
+        raise ValueError(
+            f"Actions must have the shape {tuple(shape)}, one integer for each "
+            f"episode. Received: actions of shape {given}"
+        )
+    if not are_integers:
+        raise ValueError(
+            f"Actions must be integers. Received: actions={actions!r}, of "
+            f"dtype {dtype}"
+        )
+    try:
+        values = np.asarray(actions)
+    except (NotImplementedError, TypeError):  # Inside a compiled function.
+        return ops.cast(actions, "int32")
+    wrong = values[(values < 0) | (values >= len(names))]
+    if wrong.size:
+        allowed = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
+        raise ValueError(
+            f"There is no action {wrong[0]}. Expected one of: {allowed}. "
+            f"Received: actions={values}"
+        )
+    return values.astype("int32")
+
+
+def uniform_integers(
+    uniform: keras.KerasTensor,
+    low: int | keras.KerasTensor,
+    high: int | keras.KerasTensor,
+) -> keras.KerasTensor:
+    """Turns uniform numbers into uniform integers.
+
+    Args:
+        uniform: Float tensor of numbers in [0, 1).
+        low: The smallest integer.
+        high: The largest integer.
+
+    Returns:
+        int32 tensor of integers from `low` to `high`, both included.
+    """
+    size = ops.cast(high - low + 1, "float32")
+    return low + ops.cast(ops.floor(uniform * size), "int32")

@@ -1,0 +1,355 @@
+"""The rules of BoxWorld, which both kinds of puzzle share."""
+
+from collections.abc import Callable
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.counter_based_random import random_ranks
+from keras_relational.counter_based_random import random_uniform
+from keras_relational.environments.batched_world import State
+from keras_relational.environments.batched_world import World
+from keras_relational.environments.boxworld.pictures import Picture
+from keras_relational.environments.boxworld.pictures import read_picture
+from keras_relational.environments.boxworld.tiles import BLANK
+from keras_relational.environments.boxworld.tiles import EMPTY
+from keras_relational.environments.boxworld.tiles import GEM
+from keras_relational.environments.boxworld.tiles import HUES
+from keras_relational.environments.boxworld.tiles import NUM_HUES
+from keras_relational.environments.boxworld.tiles import PLAYER
+from keras_relational.environments.colours import SHIFTS
+from keras_relational.environments.colours import unpack_rgb
+from keras_relational.validation import check_positive_integers
+
+ACTIONS = ("left", "up", "right", "down")
+GEM_REWARD = 10.0
+
+# A row and a column of the board are added for each action.
+_DOWN, _RIGHT = np.int32([(0, -1, 0, 1), (-1, 0, 1, 0)])
+_COLOUR_DRAW = 0
+# Each draw has this many counters of its own.
+_COUNTERS_PER_DRAW = 100
+
+
+class Board(World):
+    """A board with slots, and the rules of play.
+
+    A slot is the place of one loose key or one box. Keys stand on rows 1, 3, 5,
+    … and columns 1, 4, 7, …, and locks stand to their right, so no three
+    coloured tiles touch. The gem of a bridge board has a second key and lock
+    below the first ones, in the slot below.
+
+    In addition to the arrays of every world, a state has
+
+    - `board` `(batch, rows * columns)` and `inventory` `(batch, 2)`: colours;
+    - `losing` `(batch, num_slots)`: whether the box in the slot ends the
+      episode;
+    - `player` `(batch,)`: the cell on which the player stands.
+
+    `level` is `(batch, 3)`.
+
+    A subclass defines `num_gem_locks`, 1 or 2, and the methods `draw_puzzle`
+    and `level_of`.
+    """
+
+    actions = ACTIONS
+    success_reward = GEM_REWARD
+    num_gem_locks: int
+
+    def __init__(self, rows: int, columns: int, max_episode_steps: int | None):
+        check_positive_integers(rows=rows, columns=columns)
+        if rows < 3 or columns < 3:
+            raise ValueError(
+                "A board needs at least 3 rows and 3 columns. Received: "
+                f"rows={rows}, columns={columns}"
+            )
+        super().__init__(max_episode_steps)
+        self.rows = int(rows)
+        self.columns = int(columns)
+        self.image_shape = (self.rows, self.columns + 1, 3)
+        self.slot_rows = len(range(1, rows, 2))
+        self.slot_columns = len(range(1, columns - 1, 3))
+        self.num_slots = self.slot_rows * self.slot_columns
+        # The slot of each cell, or −1. The cells of each slot: of its key and
+        # lock, and of the second key and lock below.
+        self._slot_of_cell = np.full(rows * columns, -1, "int32")
+        self._cells_of_slot = np.zeros((self.num_slots, 4), "int32")
+        for slot in range(self.num_slots):
+            row, column = divmod(slot, self.slot_columns)
+            first = (1 + 2 * row) * columns + 1 + 3 * column
+            cells = [first, first + 1, first + columns, first + columns + 1]
+            for part, cell in enumerate(cells):
+                # Cell 0, which is always blank, replaces a cell below the
+                # board.
+                if cell < rows * columns:
+                    self._cells_of_slot[slot, part] = cell
+                    self._slot_of_cell[cell] = slot
+
+    def draw_puzzle(
+        self, uniform: Callable, colour: Callable
+    ) -> tuple[list[dict], keras.KerasTensor, tuple]:
+        """Draws a puzzle in each row. A subclass defines it.
+
+        Args:
+            uniform: Function of the number of a draw, from 1 on, and a size,
+                that returns random numbers `(batch, size)`.
+            colour: Function of an integer from 0 on that returns colours
+                `(batch,)`. Other integers give other colours.
+
+        Returns:
+            `(items, ranks, level)`. `items` is a list of dictionaries, one for
+            each loose key or box: `present`, boolean `(batch,)`; `losing`,
+            whether the item ends the episode; and colours `(batch,)` under
+            `key`, `lock`, `second_key`, `second_lock`, or some of them. `ranks`
+            `(batch, num_slots)` holds the place in `items` of the item in each
+            slot. `level` holds three integer tensors `(batch,)`.
+        """
+        raise NotImplementedError
+
+    def level_of(self, picture: Picture) -> tuple[int, int, int]:
+        """Counts what is on a board. A subclass defines it.
+
+        Args:
+            picture: What was read from a picture of the board.
+
+        Returns:
+            The level, as `draw_puzzle` returns it for a new puzzle.
+        """
+        raise NotImplementedError
+
+    def move(
+        self, state: State, actions: keras.KerasTensor
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
+        """Moves the player, who may take a key, open a box, or do neither.
+
+        Args:
+            state: A state, in which `steps` already counts this move.
+            actions: int32 tensor `(batch,)` of places in `ACTIONS`.
+
+        Returns:
+            The next state, the rewards, float32 `(batch,)`, and the boolean
+            tensor `terminated` `(batch,)`.
+        """
+        board, inventory = state["board"], state["inventory"]
+        target = self._target(state["player"], actions)
+        slot = ops.take(self._slot_of_cell, target)
+        cells = ops.take(self._cells_of_slot, ops.maximum(slot, 0), axis=0)
+        tiles = ops.take_along_axis(
+            board, ops.concatenate([target[:, None], cells], axis=1), axis=1
+        )
+        tile, key, lock, second_key, second_lock = ops.unstack(tiles, 5, axis=1)
+        on_key = target == cells[:, 0]
+        on_lock = (target == cells[:, 1]) | (target == cells[:, 3])
+        blank = tile == BLANK
+        loose = ~blank & on_key & (lock == BLANK)
+        # A loose key goes to the first empty place of the inventory. The key of
+        # a box takes the place of the key that opened the box.
+        has_first, after_first = _exchanged(
+            inventory, ops.where(loose, EMPTY, lock), key
+        )
+        has_both, after_both = _exchanged(after_first, second_lock, second_key)
+        one_lock = second_lock == BLANK
+        opens = ~blank & on_lock & has_first & (one_lock | has_both)
+        takes = loose | opens
+        after = ops.where(one_lock[:, None], after_first, after_both)
+        inventory = ops.where(takes[:, None], after, inventory)
+        cleared = takes[:, None] & (self._slot_of_cell == slot[:, None])
+        losing = ops.take_along_axis(
+            state["losing"], ops.maximum(slot, 0)[:, None], axis=1
+        )
+        lost, won = opens & losing[:, 0], opens & (key == GEM)
+        reward = ops.where(won, GEM_REWARD, ops.where(lost, -1.0, 1.0))
+        state = {
+            **state,
+            "board": ops.where(cleared, BLANK, board),
+            "inventory": inventory,
+            "player": ops.where(blank | takes, target, state["player"]),
+        }
+        return state, ops.where(takes, reward, 0.0), won | lost
+
+    def render(self, state: State) -> keras.KerasTensor:
+        """Draws the board, with the inventory to its right.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            uint8 tensor `(batch, rows, columns + 1, 3)`, one pixel a tile. The
+            last column is the inventory, from the top.
+        """
+        cells = np.arange(self.rows * self.columns, dtype="int32")
+        board = ops.where(
+            cells == state["player"][:, None], PLAYER, state["board"]
+        )
+        board = ops.reshape(board, (-1, self.rows, self.columns))
+        inventory = ops.pad(
+            state["inventory"],
+            ((0, 0), (0, self.rows - 2)),
+            constant_values=EMPTY,
+        )
+        return unpack_rgb(
+            ops.concatenate([board, inventory[:, :, None]], axis=2)
+        )
+
+    def state_from_images(self, images: np.ndarray) -> State:
+        """Reads boards from pictures, so that they can be played on.
+
+        This is the inverse of `render`. A picture may show any position of a
+        puzzle, and may be drawn by `render` or painted by hand. A box that is
+        not on the way to the gem ends the episode. A picture does not show the
+        history of an episode: `steps` is 0, the seeds of the next episodes are
+        0, 1, 2, …, and `level` counts what is still on the board.
+
+        Args:
+            images: uint8 array `(batch, rows, columns + 1, 3)`, one pixel a
+                tile, as `render` returns it.
+
+        Returns:
+            A state, as `reset` returns it.
+
+        Raises:
+            ValueError: If the array has another shape or type, or a picture
+                shows no board that can be played: it has other colours, more or
+                fewer than one player or gem, a key or lock where none can be,
+                or no way to the gem, or its episode is over.
+
+        Example:
+
+        >>> from keras_relational.environments.boxworld import BoxWorld
+        >>> world = BoxWorld()
+        >>> images = world.render(world.reset([0, 1, 2]))
+        >>> state = world.state_from_images(images)
+        >>> bool(np.all(world.render(state) == images))
+        True
+        """
+        images = np.asarray(ops.convert_to_numpy(images))
+        fits = images.shape[1:] == self.image_shape and len(images)
+        if not fits or images.dtype != "uint8":
+            raise ValueError(
+                "Images of boards must be uint8, of shape (batch, rows, columns"
+                f" + 1, 3), here (batch, {self.rows}, {self.columns + 1}, 3). "
+                f"Received: {images.dtype}, of shape {images.shape}"
+            )
+        pictures = []
+        for number, image in enumerate(images.astype("int32")):
+            try:
+                picture = read_picture(
+                    image @ np.int32([1 << shift for shift in SHIFTS]),
+                    self._cells_of_slot,
+                    self.num_gem_locks,
+                )
+            except ValueError as error:
+                raise ValueError(
+                    f"Image {number} is no board of {type(self).__name__} "
+                    f"with {self.rows} rows and {self.columns} columns that "
+                    f"can be played: {error}."
+                ) from error
+            pictures.append(picture)
+        state = {
+            "board": np.int32([picture.board for picture in pictures]),
+            "inventory": np.int32([picture.inventory for picture in pictures]),
+            "losing": np.array([picture.losing for picture in pictures], bool),
+            "player": np.int32([picture.player for picture in pictures]),
+            "level": np.int32([self.level_of(picture) for picture in pictures]),
+            "steps": np.zeros(len(pictures), "int32"),
+            "seed": np.arange(len(pictures), dtype="uint32"),
+            "episode": np.zeros(len(pictures), "int32"),
+        }
+        return {name: ops.convert_to_tensor(x) for name, x in state.items()}
+
+    def new_episode(
+        self, seed: keras.KerasTensor, episode: keras.KerasTensor
+    ) -> State:
+        """Makes the puzzles of episodes.
+
+        Args:
+            seed: uint32 tensor `(batch,)`.
+            episode: int32 tensor `(batch,)`, the number of the episode among
+                those of the same seed.
+
+        Returns:
+            A state.
+        """
+
+        def uniform(draw, size=1):
+            """Numbers `(batch, size)`; other draws give other numbers."""
+            first = np.uint32(_COUNTERS_PER_DRAW * draw)
+            counters = np.arange(size, dtype="uint32") + first
+            return random_uniform(seed[:, None], episode[:, None], counters)
+
+        hues = random_ranks(uniform(_COLOUR_DRAW, NUM_HUES))
+
+        def colour(number):
+            """The colour with that number in a random order of all hues."""
+            is_it = ops.cast(hues == number, "int32")
+            return ops.sum(is_it * np.int32(HUES), axis=1)
+
+        items, ranks, level = self.draw_puzzle(uniform, colour)
+        blank = ops.full_like(ranks[:, 0], BLANK)
+        # The item with number r stands in the slot of rank r.
+        parts = []
+        for part in ("key", "lock", "second_key", "second_lock"):
+            tiles = ops.full_like(ranks, BLANK)
+            for rank, item in enumerate(items):
+                tile = ops.where(item["present"], item.get(part, blank), BLANK)
+                tiles = ops.where(ranks == rank, tile[:, None], tiles)
+            parts.append(tiles)
+        losing = ops.zeros_like(ranks, dtype="bool")
+        for rank, item in enumerate(items):
+            if item["losing"]:
+                here = (ranks == rank) & item["present"][:, None]
+                losing = losing | here
+        zeros = ops.zeros_like(episode)
+        return {
+            "board": self._board(*parts),
+            "inventory": ops.full_like(ranks[:, :2], EMPTY),
+            "losing": losing,
+            "player": zeros,
+            "steps": zeros,
+            "level": ops.stack(level, axis=1),
+            "seed": seed,
+            "episode": episode,
+        }
+
+    def _target(self, player, actions):
+        """The cell onto which the player walks, or stays at the edge."""
+        row = player // self.columns + ops.take(_DOWN, actions)
+        column = player % self.columns + ops.take(_RIGHT, actions)
+        inside = (
+            (row >= 0)
+            & (row < self.rows)
+            & (column >= 0)
+            & (column < self.columns)
+        )
+        return ops.where(inside, row * self.columns + column, player)
+
+    def _board(self, key, lock, second_key, second_lock):
+        """Puts the tiles of each slot into cells `(batch, rows * columns)`."""
+        blank = ops.full_like(key, BLANK)
+        # A slot has 2 × 3 cells. Its key is in the middle of the upper row.
+        slots = ops.stack(
+            [blank, key, lock, blank, second_key, second_lock], axis=2
+        )
+        slots = ops.reshape(
+            slots, (-1, self.slot_rows, self.slot_columns, 2, 3)
+        )
+        board = ops.reshape(
+            ops.transpose(slots, (0, 1, 3, 2, 4)),
+            (-1, 2 * self.slot_rows, 3 * self.slot_columns),
+        )
+        below = self.rows - 1 - 2 * self.slot_rows
+        right = self.columns - 3 * self.slot_columns
+        board = ops.pad(
+            board,
+            ((0, 0), (1, max(below, 0)), (0, right)),
+            constant_values=BLANK,
+        )[:, : self.rows]
+        return ops.reshape(board, (-1, self.rows * self.columns))
+
+
+def _exchanged(inventory, old, new):
+    """Whether a key is held, and the inventory with another in its place."""
+    fits = inventory == old[:, None]
+    first = ops.stack([fits[:, 0], fits[:, 1] & ~fits[:, 0]], axis=1)
+    return ops.any(fits, axis=1), ops.where(first, new[:, None], inventory)

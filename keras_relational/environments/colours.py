@@ -1,0 +1,57 @@
+"""Colours packed into integers, so that a board is an array of integers.
+
+A colour is red + 256 green + 65536 blue, each from 0 to 255.
+"""
+
+import colorsys
+
+import keras
+import numpy as np
+from keras import ops
+
+# Where red, green and blue begin in a packed colour.
+SHIFTS = (0, 8, 16)
+
+
+def pack_rgb(red: int, green: int, blue: int) -> int:
+    """Packs a colour.
+
+    Args:
+        red: Integer from 0 to 255.
+        green: Integer from 0 to 255.
+        blue: Integer from 0 to 255.
+
+    Returns:
+        Integer.
+    """
+    return red + (green << 8) + (blue << 16)
+
+
+def pack_hsv(hue: float, saturation: float, value: float) -> int:
+    """Packs a colour that is given by hue, saturation and value.
+
+    Red, green and blue are each rounded to the nearest of 0 to 255.
+
+    Args:
+        hue: Number from 0 to 1.
+        saturation: Number from 0 to 1.
+        value: Number from 0 to 1.
+
+    Returns:
+        Integer.
+    """
+    rgb = colorsys.hsv_to_rgb(hue, saturation, value)
+    return pack_rgb(*(round(255 * channel) for channel in rgb))
+
+
+def unpack_rgb(colours: keras.KerasTensor) -> keras.KerasTensor:
+    """Unpacks colours into pixels.
+
+    Args:
+        colours: int32 tensor `(...)` of packed colours.
+
+    Returns:
+        uint8 tensor `(..., 3)`: red, green and blue.
+    """
+    channels = ops.right_shift(colours[..., None], np.int32(SHIFTS))
+    return ops.cast(ops.bitwise_and(channels, np.int32(255)), "uint8")

@@ -1,0 +1,43 @@
+"""Random numbers that a layer draws for all steps, before its loop over them.
+
+Inside of the loop a backend may have no random numbers: JAX has none there.
+"""
+
+import math
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from keras_relational.counter_based_random import random_uniform
+
+
+def uniform(
+    shape: Sequence, seed_generator: keras.random.SeedGenerator
+) -> keras.KerasTensor:
+    """Random numbers in [0, 1), float32.
+
+    XLA takes a hundred times as long for TensorFlow's own on a CPU.
+    """
+    seed, count = ops.unstack(seed_generator.next())
+    numbers = ops.reshape(ops.arange(math.prod(shape)), shape)
+    return random_uniform(seed, count, numbers)
+
+
+def gumbel_noise(
+    shape: Sequence, seed_generator: keras.random.SeedGenerator
+) -> keras.KerasTensor:
+    """Random numbers from Gumbel(0, 1), float32."""
+    draws = uniform(shape, seed_generator)
+    return -ops.log(-ops.log(ops.maximum(draws, 1e-7)))
+
+
+def dropout_mask(
+    shape: Sequence,
+    rate: float,
+    seed_generator: keras.random.SeedGenerator,
+    dtype: str,
+) -> keras.KerasTensor:
+    """Factors of dropout: 0 with probability `rate`, else `1 / (1 - rate)`."""
+    draws = uniform(shape, seed_generator)
+    return ops.cast(draws >= rate, dtype) / (1 - rate)

@@ -1,0 +1,319 @@
+"""Tests that every world must pass, on TensorFlow and on JAX.
+
+The test file of a world subclasses `EnvironmentContract` and defines a fixture
+`world`. Tests of the world's own rules stand in that file.
+"""
+
+import copy
+import functools
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_relational.environments.compilation import compiled
+
+# The arrays of every state, and their dtypes.
+ARRAYS = {
+    "steps": "int32",
+    "level": "int32",
+    "seed": "uint32",
+    "episode": "int32",
+}
+# One size for all compiled functions, since each size is compiled anew.
+BATCH = 32
+
+
+@functools.cache
+def compiled_reset(world):
+    return compiled(world.reset)
+
+
+@functools.cache
+def compiled_step(world):
+    """The next state, its image, the reward, and the two kinds of end."""
+
+    def step(state, actions):
+        state, *rest = world.step(state, actions)
+        return state, world.render(state), *rest
+
+    return compiled(step)
+
+
+@functools.cache
+def compiled_step_or_restart(world):
+    """As `compiled_step`. An episode that is over is followed by a new one."""
+
+    def step(state, actions, over):
+        state, *rest = world.step_or_restart(state, actions, over)
+        return state, world.render(state), *rest
+
+    return compiled(step)
+
+
+def arrays(state):
+    return {name: ops.convert_to_numpy(value) for name, value in state.items()}
+
+
+def first_state(world, batch=BATCH):
+    return arrays(world.reset(np.arange(batch)))
+
+
+def random_actions(world, size, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(len(world.actions), size=size).astype("int32")
+
+
+def cut_off_after(world, max_episode_steps):
+    """The same world, with episodes of another greatest length."""
+    world = copy.copy(world)
+    world.max_episode_steps = max_episode_steps
+    return world
+
+
+def assert_states_equal(state, expected):
+    state, expected = arrays(state), arrays(expected)
+    assert set(state) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(state[name], value, name)
+        assert state[name].dtype == value.dtype, name
+
+
+class EnvironmentContract:
+    """The tests. A subclass says how many of 500 boards must differ."""
+
+    def least_num_boards(self, world):
+        """The least number of different boards in 500 episodes."""
+        return 500
+
+    # What a state and an image are.
+
+    def test_states(self, world):
+        state = first_state(world)
+        for name, dtype in ARRAYS.items():
+            assert state[name].dtype == dtype
+        assert state["level"].ndim == 2
+        assert all(len(value) == BATCH for value in state.values())
+        np.testing.assert_array_equal(state["steps"], 0)
+        np.testing.assert_array_equal(state["episode"], 0)
+        np.testing.assert_array_equal(state["seed"], np.arange(BATCH))
+        moved, *_ = compiled_step(world)(state, random_actions(world, BATCH))
+        for name, value in arrays(moved).items():
+            assert (value.dtype, value.shape) == (
+                state[name].dtype,
+                state[name].shape,
+            )
+        np.testing.assert_array_equal(moved["steps"], 1)
+        for name in ("level", "seed", "episode"):
+            np.testing.assert_array_equal(moved[name], state[name])
+
+    def test_images(self, world):
+        images = ops.convert_to_numpy(world.render(first_state(world)))
+        assert images.dtype == "uint8"
+        assert images.shape == (BATCH, *world.image_shape)
+        assert images.any()
+
+    def test_attributes(self, world):
+        assert len(set(world.actions)) == len(world.actions) > 1
+        assert all(isinstance(name, str) for name in world.actions)
+        assert world.success_reward > 0
+
+    # Seeds.
+
+    def test_seeds_fix_episodes_and_differ(self, world):
+        first, again = (arrays(world.reset(x)) for x in ([0, 1, 2], [2, 1, 0]))
+        for name in first:
+            np.testing.assert_array_equal(first[name], again[name][::-1])
+        boards = first_state(world, 500)["board"]
+        assert len(np.unique(boards, axis=0)) >= self.least_num_boards(world)
+
+    def test_seeds_may_be_lists_and_go_to_32_bits(self, world):
+        seeds = [3, 2**32 - 1]
+        state = world.reset(seeds)
+        assert_states_equal(state, world.reset(np.array(seeds, "uint32")))
+        np.testing.assert_array_equal(state["seed"], np.array(seeds, "uint32"))
+
+    def test_equal_actions_give_equal_episodes(self, world):
+        step = compiled_step_or_restart(world)
+        first, second = first_state(world), first_state(world)
+        over = np.zeros(BATCH, bool)
+        for time in range(10):
+            actions = random_actions(world, BATCH, time)
+            first, *outputs = step(first, actions, over)
+            second, *again = step(second, actions, over)
+            assert_states_equal(first, second)
+            for one, other in zip(outputs, again, strict=True):
+                np.testing.assert_array_equal(one, other)
+            _, _, terminated, truncated = map(ops.convert_to_numpy, outputs)
+            over = terminated | truncated
+
+    # Steps.
+
+    def test_steps_are_pure_and_compiled_as_eager(self, world):
+        state = first_state(world)
+        compiled_state = compiled_reset(world)(np.arange(BATCH, dtype="uint32"))
+        assert_states_equal(compiled_state, state)
+        for time in range(3):
+            before = copy.deepcopy(state)
+            actions = random_actions(world, BATCH, time)
+            moved, images, *rest = compiled_step(world)(state, actions)
+            eagerly, *eager_rest = world.step(state, actions)
+            assert_states_equal(state, before)
+            assert_states_equal(eagerly, moved)
+            np.testing.assert_array_equal(world.render(eagerly), images)
+            for one, other in zip(rest, eager_rest, strict=True):
+                np.testing.assert_array_equal(one, other)
+            state = arrays(moved)
+
+    def test_rewards_and_ends(self, world):
+        state = first_state(world)
+        _, _, *outputs = compiled_step(world)(
+            state, random_actions(world, BATCH)
+        )
+        reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
+        assert (reward.dtype, reward.shape) == ("float32", (BATCH,))
+        assert np.isfinite(reward).all()
+        for end in (terminated, truncated):
+            assert (end.dtype, end.shape) == (bool, (BATCH,))
+
+    def test_a_success_ends_the_episode(self, world):
+        state = first_state(world)
+        over = np.zeros(BATCH, bool)
+        for time in range(50):
+            actions = random_actions(world, BATCH, time)
+            state, _, *outputs = compiled_step_or_restart(world)(
+                state, actions, over
+            )
+            reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
+            assert terminated[reward >= world.success_reward].all()
+            assert not (terminated & truncated).any()
+            over = terminated | truncated
+
+    def test_a_batch_of_one_is_played_as_in_a_larger_batch(self, world):
+        state = first_state(world)
+        actions = random_actions(world, BATCH)
+        expected, *outputs = world.step(state, actions)
+        one = {name: value[3:4] for name, value in state.items()}
+        assert_states_equal(world.reset([3]), one)
+        moved, *rest = world.step(one, actions[3:4])
+        assert_states_equal(
+            moved, {name: x[3:4] for name, x in arrays(expected).items()}
+        )
+        for ours, theirs in zip(rest, outputs, strict=True):
+            np.testing.assert_array_equal(ours, theirs[3:4])
+        np.testing.assert_array_equal(
+            world.render(one), world.render(state)[3:4]
+        )
+
+    # Actions.
+
+    def test_other_actions_are_refused(self, world):
+        state = first_state(world, 2)
+        for actions in (
+            [0, len(world.actions)],
+            [-1, 0],
+            [0.0, 1.0],
+            [0],
+            [0, 1, 0],
+            [[0, 1]],
+            [[0], [0, 1]],
+            1,
+            None,
+            ["left", "right"],
+        ):
+            with pytest.raises(ValueError, match=r"[Aa]ction.*Received"):
+                world.step(state, actions)
+
+    def test_compiled_functions_clip_actions(self, world):
+        last = len(world.actions) - 1
+        state = first_state(world)
+        step = compiled_step(world)
+        for given, clipped in ((-7, 0), (last + 7, last)):
+            ours, theirs = (
+                step(state, np.full(BATCH, action, "int32"))
+                for action in (given, clipped)
+            )
+            assert_states_equal(ours[0], theirs[0])
+            for one, other in zip(ours[1:], theirs[1:], strict=True):
+                np.testing.assert_array_equal(one, other)
+
+    # Ends of episodes.
+
+    def test_restart_makes_the_next_episode_where_asked(self, world):
+        state, *_ = world.step(first_state(world, 4), [0, 1, 2, 3])
+        nowhere = arrays(world.restart(state, np.zeros(4, bool)))
+        where = np.array([True, False, True, False])
+        new, old = arrays(world.restart(state, where)), arrays(state)
+        for name, value in new.items():
+            np.testing.assert_array_equal(nowhere[name], old[name])
+            np.testing.assert_array_equal(value[~where], old[name][~where])
+        np.testing.assert_array_equal(new["steps"], [0, 1, 0, 1])
+        np.testing.assert_array_equal(new["episode"], [1, 0, 1, 0])
+        if self.least_num_boards(world) > 1:
+            changed = (new["board"] != old["board"]).any(axis=1)
+            assert changed[where].all()
+        expected = arrays(world.new_episode(old["seed"], old["episode"] + 1))
+        for name, value in new.items():
+            np.testing.assert_array_equal(value[where], expected[name][where])
+
+    def test_the_next_episode_begins_after_the_last_image(self, world):
+        """The last step of an episode shows the episode that ends."""
+        world = cut_off_after(world, 3)
+        step = compiled_step_or_restart(world)
+        state, over = first_state(world), np.zeros(BATCH, bool)
+        actions = random_actions(world, BATCH)
+        for _ in range(3):
+            before = state
+            state, images, *_ = step(before, actions, over)
+            state = arrays(state)
+        expected, *_, truncated = world.step(before, actions)
+        np.testing.assert_array_equal(state["episode"], 0)
+        np.testing.assert_array_equal(images, world.render(expected))
+        over = np.arange(BATCH) % 2 == 0
+        assert ops.convert_to_numpy(truncated)[over].any()
+        last = state
+        state, images, reward, terminated, truncated = step(last, actions, over)
+        new, moved = world.restart(last, over), world.step(last, actions)[0]
+        for name, value in arrays(state).items():
+            np.testing.assert_array_equal(value[over], arrays(new)[name][over])
+            np.testing.assert_array_equal(
+                value[~over], arrays(moved)[name][~over]
+            )
+        np.testing.assert_array_equal(images, world.render(state))
+        for output in (reward, terminated, truncated):
+            assert not ops.convert_to_numpy(output)[over].any()
+
+    def test_episodes_are_cut_off_after_the_greatest_length(self, world):
+        world = cut_off_after(world, 3)
+        state = first_state(world)
+        over = np.zeros(BATCH, bool)
+        for time in range(12):
+            actions = random_actions(world, BATCH, time)
+            state, _, *outputs = compiled_step_or_restart(world)(
+                state, actions, over
+            )
+            _, terminated, truncated = map(ops.convert_to_numpy, outputs)
+            steps = arrays(state)["steps"]
+            np.testing.assert_array_equal(steps[over], 0)
+            assert steps.max() <= 3
+            np.testing.assert_array_equal(truncated, (steps == 3) & ~terminated)
+            over = terminated | truncated
+
+    def test_the_greatest_length_is_a_positive_integer_or_none(self, world):
+        for number in (0, -1, 1.5, True, "3"):
+            with pytest.raises(ValueError, match=f"max_episode_steps={number}"):
+                type(world)(max_episode_steps=number)
+        assert type(world)(max_episode_steps=np.int64(3)) == type(world)(
+            max_episode_steps=3
+        )
+
+    # Equality.
+
+    def test_worlds_of_equal_attributes_are_equal(self, world):
+        same, other = copy.copy(world), cut_off_after(world, 12_345)
+        assert same == world
+        assert hash(same) == hash(world)
+        assert other != world
+        assert world != world.actions
+        assert compiled_step(same) is compiled_step(world)
+        assert compiled_step(other) is not compiled_step(world)

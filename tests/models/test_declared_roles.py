@@ -1,0 +1,231 @@
+"""What models say about themselves, and who can read it when."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_relational import layers
+from keras_relational import models
+from keras_relational import serving
+from keras_relational.models.declared_roles import DeclaredRoles
+
+SEQUENCES = {"return_sequences": True, "return_state": True}
+
+
+def agent():
+    return models.boxworld_agent(
+        "convolutional", (3, 7, 3), cell=keras.layers.LSTMCell(6)
+    )
+
+
+def mine():
+    """A model of a user's: no name in it is one of the library's."""
+    frames = keras.Input((None, 4), name="what_i_see")
+    memory = keras.Input((5,), name="what_i_remember")
+    core = keras.layers.GRU(5, name="core_of_mine", **SEQUENCES)
+    x, new_memory = core(frames, initial_state=[memory])
+    value = keras.layers.Dense(1, name="worth")(x)
+    choice = keras.layers.Dense(3, name="next")(x)
+    return models.declare(
+        keras.Model([frames, memory], [value, choice, new_memory]),
+        {"worth": "raw", "move": "logits"},
+        states=["what_i_remember"],
+        parts={"memory": "core_of_mine"},
+    )
+
+
+def saved(model, folder):
+    model.save(folder / "model.keras")
+    return keras.saving.load_model(folder / "model.keras")
+
+
+BUILDERS = {
+    "agent": agent,
+    "mine": mine,
+    "relations_classifier": lambda: models.relations_classifier(num_tasks=2),
+    "analogy_scorer": lambda: models.analogy_scorer(image_size=16),
+    "visual_analogy_scorer": lambda: models.visual_analogy_scorer(
+        image_size=16
+    ),
+    "rule_learner": lambda: models.rule_learner(
+        models.filler_autoencoder("vector", 8), mode="generative"
+    ),
+    "object_predictor": lambda: models.object_predictor(
+        models.image_autoencoder()
+    ),
+    "video_predictor": lambda: models.video_predictor(
+        layers.SCOFF(4, 2, 2, name="core_of_mine", **SEQUENCES)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_roles_outlive_saving_and_cloning(name, tmp_path):
+    model = BUILDERS[name]()
+    roles = models.roles(model)
+    assert json.loads(json.dumps(roles))[0] == roles.outputs
+    for copy in (
+        saved(model, tmp_path),
+        keras.models.clone_model(model),
+        model.__class__.from_config(model.get_config()),
+        # Its layers in another model, as training makes one.
+        keras.Model(model.inputs, model.outputs),
+    ):
+        assert models.roles(copy) == roles
+        for role in roles.parts:
+            part = models.part(copy, role)
+            assert type(part) is type(models.part(model, role))
+
+
+def test_outputs_stay_as_they_are():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    x = keras.Input((4,))
+    outputs = {
+        "b": keras.layers.Dense(2, dtype="float32")(x),
+        "a": keras.layers.Dense(2)(x),
+    }
+    model = keras.Model(x, outputs)
+    declared = models.declare(model, {"a": "raw", "b": "logits"})
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+    before, after = model(rows), declared(rows)
+    assert list(models.roles(declared).outputs) == ["a", "b"]
+    for name in outputs:
+        assert after[name].dtype == before[name].dtype
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+def test_a_mask_is_passed_on():
+    words = keras.Input((3,), dtype="int32")
+    x = keras.layers.Embedding(5, 2, mask_zero=True)(words)
+    model = models.declare(keras.Model(words, x), {"vectors": "raw"})
+    mask = model(np.array([[1, 2, 0]]))._keras_mask
+    np.testing.assert_array_equal(mask, [[True, True, False]])
+
+
+def test_a_sequential_model():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    declared = models.declare(model, {"shares": "logits"})
+    rows = np.ones((2, 4), "float32")
+    np.testing.assert_array_equal(declared(rows), model(rows))
+    assert models.roles(declared).outputs == {"shares": "logits"}
+
+
+def test_the_last_declaration_counts():
+    """And one inside of a model is none of that model."""
+    inner = models.relations_classifier("mlp1")
+    model = keras.Model(inner.inputs, keras.layers.Dense(1)(inner.outputs[0]))
+    assert models.roles(model).outputs == {"outputs": None}
+    model = models.declare(model, {"score": "raw"}, parts={"body": "central"})
+    model = models.declare(model, {"price": "raw"}, parts={"body": "hidden"})
+    assert models.roles(model).outputs == {"price": "raw"}
+    assert models.part(model, "body").name == "hidden"
+
+
+def undeclared(model):
+    """The same model as an earlier version built it: by names alone."""
+    x = model.outputs[0]._keras_history.operation.input
+    kind = {"logits": "logits", "raw": "predicted"}
+    (declared,) = models.roles(model).outputs.values()
+    return keras.Model(
+        model.input, keras.layers.Identity(name=kind[declared])(x)
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "relations_classifier",
+        "analogy_scorer",
+        "visual_analogy_scorer",
+        "rule_learner",
+        "object_predictor",
+    ],
+)
+def test_models_that_earlier_versions_saved(name, tmp_path):
+    model = BUILDERS[name]()
+    if name == "relations_classifier":
+        old = keras.Model(model.input, models.part(model, "logits").output)
+    else:
+        old = undeclared(model)
+    old = saved(old, tmp_path)
+    assert not [x for x in old.layers if isinstance(x, DeclaredRoles)]
+    assert models.roles(old)[:2] == models.roles(model)[:2]
+    for role in models.roles(model).parts:
+        assert models.part(old, role).name == models.part(model, role).name
+    serving.export_model(old, tmp_path / "served")
+
+
+def test_any_model_is_exported_as_it_declares(tmp_path):
+    model = mine()
+    path = serving.export_model(model, tmp_path)
+    signature = tf.saved_model.load(path).signatures["serving_default"]
+    rows = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    state = np.ones((2, 5), "float32")
+    answer = signature(
+        what_i_see=tf.constant(rows), what_i_remember=tf.constant(state)
+    )
+    assert set(answer) == {
+        *("probabilities", "label", "worth", "what_i_remember")
+    }
+    value, logits, new_state = model.predict([rows, state], verbose=0)
+    np.testing.assert_allclose(answer["worth"], value, atol=1e-5)
+    np.testing.assert_allclose(answer["what_i_remember"], new_state, atol=1e-5)
+    np.testing.assert_allclose(
+        answer["probabilities"], tf.nn.softmax(logits), atol=1e-5
+    )
+
+
+@keras.saving.register_keras_serializable("test_declared_roles")
+class Lookup(keras.layers.Layer):
+    """Any layer can say what its indices must be below."""
+
+    def call(self, table, places):
+        return keras.ops.take_along_axis(table, places, axis=1)
+
+    def index_bounds(self, table, places):
+        return {"places": (places, table.shape[1], "the size of the table")}
+
+
+def test_indices_of_any_layer_are_checked(tmp_path):
+    table = keras.Input((3,), name="table")
+    places = keras.Input((2,), dtype="int32", name="places")
+    model = keras.Model([table, places], Lookup()(table, places))
+    path = serving.export_model(model, tmp_path, outputs="raw")
+    signature = tf.saved_model.load(path).signatures["serving_default"]
+    rows = tf.ones((1, 3))
+    assert signature(table=rows, places=tf.constant([[0, 2]]))
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"places must be.*below the size"
+    ):
+        signature(table=rows, places=tf.constant([[0, 3]]))
+
+
+def test_what_does_not_fit_is_refused():
+    model = keras.Sequential([keras.layers.Dense(2)])
+    with pytest.raises(ValueError, match=r"Give it a keras\.Input, or "):
+        models.declare(model, {"a": "raw"})
+    with pytest.raises(ValueError, match=r"Give it a keras\.Input, or "):
+        models.roles(model)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    with pytest.raises(ValueError, match=r"'classes'.*logits, probabilities"):
+        models.declare(model, {"a": "classes"})
+    with pytest.raises(ValueError, match=r"every output.*a model of 1 outputs"):
+        models.declare(model, {"a": "raw", "b": "raw"})
+    with pytest.raises(ValueError, match="No such layer: encoder"):
+        models.declare(model, {"a": "raw"}, parts={"encoder": "encoder"})
+    with pytest.raises(ValueError, match=r"no part 'core'.*\['encoder', 'cen"):
+        models.part(
+            models.declare(
+                models.relations_classifier(),
+                {"logits": "logits"},
+                parts={"encoder": "encoder", "central": "central"},
+            ),
+            "core",
+        )
+    model = agent()
+    outputs = {"policy": "logits", "value": "raw"}
+    with pytest.raises(ValueError, match=r"last inputs.*'is_first', 'state_0'"):
+        models.declare(model, outputs, states=["state_1", "state_0"])
