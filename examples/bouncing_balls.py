@@ -1,10 +1,9 @@
 """Trains a predictor of bouncing balls, and lets it go on by itself.
 
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge, Figs. 7 to
-12: errors of 10 and 30 frames predicted after 15 true ones, relative to those
-of --core gru, after 100 epochs of 50,000 videos. 1,000 batches with
---learning-rate 1e-3 --batch-size 8 --num-frames 20 take 9 to 16 minutes on one
-core, the defaults 40 times as long.
+12: errors of 10 and 30 frames predicted after 15 true ones, as shares of those
+of --core gru, after 100 epochs of 50,000 videos. 1,000 batches of 8 videos with
+--num-frames 20 take 9 to 16 minutes on one core, the defaults 40 times as long.
 """
 
 import functools
@@ -40,11 +39,13 @@ def main(command):
     generate = functools.partial(bouncing_balls.generate, args.task)
     train = functools.partial(generate, num_frames=args.num_frames)
     sample = generate(50, seed=stream(args.seed, "sample_beside_batches"))
-    seed = stream(args.seed, "test_beside_batches")
-    test = generate(args.num_test, seed=seed)
+    test_seed = stream(args.seed, "test_beside_batches")
+    test = generate(args.num_test, seed=test_seed)
+    has_object_files = args.core.startswith("scoff")
     slots = args.num_object_files or (8 if "678" in args.task else 4)
     core = models.video_core(args.core, 100, slots, args.num_schemata)
-    model = models.video_predictor(core, test.shape[-1], 1, sample.mean() / 255)
+    shape = test.shape[-1], 1, sample.mean() / 255
+    model = models.video_predictor(core, *shape, positions=has_object_files)
     training.compile_video_predictor(model, args.learning_rate)
 
     def batches(first):
@@ -57,7 +58,7 @@ def main(command):
         figures = {f"error_{n}": float(errors[:n].mean()) for n in (10, 30)}
         figures["error_of_frames"] = errors.tolist()
         analysis.draw_roll_out(model, test[0], run.directory)
-        if args.core.startswith("scoff"):
+        if has_object_files:
             found = analysis.object_files(model, test[:200, :-1])
             figures["schemata_in_use"] = analysis.schemata_in_use(found)
             analysis.draw_object_files(found, run.directory, test[0])

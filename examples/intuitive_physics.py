@@ -40,7 +40,8 @@ def main(command):
     tests = training.physics_tests(args.num_sets, args.seed)
     keras.utils.set_random_seed(args.seed)
     shape = 85, 6, args.num_schemata, HEADS[args.core]
-    model = models.video_predictor(models.video_core(args.core, *shape), 3)
+    core, positions = models.video_core(args.core, *shape), args.core == "scoff"
+    model = models.video_predictor(core, 3, positions=positions)
     training.compile_video_predictor(model, args.learning_rate)
 
     def batches(first):

@@ -61,9 +61,7 @@ def main(command):
         )
         figures = training.transfer_figures(curves, run.result)
         stripes = figures["stripes"].items()
-        lines = [
-            f"stripes after stage {n}: {share:.1%}" for n, share in stripes
-        ]
+        lines = [f"stripes after stage {n}: {x:.1%}" for n, x in stripes]
         figures["batches"] = args.num_batches
         command.finish(run, None, figures, lines, NEXT)
 

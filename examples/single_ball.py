@@ -44,11 +44,10 @@ def main(command):
     seed, test_seed = (stream(args.seed, name) for name in ("train", "test"))
     train, *_ = generate(args.num_train, time, seed=seed)
     test, labels, _ = generate(args.num_test, time, seed=test_seed)
-    sizes = args.units, args.num_object_files, kinds
-    heads = {"num_heads": 4, "value_dim": 64, "temperature": args.temperature}
-    core = models.video_core("scoff", *sizes, **heads)
-    mean = train.mean() / 255
-    model = models.video_predictor(core, 1, args.num_stacked, mean)
+    sizes = args.units, args.num_object_files, kinds, 4, 64, args.temperature
+    core = models.video_core("scoff", *sizes)
+    shape = 1, args.num_stacked, train.mean() / 255
+    model = models.video_predictor(core, *shape)
     training.compile_video_predictor(model, args.learning_rate)
     data = training.VideoSamples(train)
 
