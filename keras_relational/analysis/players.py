@@ -1,5 +1,6 @@
 """An agent beside a random player, in figures."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def play_each(
     >>> from keras_relational.environments import boxworld
     >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=9)
     >>> played = play_each(world, range(4), None, ["random"])
-    >>> episode_means(played["random"])["length"] <= 9
+    >>> player_means(played)["random"]["length"] <= 9
     True
     """
     return {
@@ -50,23 +51,28 @@ def play_each(
     }
 
 
-def episode_means(
-    episodes: dict[str, np.ndarray], levels: bool = False
-) -> dict[str, float | dict]:
-    """The share of episodes solved, and their mean length.
+def player_means(
+    played: Mapping[str, Mapping[str, np.ndarray]], levels: bool = False
+) -> dict[str, dict[str, Any]]:
+    """The share of episodes that each player solves, and their mean length.
 
     Args:
-        episodes: Dictionary of arrays, as `play` returns.
+        played: Dictionary from each player to its episodes, as `play_each`
+            returns it.
         levels: If `True`, the same for each level, too.
 
     Returns:
-        Dictionary of `solved`, `length` and, with `levels`, `types`: a
-        dictionary from each level, as text, to what `by_level` has of it.
+        Dictionary from each player to a dictionary of `solved`, `length` and,
+        with `levels`, `types`: a dictionary from each level, as text, to what
+        `by_level` has of it.
     """
-    means = {
-        "solved": float(episodes["solved"].mean()),
-        "length": float(episodes["lengths"].mean()),
-    }
-    if levels:
-        means["types"] = {str(k): v for k, v in by_level(episodes).items()}
+    means: dict[str, dict[str, Any]] = {}
+    for player, episodes in played.items():
+        means[player] = {
+            "solved": float(episodes["solved"].mean()),
+            "length": float(episodes["lengths"].mean()),
+        }
+        if levels:
+            of_levels = {str(k): v for k, v in by_level(episodes).items()}
+            means[player]["types"] = of_levels
     return means
