@@ -16,7 +16,8 @@ Relations Game (models of `models.relations_classifier`):
     `plot_attention_maps`, `plot_head_attention`.
     Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`.
     Files: `draw_central_outputs`, `draw_head_components`,
-    `draw_head_attention`, `draw_pruning`; `board_as_text`.
+    `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
+    Text: `board_as_text`, `proposition_as_text`.
 BoxWorld and the maze (agents):
     Episodes: `play`, `play_each`, `player_means`, `record`,
     `shortest_lengths`, `by_level`.
@@ -53,7 +54,6 @@ from keras_relational.analysis.block_attention import BlockAttention
 from keras_relational.analysis.block_attention import animate_attention
 from keras_relational.analysis.block_attention import block_attention
 from keras_relational.analysis.block_attention import plot_block_attention
-from keras_relational.analysis.boards_as_text import board_as_text
 from keras_relational.analysis.central_module import central_outputs
 from keras_relational.analysis.central_module import head_outputs
 from keras_relational.analysis.components import PrincipalComponents
@@ -82,6 +82,7 @@ from keras_relational.analysis.players import player_means
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.plotting import save_figure_and_arrays
 from keras_relational.analysis.predicted_frames import plot_predicted_frames
+from keras_relational.analysis.predinet_pictures import draw_attentive_heads
 from keras_relational.analysis.predinet_pictures import draw_central_outputs
 from keras_relational.analysis.predinet_pictures import draw_head_attention
 from keras_relational.analysis.predinet_pictures import draw_head_components
@@ -89,6 +90,8 @@ from keras_relational.analysis.predinet_pictures import draw_pruning
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
+from keras_relational.analysis.relations_as_text import board_as_text
+from keras_relational.analysis.relations_as_text import proposition_as_text
 from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.analysis.schemata import contingency
 from keras_relational.analysis.schemata import episode_object_files
@@ -122,6 +125,7 @@ __all__ = [
     "content_masks",
     "contingency",
     "draw_agent_schemata",
+    "draw_attentive_heads",
     "draw_central_outputs",
     "draw_head_attention",
     "draw_head_components",
@@ -165,6 +169,7 @@ __all__ = [
     "plot_transfer_curves",
     "principal_components",
     "project",
+    "proposition_as_text",
     "pruned_accuracy",
     "pruning_curve",
     "record",

@@ -24,6 +24,7 @@ from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
+from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.plotting import save_figure_and_arrays
 from keras_relational.analysis.pruning import plot_pruning
 
@@ -125,6 +126,41 @@ def draw_head_attention(
     figure = plot_head_attention(**arrays)
     save_figure_and_arrays(figure, directory / "head_attention", **arrays)
     return object_heads(arrays["objects"])
+
+
+def draw_attentive_heads(
+    model: keras.Model,
+    images: np.ndarray,
+    shown: np.ndarray,
+    path: pathlib.Path,
+    num_heads: int = 4,
+) -> np.ndarray:
+    """Draws the maps of the heads that look at objects most.
+
+    A head has as much attention to objects as the smallest of its
+    `object_attention`, in the mean over the images.
+
+    Args:
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`.
+        images: uint8 array `(batch, 36, 36, 3)`, by which the heads are chosen.
+        shown: uint8 array `(n, 36, 36, 3)` of a few images to draw.
+        path: Path of the PNG file to write.
+        num_heads: Number of heads to draw.
+
+    Returns:
+        Integer array `(num_heads,)` of the heads, the most attentive one first.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+        ValueError: If the central module has no heads.
+    """
+    objects = object_attention(attention_maps(model, images), images)
+    heads = objects.min(axis=-1).mean(axis=0).argsort()[::-1][:num_heads]
+    figure = plot_attention_maps(shown, attention_maps(model, shown), heads)
+    save_figure(figure, path, dpi=150)
+    return heads
 
 
 def draw_pruning(
