@@ -24,7 +24,7 @@ NEXT = "python examples/predinet_relations_game.py --task colour_and_shape"
 
 
 def main(command):
-    command.option("--num-batches", int, 60_000, "training steps, of 10 images")
+    command.option("--num-batches", int, 60_000, "steps, of 10 images")
     args = command.parse_run()
     print("1. Making 150,000 images of pentominoes: are the two the same?")
     generate = functools.partial(relations_game.generate, "same")
@@ -52,11 +52,8 @@ def main(command):
 
 
 def ask(server, images, heads):
-    rest, grpc, request = (
-        server.rest_url,
-        server.grpc_address,
-        {"image": images},
-    )
+    rest, grpc = server.rest_url, server.grpc_address
+    request = {"image": images}
     print(f"5. REST, {rest}, and gRPC, {grpc}:")
     answers = serving.predict_rest(rest, request)
     said = serving.predict_grpc(grpc, request, signature_name="propositions")
