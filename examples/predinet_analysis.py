@@ -42,7 +42,10 @@ def main(command):
     labels = LABELS if args.task == "colour_and_shape" else ["False", "True"]
     trained, curves = {}, {}
     for path in (args.model, *args.baseline):
-        model = keras.models.load_model(path, compile=False)
+        try:
+            model = keras.models.load_model(path, compile=False)
+        except ValueError:
+            command.error(f"{path} is no model that Keras can load")
         if model.output_shape[-1] != len(labels):
             command.error(f"{path} answers another task: see --task")
         name = model.name.removesuffix("_relations_classifier")

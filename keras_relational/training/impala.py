@@ -23,6 +23,7 @@ from keras_relational.environments.batched_world import World
 from keras_relational.environments.tf_agents_environment import (
     WorldTFEnvironment,
 )
+from keras_relational.legacy_keras import check_backend
 from keras_relational.training.vtrace import vtrace
 from keras_relational.validation import check_positive_integers
 
@@ -515,6 +516,7 @@ def actor_learner(
     >>> actor_learner(world, model, batch_size=4).environment.batch_size
     4
     """
+    check_backend("Agents that train")
     environment = WorldTFEnvironment(world, batch_size, seed)
     agent = ImpalaAgent(
         environment.time_step_spec(),
