@@ -1,119 +1,70 @@
 """Trains PrediNet, or a baseline, on one task of the Relations Game.
 
-Table 1 of Shanahan et al., 2020, An Explicitly Relational Neural Network
-Architecture: accuracy on objects never seen in training, after 100,000 batches
-of 10. The paper's PrediNet, hexominoes / stripes: same 100 / 100, between
-99.3 / 98.8, occurs 97.6 / 96.3, xoccurs 95.4 / 94.3, colour_and_shape 94.2.
-A run takes some 3 minutes on 2 cores, the relation network's about an hour.
-Killed, it continues when it is started again.
+Shanahan et al., 2020, An Explicitly Relational Neural Network Architecture,
+Table 1: accuracy on objects that were never seen in training, after 100,000
+batches of 10. The paper's PrediNet has, on hexominoes / stripes, in percent:
+same 100 / 100, between 99.3 / 98.8, occurs 97.6 / 96.3, xoccurs 95.4 / 94.3,
+colour_and_shape 94.2. A run takes some 3 minutes on 2 cores, and with
+--central relation_network about an hour.
 """
 
-import argparse
-import json
-import pathlib
-
+import command_line
 import keras
 
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.random_streams import stream
+
+OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
+LEARNING_RATES = {"sgd": 0.01, "adam": 1e-4}
+PUBLISHED = "a published NPZ file of the task, to test on too"
+NEXT = "python examples/predinet_relations_game.py --central mha"
 
 
-def main():
-    args = parse_arguments()
-    # The four-label task needs objects that differ in shape: no stripes.
+def main(command):
+    add = command.option
+    add("--task", relations_game.TASKS, "between", "the task")
+    add("--central", models.CENTRAL_MODULES, "predinet", "central module")
+    add("--optimizer", OPTIMIZERS, "sgd", "sgd learns at 0.01, adam at 0.0001")
+    add("--num-heads", int, 32, "k in the paper")
+    add("--num-relations", int, 16, "j in the paper")
+    add("--num-batches", int, 100_000, "training steps, of 10 images each")
+    add("--num-train", int, 250_000, "training images", low=10)
+    add("--num-test", int, 10_000, "images of each test set")
+    add("--published", command_line.existing_file, None, PUBLISHED)
+    args = command.parse_run()
+
+    seed = stream(args.seed, "train")
+    x, y, _ = relations_game.generate(args.task, args.num_train, seed=seed)
+    # The task with four labels needs objects of other shapes: no stripes.
     four_labels = args.task == "colour_and_shape"
-    held_out = ["hexominoes"] if four_labels else ["hexominoes", "stripes"]
-    x, y, _ = relations_game.generate(
-        args.task, args.num_train, seed=[args.seed, 0]
-    )
-    tests = {
-        object_set: relations_game.generate(
-            args.task, args.num_test, object_set, seed=[args.seed, 1]
-        )[:2]
-        for object_set in held_out
-    }
+    tests, data = {}, {}
+    for objects in ["hexominoes", "stripes"][: 1 if four_labels else 2]:
+        test = args.num_test, objects, stream(args.seed, "test")
+        tests[objects] = relations_game.generate(args.task, *test)[:2]
     if args.published:
         tests["published"] = relations_game.load_npz(args.published)[:2]
-        digest = runs.data_digest(*tests["published"])
-        args.options += f"-published_{digest}"
+        data["published"] = runs.data_digest(*tests["published"])
 
     keras.utils.set_random_seed(args.seed)
-    model = models.relations_classifier(
-        args.central,
-        num_classes=4 if four_labels else 2,
-        num_heads=args.num_heads,
-        num_relations=args.num_relations,
-    )
-    optimizers = {
-        "sgd": keras.optimizers.SGD(0.01),
-        "adam": keras.optimizers.Adam(1e-4),
-    }
-    name = (
-        f"{args.task}-{args.central}-{args.optimizer}-k{args.num_heads}"
-        f"-j{args.num_relations}{args.options}-seed{args.seed}"
-    )
-    directory = args.directory / name
-    with runs.Run(
-        directory,
-        "predinet_relations_game",
-        {k: v for k, v in vars(args).items() if k != "options"},
-        ("num_batches", "num_test", "published", "verbose", "export"),
-    ) as run:
-        curves = training.train_classifier(
-            model,
-            x,
-            y,
-            num_batches=args.num_batches,
-            batches_per_epoch=1_000,
-            optimizer=optimizers[args.optimizer],
-            # A point of the curve needs fewer images than the final figure.
+    sizes = 4 if four_labels else 2, 0, args.num_heads, args.num_relations
+    model = models.relations_classifier(args.central, *sizes)
+    optimizer = OPTIMIZERS[args.optimizer](LEARNING_RATES[args.optimizer])
+    may_differ = ["num_batches", "num_test"]
+    with command.open_run(["task", "central"], may_differ, data) as run:
+        training.train_classifier(
+            *(model, x, y, args.num_batches, 10, optimizer),
+            # A point of the curves needs fewer images than the last figures.
             validation={k: (x[:2000], y[:2000]) for k, (x, y) in tests.items()},
-            run=run,
-            seed=args.seed,
-            verbose=args.verbose,
+            batches_per_epoch=1_000,
+            **{"run": run, "seed": args.seed, "verbose": args.verbose},
         )
-    run.save_model(model)
-    result = {
-        "run": name,
-        "batches": int(curves["batches"][-1]),
-        "minutes": round(float(curves["minutes"][-1]), 1),
-        **{k: training.accuracy(model, *test) for k, test in tests.items()},
-    }
-    print(json.dumps(run.finish(result)))
-
-
-def options_in_name(parser, args, names):
-    return runs.run_name(
-        "",
-        {name: getattr(args, name) for name in names},
-        {name: parser.get_default(name) for name in names},
-    )
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    add = parser.add_argument
-    add("--task", choices=relations_game.TASKS, default="between")
-    add("--central", choices=models.CENTRAL_MODULES, default="predinet")
-    add("--optimizer", choices=("sgd", "adam"), default="sgd")
-    add("--num-heads", type=int, default=32, help="k in the paper")
-    add("--num-relations", type=int, default=16, help="j in the paper")
-    batches = "of 10 images each; a multiple of 1,000"
-    add("--num-batches", type=int, default=100_000, help=batches)
-    add("--num-train", type=int, default=250_000, help="training images")
-    add("--num-test", type=int, default=10_000, help="images of each test set")
-    add("--published", metavar="NPZ", help="a published file to test on too")
-    add("--seed", type=int, default=0, help="fixes data, weights and order")
-    add("--directory", type=pathlib.Path, default="runs/relations_game")
-    add("--verbose", type=int, default=1, help="0, or 1 for a progress bar")
-    args = parser.parse_args()
-    args.options = options_in_name(parser, args, ["num_train"])
-    return args
+        figures = {k: training.accuracy(model, *v) for k, v in tests.items()}
+        lines = [f"accuracy on {name}: {{{name}:.1%}}" for name in figures]
+        command.finish(run, model, figures, lines, NEXT)
 
 
 if __name__ == "__main__":
-    main()
+    command_line.start(main, __file__, __doc__)

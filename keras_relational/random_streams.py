@@ -27,6 +27,9 @@ _STREAMS = {
     "target": (1,),
     "curriculum_test": (2,),
     "target_test": (3,),
+    # Images on which a trained PrediNet is looked into.
+    "analysed": (2,),
+    "analysed_held_out": (3,),
     # Which fillers are withheld in abstract rules.
     "withheld": (2,),
     # Visual analogies: test problems of the two kinds of values.

@@ -99,6 +99,7 @@ def test_examples_of_agents_end_in_a_line_on_another_backend(name, tmp_path):
     line = [f"{name}.py", "--directory", str(tmp_path / "runs")]
     done = run(
         f"import runpy, sys; sys.argv = {line}\n"
+        f"sys.path.insert(0, {str(ROOT / 'examples')!r})\n"
         f"runpy.run_path({str(ROOT / 'examples' / name)!r} + '.py', "
         "run_name='__main__')",
         KERAS_BACKEND="jax",

@@ -1,12 +1,13 @@
 """Reads trained models and finished runs: arrays, figures and tables.
 
-Nothing here trains. Functions `plot_...` return matplotlib figures.
+Nothing here trains. Functions `plot_...` return matplotlib figures, functions
+`draw_...` write them to files.
 
 Any model and run:
     `mean_and_spread`, `plot_learning_curves`, `plot_transfer_curves`;
     `mean_text`, `markdown_table`;
     `principal_components`, `project`, `plot_components`;
-    `save_figure`, `save_videos`.
+    `save_figure`, `save_figure_and_arrays`, `save_videos`.
 Relations Game (models of `models.relations_classifier`):
     Outputs of the central module and its heads: `central_outputs`,
     `head_outputs`, `head_relations`, `plot_head_components`.
@@ -14,13 +15,19 @@ Relations Game (models of `models.relations_classifier`):
     `attended_locations`, `object_heads`, `head_weights`,
     `plot_attention_maps`, `plot_head_attention`.
     Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`.
+    Files: `draw_central_outputs`, `draw_head_components`,
+    `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
+    Text: `board_as_text`, `proposition_as_text`.
 BoxWorld and the maze (agents):
-    Episodes: `play`, `record`, `shortest_lengths`, `by_level`.
+    Episodes: `play`, `play_each`, `player_means`, `record`,
+    `shortest_lengths`, `by_level`.
     Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
     `animate_attention`.
+    Files: `draw_solved_share`, `draw_solved_episode`, `draw_agent_schemata`.
 Object files (SCOFF layers):
     `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
-    `mutual_information`, `plot_schemata`, `plot_spatial_attention`.
+    `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
+    `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`.
 Abstract rules (ESBN):
     `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
 Analogies and prediction:
@@ -28,6 +35,9 @@ Analogies and prediction:
     `plot_level_embeddings`, `plot_predicted_frames`.
 """
 
+from keras_relational.analysis.agent_pictures import draw_agent_schemata
+from keras_relational.analysis.agent_pictures import draw_solved_episode
+from keras_relational.analysis.agent_pictures import draw_solved_share
 from keras_relational.analysis.analogies import accuracy_by_dimension
 from keras_relational.analysis.analogies import level_embeddings
 from keras_relational.analysis.analogies import plot_accuracy_by_region
@@ -61,14 +71,27 @@ from keras_relational.analysis.esbn_memory import bindings
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
+from keras_relational.analysis.labelled_schemata import BURN_IN
+from keras_relational.analysis.labelled_schemata import label_information
+from keras_relational.analysis.labelled_schemata import label_tables
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
+from keras_relational.analysis.players import play_each
+from keras_relational.analysis.players import player_means
 from keras_relational.analysis.plotting import save_figure
+from keras_relational.analysis.plotting import save_figure_and_arrays
 from keras_relational.analysis.predicted_frames import plot_predicted_frames
+from keras_relational.analysis.predinet_pictures import draw_attentive_heads
+from keras_relational.analysis.predinet_pictures import draw_central_outputs
+from keras_relational.analysis.predinet_pictures import draw_head_attention
+from keras_relational.analysis.predinet_pictures import draw_head_components
+from keras_relational.analysis.predinet_pictures import draw_pruning
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
+from keras_relational.analysis.relations_as_text import board_as_text
+from keras_relational.analysis.relations_as_text import proposition_as_text
 from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.analysis.schemata import contingency
 from keras_relational.analysis.schemata import episode_object_files
@@ -78,10 +101,14 @@ from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
+from keras_relational.analysis.solved_problems import solved_by_kind
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
+from keras_relational.analysis.video_pictures import draw_object_files
+from keras_relational.analysis.video_pictures import draw_roll_out
 
 __all__ = [
+    "BURN_IN",
     "Bindings",
     "BlockAttention",
     "ObjectFiles",
@@ -92,14 +119,27 @@ __all__ = [
     "attention_maps",
     "bindings",
     "block_attention",
+    "board_as_text",
     "by_level",
     "central_outputs",
     "content_masks",
     "contingency",
+    "draw_agent_schemata",
+    "draw_attentive_heads",
+    "draw_central_outputs",
+    "draw_head_attention",
+    "draw_head_components",
+    "draw_object_files",
+    "draw_pruning",
+    "draw_roll_out",
+    "draw_solved_episode",
+    "draw_solved_share",
     "episode_object_files",
     "head_outputs",
     "head_relations",
     "head_weights",
+    "label_information",
+    "label_tables",
     "level_embeddings",
     "markdown_table",
     "mean_and_spread",
@@ -109,6 +149,8 @@ __all__ = [
     "object_files",
     "object_heads",
     "play",
+    "play_each",
+    "player_means",
     "plot_accuracy_by_region",
     "plot_attention_maps",
     "plot_block_attention",
@@ -127,11 +169,14 @@ __all__ = [
     "plot_transfer_curves",
     "principal_components",
     "project",
+    "proposition_as_text",
     "pruned_accuracy",
     "pruning_curve",
     "record",
     "save_figure",
+    "save_figure_and_arrays",
     "save_videos",
     "schemata_in_use",
     "shortest_lengths",
+    "solved_by_kind",
 ]

@@ -81,6 +81,27 @@ def save_figure(
     write_atomically(pathlib.Path(path), image.getvalue())
 
 
+def save_figure_and_arrays(
+    figure: Figure, path: pathlib.Path | str, **arrays: np.ndarray
+) -> None:
+    """Writes a figure to a PNG file, and what it shows to an NPZ file.
+
+    Args:
+        figure: `matplotlib.figure.Figure`.
+        path: Path of both files, without an ending. Its folder is made.
+        **arrays: Arrays, by name.
+
+    Raises:
+        OSError: If a file cannot be written; the error names it.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_figure(figure, path.with_name(f"{path.name}.png"), dpi=120)
+    table = io.BytesIO()
+    np.savez_compressed(table, **arrays)  # type: ignore[arg-type]
+    write_atomically(path.with_name(f"{path.name}.npz"), table.getvalue())
+
+
 def save_gif(
     pictures: Iterable[np.ndarray],
     path: pathlib.Path | str,

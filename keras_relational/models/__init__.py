@@ -18,6 +18,8 @@ What a model says about itself:
     and export depend on them.
 """
 
+from keras_relational.models.adding_model import ADDING_CORES
+from keras_relational.models.adding_model import adding_model
 from keras_relational.models.analogy_scorer import NORMALIZATIONS
 from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.models.analogy_scorer import analogy_scorer
@@ -28,6 +30,8 @@ from keras_relational.models.declared_roles import Roles
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
+from keras_relational.models.maze_memory import MAZE_MEMORIES
+from keras_relational.models.maze_memory import maze_memory
 from keras_relational.models.object_predictor import image_autoencoder
 from keras_relational.models.object_predictor import object_predictor
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
@@ -37,22 +41,29 @@ from keras_relational.models.rule_learner import SEQUENTIAL
 from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
+from keras_relational.models.video_cores import VIDEO_CORES
+from keras_relational.models.video_cores import video_core
 from keras_relational.models.video_predictor import roll_out_model
 from keras_relational.models.video_predictor import video_predictor
 
 __all__ = [
+    "ADDING_CORES",
     "CENTRAL_MODULES",
     "FILLERS",
+    "MAZE_MEMORIES",
     "NETWORKS",
     "NORMALIZATIONS",
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
+    "VIDEO_CORES",
     "Roles",
+    "adding_model",
     "analogy_scorer",
     "boxworld_agent",
     "declare",
     "filler_autoencoder",
     "image_autoencoder",
+    "maze_memory",
     "object_predictor",
     "over_fillers",
     "part",
@@ -60,6 +71,7 @@ __all__ = [
     "roles",
     "roll_out_model",
     "rule_learner",
+    "video_core",
     "video_predictor",
     "visual_analogy_scorer",
 ]

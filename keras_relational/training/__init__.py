@@ -1,13 +1,22 @@
+from keras_relational.training.adding import adding_errors
+from keras_relational.training.adding import adding_tests
 from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
 from keras_relational.training.analogies import solved_analogies
+from keras_relational.training.compilation import compile_model
+from keras_relational.training.compilation import compile_video_predictor
 from keras_relational.training.dynamic_objects import FrameBatches
 from keras_relational.training.dynamic_objects import frame_embeddings
 from keras_relational.training.dynamic_objects import prediction_error
+from keras_relational.training.intuitive_physics import physics_tests
+from keras_relational.training.intuitive_physics import relative_errors
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
+from keras_relational.training.rule_learners import rule_problems
+from keras_relational.training.rule_learners import rule_settings
+from keras_relational.training.rule_learners import train_rule_learner
 from keras_relational.training.rules import Preset
 from keras_relational.training.rules import as_put_out
 from keras_relational.training.rules import cross_entropy
@@ -23,10 +32,12 @@ from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
+from keras_relational.training.transfer_figures import transfer_figures
 from keras_relational.training.video import VideoBatches
 from keras_relational.training.video import plausibility
 from keras_relational.training.video import relative_error
 from keras_relational.training.video import roll_out_errors
+from keras_relational.training.video_samples import VideoSamples
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.visual_analogies import VisualAnalogyFiles
 from keras_relational.training.vtrace import vtrace
@@ -39,13 +50,18 @@ __all__ = [
     "Minibatches",
     "Preset",
     "VideoBatches",
+    "VideoSamples",
     "VisualAnalogyBatches",
     "VisualAnalogyFiles",
     "accuracy",
     "adam",
     "adapt_normalization",
+    "adding_errors",
+    "adding_tests",
     "analogy_inputs",
     "as_put_out",
+    "compile_model",
+    "compile_video_predictor",
     "cross_entropy",
     "embeddings",
     "fit",
@@ -53,15 +69,21 @@ __all__ = [
     "frame_embeddings",
     "nearest_filler",
     "other_task_preset",
+    "physics_tests",
     "plausibility",
     "prediction_error",
     "preset",
     "reconstructed_share",
     "relative_error",
+    "relative_errors",
     "roll_out_errors",
     "rule_accuracy",
+    "rule_problems",
+    "rule_settings",
     "solved_analogies",
     "train_autoencoder",
     "train_classifier",
+    "train_rule_learner",
+    "transfer_figures",
     "vtrace",
 ]

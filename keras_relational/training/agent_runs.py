@@ -141,10 +141,15 @@ def _solved_by_level(ended, success_reward):
 
 
 def _print(row, shares):
+    means = "no episode has ended"
+    if row["episodes"]:
+        means = (
+            f"return {row['return']:6.2f}, length {row['length']:6.1f}, "
+            f"solved {100 * row['solved']:5.1f} %"
+        )
     print(
         f"{row['steps']:>13,} steps, {row['steps_per_second']:>7,.0f} a "
-        f"second; return {row['return']:6.2f}, length {row['length']:6.1f}, "
-        f"solved {100 * row['solved']:5.1f} %",
+        f"second; {means}",
         flush=True,
     )
     for name, share in shares.items():

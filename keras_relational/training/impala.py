@@ -19,6 +19,11 @@ from tf_agents.trajectories import trajectory as trajectories
 from tf_agents.utils import common
 
 from keras_relational.counter_based_random import random_draws
+from keras_relational.environments.batched_world import World
+from keras_relational.environments.tf_agents_environment import (
+    WorldTFEnvironment,
+)
+from keras_relational.legacy_keras import check_backend
 from keras_relational.training.vtrace import vtrace
 from keras_relational.validation import check_positive_integers
 
@@ -480,6 +485,50 @@ class ActorLearner:
             lambda x, y: tf.concat([x, y[None]], axis=0), seen, last
         )
         return environment, {**actor, "seed": seed}, trajectory, episodes
+
+
+def actor_learner(
+    world: World,
+    model: keras.Model,
+    batch_size: int = 32,
+    seed: int = 0,
+    **agent_arguments: Any,
+) -> ActorLearner:
+    """An `ActorLearner` for a network and the world that it plays in.
+
+    Args:
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        model: `keras.Model` as `models.boxworld_agent` builds. It is trained in
+            place.
+        batch_size: Number of episodes that are played at once.
+        seed: Non-negative integer that fixes the episodes, and which actions
+            are drawn.
+        **agent_arguments: Arguments of `ImpalaAgent`, such as `learning_rate`.
+
+    Returns:
+        `ActorLearner`.
+
+    Raises:
+        RuntimeError: If Keras runs on another backend than TensorFlow.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> model = models.boxworld_agent("convolutional", world.image_shape)
+    >>> actor_learner(world, model, batch_size=4).environment.batch_size
+    4
+    """
+    check_backend("Agents that train")
+    environment = WorldTFEnvironment(world, batch_size, seed)
+    agent = ImpalaAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        model,
+        **agent_arguments,
+    )
+    return ActorLearner(agent, environment, seed=seed)
 
 
 def steps_made(trajectory: Any) -> Any:

@@ -64,9 +64,11 @@ class MinibatchModel(keras.Model):
 class Minibatches(keras.utils.PyDataset):
     """Arrays in memory, shuffled without end, as blocks for `MinibatchModel`.
 
-    Every example is used once before any is used again. Block `i` depends on
-    the seed and on `i` alone, so a run that continues at some block sees what
-    an unbroken one would have seen. The blocks have no end, so `fit` needs
+    Every example is used once before any is used again. Batch `i` depends on
+    the seed and on `i` alone, so a run that continues at some batch sees what
+    an unbroken one would have seen. Block `n` holds the batches from
+    `n * steps_per_execution` on, so a block is shorter where the data begin or
+    end within it. There is no end by default, so `fit` needs
     `steps_per_epoch`, a number of blocks.
 
     Args:
@@ -75,8 +77,10 @@ class Minibatches(keras.utils.PyDataset):
         batch_size: Number of examples of a training step.
         steps_per_execution: Number of training steps of a block, or `None` for
             batches as any `keras.Model` takes them, without the axis in front.
-        initial_block: Number of the block to begin with.
+        initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
+        final_batch: Number of the batch to end before. By default there is no
+            end.
 
     Raises:
         ValueError: If there are fewer examples than a batch has.
@@ -88,8 +92,9 @@ class Minibatches(keras.utils.PyDataset):
         y: np.ndarray,
         batch_size: int,
         steps_per_execution: int | None,
-        initial_block: int = 0,
+        initial_batch: int = 0,
         seed: int = 0,
+        final_batch: int | None = None,
     ) -> None:
         # On TensorFlow, `fit` from a single thread goes on waiting after its
         # last step, for up to as long again or a minute.
@@ -101,10 +106,10 @@ class Minibatches(keras.utils.PyDataset):
             )
         self.data = (x, y)
         self.num_examples = len(y)
-        self.block_shape: tuple[int, ...] = (batch_size,)
-        if steps_per_execution is not None:
-            self.block_shape = (steps_per_execution, batch_size)
-        self.initial_block = initial_block
+        self.batch_size = batch_size
+        self.steps_per_execution = steps_per_execution
+        self.initial_batch = initial_batch
+        self.final_batch = final_batch
         self.seed = seed
         self._passes: dict[int, np.ndarray] = {}
 
@@ -113,9 +118,15 @@ class Minibatches(keras.utils.PyDataset):
         return None
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        size = np.prod(self.block_shape)
-        start = (self.initial_block + index) * size
-        rows = self._rows(start, start + size).reshape(self.block_shape)
+        size = self.steps_per_execution or 1
+        block = self.initial_batch // size + index
+        first = max(self.initial_batch, block * size)
+        last = (block + 1) * size
+        if self.final_batch is not None:
+            last = max(first, min(last, self.final_batch))
+        rows = self._rows(first * self.batch_size, last * self.batch_size)
+        if self.steps_per_execution is not None:
+            rows = rows.reshape(-1, self.batch_size)
         return keras.tree.map_structure(lambda array: array[rows], self.data)
 
     def _rows(self, start, stop):
@@ -124,12 +135,12 @@ class Minibatches(keras.utils.PyDataset):
         known = self._passes  # Another thread may replace it meanwhile.
         passes = {
             number: known[number] if number in known else self._shuffled(number)
-            for number in range(first, end)
+            for number in range(first, max(end, first + 1))
         }
         self._passes = passes
         rows = np.concatenate(list(passes.values()))
-        start -= first * self.num_examples
-        return rows[start : start + np.prod(self.block_shape)]
+        before = first * self.num_examples
+        return rows[start - before : stop - before]
 
     def _shuffled(self, number):
         rng = np.random.default_rng(stream(self.seed, "pass", number))

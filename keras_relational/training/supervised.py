@@ -41,8 +41,8 @@ def train_classifier(
             place.
         x: Array of inputs, or a tuple of them.
         y: Integer array of labels.
-        num_batches: Number of training steps; a multiple of
-            `batches_per_epoch`, or less than one epoch.
+        num_batches: Number of training steps. The last epoch is shorter
+            where it is no multiple of `batches_per_epoch`.
         batch_size: Number of examples of a step.
         optimizer: A Keras optimizer; by default plain SGD with learning rate
             0.01, as in Table S2 of Shanahan et al., 2020.
@@ -65,23 +65,21 @@ def train_classifier(
         validation set.
 
     Raises:
-        ValueError: If the three numbers of batches do not divide each other,
-            or the checkpoint in the run is of another model, has another
-            `batches_per_epoch`, has curves of other validation sets, or is
-            damaged.
+        ValueError: If `batches_per_epoch` is no multiple of
+            `steps_per_execution`, or the checkpoint in the run is of another
+            model, has another `batches_per_epoch`, has curves of other
+            validation sets, or is damaged.
     """
     check_positive_integers(
         num_batches=num_batches,
         batches_per_epoch=batches_per_epoch,
         steps_per_execution=steps_per_execution,
     )
-    epoch = min(num_batches, batches_per_epoch)
-    if num_batches % epoch or epoch % steps_per_execution:
+    if batches_per_epoch % steps_per_execution:
         raise ValueError(
-            "`num_batches` must be a multiple of `batches_per_epoch`, and that "
-            "of `steps_per_execution`. Received: "
-            f"num_batches={num_batches}, batches_per_epoch={batches_per_epoch},"
-            f" steps_per_execution={steps_per_execution}"
+            "`batches_per_epoch` must be a multiple of `steps_per_execution`. "
+            f"Received: batches_per_epoch={batches_per_epoch}, "
+            f"steps_per_execution={steps_per_execution}"
         )
     trained = MinibatchModel(model.inputs, model.outputs)
     trained.compile(
@@ -103,7 +101,7 @@ def train_classifier(
     return fit(
         trained,
         lambda first: Minibatches(
-            x, y, batch_size, steps_per_execution, first, seed
+            x, y, batch_size, steps_per_execution, first, seed, num_batches
         ),
         num_batches,
         batches_per_epoch,
@@ -157,10 +155,10 @@ def fit(
     Args:
         model: A compiled `keras.Model`, its weights and those of its optimizer
             built. It is trained in place.
-        data_from: Function from the number of an item to a
-            `keras.utils.PyDataset` that begins with that item and has no end.
-        num_batches: Number of training steps; a multiple of
-            `batches_per_epoch`, or less than one epoch.
+        data_from: Function from the number of a batch to a
+            `keras.utils.PyDataset` that begins with that batch and has no end.
+        num_batches: Number of training steps. The last epoch is shorter
+            where it is no multiple of `batches_per_epoch`.
         batches_per_epoch: Number of training steps between two points of the
             curves.
         measure: Function without arguments to a dictionary of names and
@@ -170,7 +168,9 @@ def fit(
         part: Name of this part of the run, for runs that train several
             networks.
         verbose: As in `keras.Model.fit`; the bar counts batches.
-        batches_per_item: Number of training steps of an item of the data.
+        batches_per_item: Number of training steps of an item of the data, as
+            `steps_per_execution` of `Minibatches`. An item is shorter where
+            the data begin, or the training ends, within it.
 
     Returns:
         Dictionary of arrays, one entry an epoch: `batches`, `minutes` (time
@@ -178,10 +178,10 @@ def fit(
         `measure` returns.
 
     Raises:
-        ValueError: If a number of batches is not a positive integer, if they do
-            not divide each other, or if the checkpoint in the run is of another
-            model, has another `batches_per_epoch`, has other curves, or is
-            damaged.
+        ValueError: If a number of batches is not a positive integer, if
+            `batches_per_epoch` is no multiple of `batches_per_item`, or if the
+            checkpoint in the run is of another model, has another
+            `batches_per_epoch`, has other curves, or is damaged.
     """
     _check_numbers(num_batches, batches_per_epoch, batches_per_item)
     log = runs.TrainingLog(
@@ -189,18 +189,20 @@ def fit(
     )
     log.restore(num_batches)
     _check_epochs(log, batches_per_epoch)
-    callbacks = [_EpochEnd(log, measure, num_batches, batches_per_epoch)]
-    if verbose:
-        callbacks.append(_BatchProgress(batches_per_item))
+    epoch_end = _EpochEnd(log, measure, num_batches, batches_per_epoch)
     while log.done < num_batches:
-        epoch = log.done // batches_per_epoch
-        # A short trial run ends within its first epoch, which is then made up.
-        length = min(batches_per_epoch, num_batches)
-        length -= log.done % batches_per_epoch
+        # A shorter run ended within its last epoch, which is then made up.
+        epoch, done = divmod(log.done, batches_per_epoch)
+        length = min(batches_per_epoch - done, num_batches - log.done)
         is_whole = length == batches_per_epoch
+        first_item = log.done // batches_per_item
+        last_item = -(-(log.done + length) // batches_per_item)
+        callbacks = [epoch_end]
+        if verbose:
+            callbacks.append(_BatchProgress(length, batches_per_item))
         model.fit(
-            data_from(log.done // batches_per_item),
-            steps_per_epoch=length // batches_per_item,
+            data_from(log.done),
+            steps_per_epoch=last_item - first_item,
             initial_epoch=epoch,
             epochs=num_batches // batches_per_epoch if is_whole else epoch + 1,
             callbacks=callbacks,
@@ -271,17 +273,17 @@ class _EpochEnd(keras.callbacks.Callback):
 class _BatchProgress(keras.callbacks.ProgbarLogger):
     """Keras' progress bar, which counts batches in place of items."""
 
-    def __init__(self, batches_per_item):
+    def __init__(self, num_batches, batches_per_item):
         super().__init__()
+        self.num_batches = num_batches
         self.batches_per_item = batches_per_item
 
     def set_params(self, params):
-        steps = params["steps"] * self.batches_per_item
-        super().set_params({**params, "steps": steps})
+        super().set_params({**params, "steps": self.num_batches})
 
     def on_train_batch_end(self, batch, logs=None):
-        last = (batch + 1) * self.batches_per_item - 1
-        super().on_train_batch_end(last, logs)
+        done = min((batch + 1) * self.batches_per_item, self.num_batches)
+        super().on_train_batch_end(done - 1, logs)
 
 
 def _check_numbers(num_batches, batches_per_epoch, batches_per_item):
@@ -290,28 +292,21 @@ def _check_numbers(num_batches, batches_per_epoch, batches_per_item):
         batches_per_epoch=batches_per_epoch,
         batches_per_item=batches_per_item,
     )
-    epoch = min(num_batches, batches_per_epoch)
-    if num_batches % epoch:
+    if batches_per_epoch % batches_per_item:
         raise ValueError(
-            "`num_batches` must be a multiple of `batches_per_epoch`, or less "
-            f"than one epoch. Received: num_batches={num_batches}, "
-            f"batches_per_epoch={batches_per_epoch}"
-        )
-    if epoch % batches_per_item:
-        raise ValueError(
-            "`num_batches` and `batches_per_epoch` must be multiples of "
-            f"`batches_per_item`. Received: num_batches={num_batches}, "
-            f"batches_per_epoch={batches_per_epoch}, "
+            "`batches_per_epoch` must be a multiple of `batches_per_item`. "
+            f"Received: batches_per_epoch={batches_per_epoch}, "
             f"batches_per_item={batches_per_item}"
         )
 
 
 def _check_epochs(log, batches_per_epoch):
     """The points of a run that continues must be as far apart as before."""
-    batches = log.curves.get("batches", [])
-    is_trial = len(batches) == 1 and batches[0] < batches_per_epoch
-    expected = [(i + 1) * batches_per_epoch for i in range(len(batches))]
-    if batches != expected and not is_trial:
+    batches = np.array(log.curves.get("batches", []))
+    expected = batches_per_epoch * np.arange(1, len(batches) + 1)
+    # The last epoch may have been a short one.
+    expected[-1:] = np.minimum(batches, expected)[-1:]
+    if not np.array_equal(batches, expected):
         raise ValueError(
             f"The run in {log.directory} was written with batches_per_epoch="
             f"{batches[0]}. Received: batches_per_epoch={batches_per_epoch}. "

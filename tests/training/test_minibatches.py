@@ -68,11 +68,21 @@ def test_blocks_depend_on_seed_and_number_alone():
     x, y = np.arange(10), np.arange(10)
     arguments = (x, y, 2, 3)
     unbroken = training.Minibatches(*arguments, seed=5)
-    continued = training.Minibatches(*arguments, initial_block=4, seed=5)
+    continued = training.Minibatches(*arguments, initial_batch=12, seed=5)
     other = training.Minibatches(*arguments, seed=6)
     for i in (2, 0, 1):
         np.testing.assert_array_equal(unbroken[4 + i], continued[i])
     assert (unbroken[0][0] != other[0][0]).any()
+
+
+def test_blocks_are_short_where_the_data_begin_or_end_within_them():
+    x, y = np.arange(10), np.arange(10)
+    unbroken = training.Minibatches(x, y, 2, steps_per_execution=3)
+    part = training.Minibatches(x, y, 2, 3, initial_batch=4, final_batch=8)
+    expected = np.concatenate([unbroken[i][0] for i in range(3)])[4:8]
+    blocks = [part[i][0] for i in range(3)]
+    assert [len(block) for block in blocks] == [2, 2, 0]
+    np.testing.assert_array_equal(np.concatenate(blocks), expected)
 
 
 def test_several_inputs_stay_together():

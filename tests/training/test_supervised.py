@@ -119,7 +119,6 @@ def test_numbers_of_batches_must_divide_each_other(data):
         ((0, 1, 1), "num_batches=0"),
         ((10, 0, 1), "batches_per_epoch=0"),
         ((10, 10, 0), "batches_per_item=0"),
-        ((10, 4, 1), "num_batches=10, batches_per_epoch=4"),
         ((10, 10, 3), "batches_per_epoch=10, batches_per_item=3"),
     ],
 )
@@ -193,6 +192,28 @@ def test_a_short_trial_is_made_up_to_a_whole_epoch(data, run):
     curves = training.train_classifier(model, *data, **arguments)
     np.testing.assert_array_equal(curves["batches"], expected["batches"])
     np.testing.assert_array_equal(curves["loss"][1:], expected["loss"][1:])
+    for ours, theirs in zip(
+        model.get_weights(), whole.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("length", [3, 17, 33, 50, 55])
+def test_any_number_of_batches_can_be_made_and_added_to(data, run, length):
+    """Epochs are of 20 batches, and blocks of ten."""
+    whole = small_model()
+    expected = training.train_classifier(whole, *data, **ARGUMENTS)
+    arguments = {**ARGUMENTS, "run": run}
+    model = small_model()
+    arguments["num_batches"] = length
+    shorter = training.train_classifier(model, *data, **arguments)
+    assert shorter["batches"].tolist() == [
+        *(x for x in (20, 40) if x < length),
+        length,
+    ]
+    arguments["num_batches"] = 60
+    curves = training.train_classifier(model, *data, **arguments)
+    np.testing.assert_array_equal(curves["batches"], expected["batches"])
     for ours, theirs in zip(
         model.get_weights(), whole.get_weights(), strict=True
     ):

@@ -1,0 +1,255 @@
+"""What the examples' command lines share: their options, errors and last lines.
+
+An example ends with
+
+    if __name__ == "__main__":
+        command_line.start(main, __file__, __doc__)
+
+and its `main` takes a `Command`, an `argparse.ArgumentParser` that also opens
+and finishes the run. Every help text has to say what an option is; the default
+is added to it. A bad value ends in one line and exit status 2, Ctrl-C in one
+line and exit status 130. `python -X dev` shows the traceback of an error.
+"""
+
+import argparse
+import glob
+import pathlib
+import shlex
+import sys
+
+from keras_relational import runs
+
+EVERY_RUN = ("directory", "verbose", "export")
+
+
+def start(main, file, description):
+    """Runs an example, and turns what stops it into one line."""
+    command = Command(file, description)
+    try:
+        main(command)
+    except KeyboardInterrupt:
+        command.exit(130, command.stopped())
+    except (OSError, RuntimeError, ValueError) as error:
+        if sys.flags.dev_mode or not _is_for_the_user(error):
+            raise
+        command.error(str(error))
+
+
+class Command(argparse.ArgumentParser):
+    """The command line of an example, and its run.
+
+    Args:
+        file: Path of the example. Its name is that of the experiment.
+        description: What `--help` shows first.
+    """
+
+    def __init__(self, file, description):
+        self.experiment = pathlib.Path(file).stem
+        super().__init__(
+            prog=f"{self.experiment}.py",
+            description=description,
+            formatter_class=_WithDefaults,
+        )
+        self.args = None
+        self.run = None
+
+    def option(self, name, kind, default, help, low=1, **arguments):
+        """Adds an option.
+
+        Args:
+            name: Its name, such as `"--epochs"`.
+            kind: `int` for an integer that is `low` or more, `float` for a
+                number above 0, `bool` for a flag, a sequence of the values to
+                choose from, or another function from text to the value.
+            default: Its default value.
+            help: What it is.
+            low: The smallest integer that is allowed.
+            **arguments: More arguments of `add_argument`.
+        """
+        if kind is bool:
+            arguments["action"] = "store_true"
+        elif callable(kind):
+            checked = {int: integer_from(low), float: positive_float}
+            arguments["type"] = checked.get(kind, kind)
+        else:
+            arguments |= {"choices": kind, "type": type(next(iter(kind)))}
+        self.add_argument(name, default=default, help=help, **arguments)
+
+    def parse_run(self, export=None):
+        """Adds the options of every run, and parses the command.
+
+        Args:
+            export: Help text of `--export`. By default there is no such option.
+        """
+        add = self.add_argument_group("options of every run").add_argument
+        seed = "fixes data, initial weights and order"
+        add("--seed", type=integer_from(0), default=0, help=seed)
+        parent = "folder in which the run gets a folder of its own"
+        add("--directory", type=folder, default="runs", help=parent)
+        bar = "0, or 1 to show the progress"
+        add("--verbose", type=int, choices=(0, 1), default=1, help=bar)
+        if export is not None:
+            target = {"type": pathlib.Path, "metavar": "FOLDER"}
+            add("--export", help=f"folder for {export}", **target)
+        self.args = self.parse_args()
+        runs.check_export(getattr(self.args, "export", None))
+        return self.args
+
+    def open_run(
+        self, always=(), may_differ=(), data=None, name=None, **values
+    ):
+        """Makes the `runs.Run` of this command, to be used by `with`.
+
+        The same command continues it, and other options make another run.
+
+        Args:
+            always: Names of options that stand in each name of a run.
+            may_differ: Names of options that may differ when the run goes on.
+            data: Digests of the files that were read, by name.
+            name: What the run's name begins with, if not the experiment.
+            **values: Values of options in place of those given.
+        """
+        arguments = {**vars(self.args), **values}
+        may_differ = (*may_differ, *EVERY_RUN)
+        folder = runs.run_name(
+            name or self.experiment,
+            arguments,
+            {option: self.get_default(option) for option in arguments},
+            *(always, may_differ, data),
+        )
+        self.run = runs.Run(
+            self.args.directory / folder,
+            *(self.experiment, arguments, may_differ, data),
+        )
+        return self.run
+
+    def finish(self, run, model, figures, lines, next_command, exported=None):
+        """Saves the model and the result, exports if asked to, and says so.
+
+        Args:
+            run: The open `runs.Run`.
+            model: The `keras.Model` to save, or `None`.
+            figures: Dictionary for `result.json`.
+            lines: Lines of words with places for the figures of the result,
+                as in `"accuracy {test:.1%}"`.
+            next_command: The command to try next.
+            exported: The `keras.Model` that `--export` exports, if another.
+        """
+        if model is not None:
+            run.save_model(model)
+        result = run.finish(figures)
+        print(f"\n{run.name} has finished.")
+        if isinstance(result.get("minutes"), float):
+            print(f"  trained for {result['minutes']} minutes")
+        for line in lines:
+            print(f"  {line.format(**result)}")
+        print(f"It is in {run.directory}. Look at:")
+        for file in sorted(run.directory.glob("*")):
+            if file.suffix in (".png", ".gif"):
+                print(f"  {file}")
+        folder = shlex.quote(str(run.directory))
+        print("  the learning curves, in curves.csv or in a browser:")
+        print(f"  tensorboard --logdir {folder}")
+        if getattr(self.args, "export", None):
+            from keras_relational import serving
+
+            path = serving.export_model(exported or model, self.args.export)
+            print(f"The model is exported to {path}. To serve it:")
+            folder = shlex.quote(str(self.args.export))
+            print(f"  python -m keras_relational.serving --model-dir {folder}")
+        print(f"Next: {next_command}")
+
+    def stopped(self):
+        """What Ctrl-C says."""
+        same = shlex.join(["python", *sys.argv])
+        if self.run is None or self.run.config is None:
+            return f"\nStopped. To start again: {same}\n"
+        return (
+            f"\nStopped. The same command goes on from the last whole epoch in "
+            f"{self.run.directory}: {same}\n"
+        )
+
+    def error(self, message):
+        message = " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {message} (see --help)\n")
+
+
+def integer_from(low):
+    """The type of an option: an integer that is `low` or more."""
+
+    def integer(text):
+        value = int(text)
+        if value < low:
+            raise argparse.ArgumentTypeError(
+                f"must be {low} or more, and is {value}"
+            )
+        return value
+
+    return integer
+
+
+def positive_float(text):
+    """The type of an option: a number above 0."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be above 0, and is {text}")
+    return value
+
+
+def existing_file(text):
+    """The type of an option: the path of a file to read."""
+    path = pathlib.Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return path
+
+
+def existing_folder(text):
+    """The type of an option: the path of a folder to read."""
+    path = pathlib.Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return path
+
+
+def file_pattern(text):
+    """The type of an option: a pattern such as `'folder/*.npz'`."""
+    if not glob.glob(text):
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return pathlib.Path(text)
+
+
+def folder(text):
+    """The type of an option: the path of a folder to write to."""
+    path = pathlib.Path(text)
+    for parent in (path, *path.parents):
+        if parent.exists() and not parent.is_dir():
+            raise argparse.ArgumentTypeError(f"{parent} is a file, no folder")
+    return path
+
+
+class _WithDefaults(argparse.RawDescriptionHelpFormatter):
+    """Adds the default to each help text that does not tell it."""
+
+    def _get_help_string(self, action):
+        if action.default == argparse.SUPPRESS or "default" in action.help:
+            return action.help
+        default = action.default
+        if default is None:
+            default = "none"
+        elif isinstance(default, bool):
+            default = "on" if default else "off"
+        elif isinstance(default, list | tuple):
+            default = " ".join(map(str, default))
+        return f"{action.help} (default: {default})"
+
+
+def _is_for_the_user(error):
+    """Tells an error that the library raised from one deeper down, a bug."""
+    if isinstance(error, OSError):
+        return True
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    module = trace.tb_frame.f_globals.get("__name__", "")
+    return module.startswith("keras_relational.")

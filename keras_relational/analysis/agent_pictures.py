@@ -1,0 +1,91 @@
+"""Pictures of an agent: how it learned, and an episode that it plays."""
+
+import pathlib
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from keras_relational import models
+from keras_relational.analysis.block_attention import animate_attention
+from keras_relational.analysis.episodes import record
+from keras_relational.analysis.learning_curves import plot_learning_curves
+from keras_relational.analysis.plotting import save_figure
+from keras_relational.analysis.schemata import episode_object_files
+from keras_relational.analysis.schemata import plot_schemata
+from keras_relational.environments.batched_world import World
+
+
+def draw_solved_share(
+    curves: Mapping[str, np.ndarray], name: str, directory: pathlib.Path
+) -> None:
+    """Draws the share of episodes solved over steps: `curves.png`.
+
+    A run so short that no episode has ended yet is not drawn.
+
+    Args:
+        curves: Curves, as `training.train_agent` returns them.
+        name: What the agent is called in the legend.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+    """
+    if np.isnan(curves["solved"]).all():
+        return
+    figure = plot_learning_curves({name: [curves]}, "solved", "steps")
+    save_figure(figure, directory / "curves.png")
+
+
+def draw_solved_episode(
+    world: World,
+    seeds: Sequence[int],
+    model: keras.Model,
+    solved: np.ndarray,
+    directory: pathlib.Path,
+) -> None:
+    """Animates the first episode that an agent solves: `attention.gif`.
+
+    The agent makes its likeliest moves, and its attention is drawn over the
+    frames. Nothing is written if it solves no episode, or has no attention.
+
+    Args:
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        seeds: Seeds of the episodes.
+        model: Agent of `models.boxworld_agent`.
+        solved: Booleans, one for each seed, as `play` returns them.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+    """
+    if not np.any(solved) or "block" not in models.roles(model).parts:
+        return
+    episode = record(world, seeds[np.argmax(solved)], model)
+    animate_attention(model, episode["images"], directory / "attention.gif")
+
+
+def draw_agent_schemata(
+    world: World, seed: int, model: keras.Model, directory: pathlib.Path
+) -> None:
+    """Draws which schemata an agent uses in one episode: `schemata.png`.
+
+    The agent draws its moves from its policy.
+
+    Args:
+        world: `environments.batched_world.World`, such as `GotoObjectMaze`.
+        seed: Seed of the episode.
+        model: Agent of `models.boxworld_agent` with a `SCOFFCell`.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+        ValueError: If the agent's cell is not a `SCOFFCell`.
+    """
+    episode = record(world, seed, model, greedy=False)
+    found = episode_object_files(model, episode["images"])
+    save_figure(plot_schemata(found), directory / "schemata.png")
