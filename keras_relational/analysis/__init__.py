@@ -29,6 +29,7 @@ Analogies and prediction:
 """
 
 from keras_relational.analysis.analogies import accuracy_by_dimension
+from keras_relational.analysis.analogies import draw_analogies
 from keras_relational.analysis.analogies import level_embeddings
 from keras_relational.analysis.analogies import plot_accuracy_by_region
 from keras_relational.analysis.analogies import plot_level_embeddings
@@ -105,6 +106,7 @@ __all__ = [
     "central_outputs",
     "content_masks",
     "contingency",
+    "draw_analogies",
     "draw_object_files",
     "draw_roll_out",
     "episode_means",

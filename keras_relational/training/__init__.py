@@ -4,8 +4,10 @@ from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
+from keras_relational.training.analogies import region_accuracies
 from keras_relational.training.analogies import solved_analogies
 from keras_relational.training.compilation import compile_model
+from keras_relational.training.compilation import compile_scorer
 from keras_relational.training.compilation import compile_video_predictor
 from keras_relational.training.dynamic_objects import FrameBatches
 from keras_relational.training.dynamic_objects import frame_embeddings
@@ -61,6 +63,7 @@ __all__ = [
     "analogy_inputs",
     "as_put_out",
     "compile_model",
+    "compile_scorer",
     "compile_video_predictor",
     "cross_entropy",
     "embeddings",
@@ -74,6 +77,7 @@ __all__ = [
     "prediction_error",
     "preset",
     "reconstructed_share",
+    "region_accuracies",
     "relative_error",
     "relative_errors",
     "roll_out_errors",
