@@ -25,7 +25,8 @@ Abstract rules (ESBN):
     `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
 Analogies and prediction:
     `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
-    `plot_level_embeddings`, `plot_predicted_frames`.
+    `plot_level_embeddings`, `draw_analogies`, `plot_predicted_frames`;
+    `solved_by_kind`, `visual_analogy_figures`.
 """
 
 from keras_relational.analysis.analogies import accuracy_by_dimension
@@ -85,6 +86,7 @@ from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
 from keras_relational.analysis.solved_problems import solved_by_kind
+from keras_relational.analysis.solved_problems import visual_analogy_figures
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
 from keras_relational.analysis.video_pictures import draw_object_files
@@ -152,4 +154,5 @@ __all__ = [
     "schemata_in_use",
     "shortest_lengths",
     "solved_by_kind",
+    "visual_analogy_figures",
 ]

@@ -42,6 +42,9 @@ from keras_relational.training.video import roll_out_errors
 from keras_relational.training.video_samples import VideoSamples
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.visual_analogies import VisualAnalogyFiles
+from keras_relational.training.visual_analogies import visual_analogy_accuracies
+from keras_relational.training.visual_analogies import visual_analogy_digest
+from keras_relational.training.visual_analogies import visual_analogy_tests
 from keras_relational.training.vtrace import vtrace
 
 __all__ = [
@@ -89,5 +92,8 @@ __all__ = [
     "train_classifier",
     "train_rule_learner",
     "transfer_figures",
+    "visual_analogy_accuracies",
+    "visual_analogy_digest",
+    "visual_analogy_tests",
     "vtrace",
 ]
