@@ -25,7 +25,8 @@ Abstract rules (ESBN):
     `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
 Analogies and prediction:
     `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
-    `plot_level_embeddings`, `draw_analogies`, `plot_predicted_frames`;
+    `plot_level_embeddings`, `draw_analogies`, `plot_predicted_frames`,
+    `draw_predicted_frames`;
     `solved_by_kind`, `visual_analogy_figures`.
 """
 
@@ -72,6 +73,7 @@ from keras_relational.analysis.learning_curves import plot_transfer_curves
 from keras_relational.analysis.players import episode_means
 from keras_relational.analysis.players import play_each
 from keras_relational.analysis.plotting import save_figure
+from keras_relational.analysis.predicted_frames import draw_predicted_frames
 from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
@@ -110,6 +112,7 @@ __all__ = [
     "contingency",
     "draw_analogies",
     "draw_object_files",
+    "draw_predicted_frames",
     "draw_roll_out",
     "episode_means",
     "episode_object_files",

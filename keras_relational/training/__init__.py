@@ -10,6 +10,7 @@ from keras_relational.training.compilation import compile_model
 from keras_relational.training.compilation import compile_scorer
 from keras_relational.training.compilation import compile_video_predictor
 from keras_relational.training.dynamic_objects import FrameBatches
+from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
 from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.intuitive_physics import physics_tests
@@ -69,6 +70,7 @@ __all__ = [
     "compile_scorer",
     "compile_video_predictor",
     "cross_entropy",
+    "dynamic_object_tests",
     "embeddings",
     "fit",
     "four_stage_transfer",
