@@ -22,7 +22,8 @@ Object files (SCOFF layers):
     `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
     `mutual_information`, `plot_schemata`, `plot_spatial_attention`.
 Abstract rules (ESBN):
-    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
+    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`,
+    `draw_rule_learner`.
 Analogies and prediction:
     `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
     `plot_level_embeddings`, `draw_analogies`, `plot_predicted_frames`,
@@ -61,6 +62,7 @@ from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.esbn_memory import Bindings
 from keras_relational.analysis.esbn_memory import bindings
+from keras_relational.analysis.esbn_memory import draw_rule_learner
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
@@ -114,6 +116,7 @@ __all__ = [
     "draw_object_files",
     "draw_predicted_frames",
     "draw_roll_out",
+    "draw_rule_learner",
     "episode_means",
     "episode_object_files",
     "head_outputs",

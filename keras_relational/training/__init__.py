@@ -17,6 +17,8 @@ from keras_relational.training.intuitive_physics import physics_tests
 from keras_relational.training.intuitive_physics import relative_errors
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
+from keras_relational.training.rule_learners import pretrain_autoencoder
+from keras_relational.training.rule_learners import rule_fillers
 from keras_relational.training.rule_learners import rule_problems
 from keras_relational.training.rule_learners import rule_settings
 from keras_relational.training.rule_learners import train_rule_learner
@@ -81,12 +83,14 @@ __all__ = [
     "plausibility",
     "prediction_error",
     "preset",
+    "pretrain_autoencoder",
     "reconstructed_share",
     "region_accuracies",
     "relative_error",
     "relative_errors",
     "roll_out_errors",
     "rule_accuracy",
+    "rule_fillers",
     "rule_problems",
     "rule_settings",
     "solved_analogies",
