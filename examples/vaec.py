@@ -19,31 +19,29 @@ from keras_relational.datasets import vaec
 from keras_relational.random_streams import stream
 
 PUBLISHED = "the six published files, the one to train on first"
-FILES = {"nargs": 6, "metavar": "HDF5"}
+LINES = [
+    f"accuracy in region {i + 1}: {{regions[{i}][all]:.1%}}" for i in range(6)
+]
 NEXT = "python examples/vaec.py --normalization batch"
 
 
 def main(command):
     add = command.option
     add("--regime", vaec.REGIMES, "translation", "how regions differ")
-    names = models.NORMALIZATIONS
-    add("--normalization", names, "temporal_context", "of the embeddings")
-    add("--image-size", int, 128, "pixels, a multiple of 16", low=16)
+    add("--normalization", models.NORMALIZATIONS, "temporal_context", "method")
+    add("--image-size", (16, 32, 64, 128), 128, "pixels")
     add("--num-batches", int, 10_000, "training steps, of 32 problems each")
-    add("--published", command_line.existing_file, None, PUBLISHED, **FILES)
+    add("--published", command_line.existing_file, None, PUBLISHED, nargs=6)
     args = command.parse_run(export="a SavedModel that scores candidates")
 
     keras.utils.set_random_seed(args.seed)
     model = models.analogy_scorer(args.normalization, args.image_size)
-    # The paper's rate, for what does not learn with the other one.
-    learning_rate = 1e-4 if args.normalization == "none" else 5e-4
-    training.compile_scorer(model, learning_rate)
+    rate = 1e-4 if args.normalization == "none" else 5e-4  # As in the paper.
+    training.compile_scorer(model, rate)
     data, regime = {}, args.regime
     if args.published:
-        regions = [vaec.load_hdf5(path) for path in args.published]
+        regime, regions = vaec.load_regions(args.published)
         data["published"] = runs.data_digest(*sum(regions, ()))
-        # Moved levels leave the lowest behind, levels further apart do not.
-        regime = "translation" if regions[1].levels.min() else "scale"
     else:
         regions = [
             vaec.generate(regime, region, stream(args.seed, "region", region))
@@ -54,25 +52,19 @@ def main(command):
         size = args.image_size
         return training.AnalogyBatches(regions[0], 32, size, first, args.seed)
 
-    def measure():
-        return training.region_accuracies(model, regions, ...)
-
     always = ["regime", "normalization"]
     with command.open_run(always, ["num_batches"], data, regime=regime) as run:
         training.fit(
-            model,
-            batches,
-            args.num_batches,
-            1_000,
-            measure,
-            run,
-            verbose=args.verbose,
+            *(model, batches, args.num_batches, 1_000),
+            lambda: training.region_accuracies(model, regions),
+            **{"run": run, "verbose": args.verbose},
         )
         training.adapt_normalization(model, regions[0])
-        accuracies = [
-            analysis.accuracy_by_dimension(
-                problems, training.solved_analogies(model, problems)
-            )
-            for problems in regions
-        ]
-        ...
+        solved = [training.solved_analogies(model, x) for x in regions]
+        accuracies = list(map(analysis.accuracy_by_dimension, regions, solved))
+        analysis.draw_analogies(model, accuracies, run.directory)
+        command.finish(run, model, {"regions": accuracies}, LINES, NEXT)
+
+
+if __name__ == "__main__":
+    command_line.start(main, __file__, __doc__)

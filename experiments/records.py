@@ -59,7 +59,7 @@ class Record:
     @property
     def length(self) -> int:
         """Number of batches, steps or epochs that the run was trained for."""
-        for unit in ("batches", "steps", "epochs"):
+        for unit in ("epochs", "batches", "steps"):
             if unit in self.result:
                 return self.result[unit]
         raise ValueError(

@@ -32,6 +32,8 @@ def run_of(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.setattr(training, "fit", begin)
     monkeypatch.setattr(training, "train_classifier", begin)
+    monkeypatch.setattr(training, "train_rule_learner", begin)
+    monkeypatch.syspath_prepend(EXAMPLES)  # As when a script is started.
 
     def run(script, *options):
         line = [script, *map(str, options), "--directory", str(tmp_path)]

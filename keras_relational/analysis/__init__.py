@@ -29,16 +29,20 @@ Object files (SCOFF layers):
     `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
     `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`.
 Abstract rules (ESBN):
-    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`.
+    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`,
+    `draw_rule_learner`.
 Analogies and prediction:
     `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
-    `plot_level_embeddings`, `plot_predicted_frames`.
+    `plot_level_embeddings`, `draw_analogies`, `plot_predicted_frames`,
+    `draw_predicted_frames`;
+    `solved_by_kind`, `visual_analogy_figures`.
 """
 
 from keras_relational.analysis.agent_pictures import draw_agent_schemata
 from keras_relational.analysis.agent_pictures import draw_solved_episode
 from keras_relational.analysis.agent_pictures import draw_solved_share
 from keras_relational.analysis.analogies import accuracy_by_dimension
+from keras_relational.analysis.analogies import draw_analogies
 from keras_relational.analysis.analogies import level_embeddings
 from keras_relational.analysis.analogies import plot_accuracy_by_region
 from keras_relational.analysis.analogies import plot_level_embeddings
@@ -68,6 +72,7 @@ from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.esbn_memory import Bindings
 from keras_relational.analysis.esbn_memory import bindings
+from keras_relational.analysis.esbn_memory import draw_rule_learner
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
@@ -81,6 +86,7 @@ from keras_relational.analysis.players import play_each
 from keras_relational.analysis.players import player_means
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.plotting import save_figure_and_arrays
+from keras_relational.analysis.predicted_frames import draw_predicted_frames
 from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.predinet_pictures import draw_attentive_heads
 from keras_relational.analysis.predinet_pictures import draw_central_outputs
@@ -102,6 +108,7 @@ from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
 from keras_relational.analysis.solved_problems import solved_by_kind
+from keras_relational.analysis.solved_problems import visual_analogy_figures
 from keras_relational.analysis.tables import markdown_table
 from keras_relational.analysis.tables import mean_text
 from keras_relational.analysis.video_pictures import draw_object_files
@@ -125,13 +132,16 @@ __all__ = [
     "content_masks",
     "contingency",
     "draw_agent_schemata",
+    "draw_analogies",
     "draw_attentive_heads",
     "draw_central_outputs",
     "draw_head_attention",
     "draw_head_components",
     "draw_object_files",
+    "draw_predicted_frames",
     "draw_pruning",
     "draw_roll_out",
+    "draw_rule_learner",
     "draw_solved_episode",
     "draw_solved_share",
     "episode_object_files",
@@ -179,4 +189,5 @@ __all__ = [
     "schemata_in_use",
     "shortest_lengths",
     "solved_by_kind",
+    "visual_analogy_figures",
 ]

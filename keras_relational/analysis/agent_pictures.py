@@ -64,7 +64,7 @@ def draw_solved_episode(
     """
     if not np.any(solved) or "block" not in models.roles(model).parts:
         return
-    episode = record(world, seeds[np.argmax(solved)], model)
+    episode = record(world, seeds[int(np.argmax(solved))], model)
     animate_attention(model, episode["images"], directory / "attention.gif")
 
 

@@ -4,6 +4,7 @@ Webb et al., 2020, *Learning Representations that Support Extrapolation*,
 section 5.1.
 """
 
+import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from keras_relational.analysis.components import project
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_figure
 from keras_relational.datasets import vaec
 from keras_relational.training import embeddings
 from keras_relational.validation import check_choice
@@ -131,3 +133,28 @@ def plot_level_embeddings(model: keras.Model) -> Figure:
         panel.set(title=dimension, **axis_labels(components))
     figure.colorbar(marks, ax=panels, label="level")
     return figure
+
+
+def draw_analogies(
+    model: keras.Model,
+    accuracies: Sequence[Mapping[str, float]],
+    directory: pathlib.Path,
+) -> None:
+    """Draws a model's accuracies and embeddings into a folder.
+
+    Writes `accuracy.png`, the figure of `plot_accuracy_by_region`, and
+    `embeddings.png`, the figure of `plot_level_embeddings`.
+
+    Args:
+        model: Model of `models.analogy_scorer`.
+        accuracies: Sequence with an item for each region: a dictionary of
+            `accuracy_by_dimension`.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If a file cannot be written; the error names it.
+    """
+    figure = plot_accuracy_by_region({model.name: accuracies})
+    save_figure(figure, directory / "accuracy.png")
+    save_figure(plot_level_embeddings(model), directory / "embeddings.png")

@@ -4,6 +4,7 @@ Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
 Learning*, Figs. 8 and 12 to 14, and the keys of its Fig. 3.
 """
 
+import pathlib
 import typing
 
 import keras
@@ -17,6 +18,8 @@ from keras_relational.analysis.components import project
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_figure
+from keras_relational.datasets import distribution_of_three
 from keras_relational.training import nearest_filler
 
 
@@ -168,3 +171,36 @@ def plot_predictions(
     for panel, name in zip(grid[0], columns, strict=True):
         panel.set_title(name, fontsize="small")
     return figure
+
+
+def draw_rule_learner(
+    model: keras.Model,
+    problems: distribution_of_three.Problems,
+    fillers: np.ndarray,
+    directory: pathlib.Path,
+) -> None:
+    """Draws what a learner of rules binds, and what it predicts.
+
+    Writes `retrieval.png` and `keys.png` if the model has an ESBN, and
+    `predictions.png` if it generates images.
+
+    Args:
+        model: Model of `models.rule_learner`.
+        problems: Problems to solve, of which the first 300 are used.
+        fillers: Array of all fillers.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If a file cannot be written; the error names it.
+    """
+    shown = fillers[problems.fillers[:300]]
+    parts = models.roles(model).parts
+    if "esbn" in parts:
+        found = bindings(model, shown)
+        save_figure(plot_retrieval(found), directory / "retrieval.png")
+        save_figure(plot_keys(found), directory / "keys.png")
+    if "decoder" in parts and fillers.ndim > 2:
+        predicted = model.predict(shown[:6], verbose=0)
+        figure = plot_predictions(predicted, problems.labels[:6], fillers)
+        save_figure(figure, directory / "predictions.png")

@@ -1,11 +1,14 @@
 """Predicted images in comparison with true ones."""
 
+import pathlib
 from collections.abc import Mapping
 
+import keras
 import numpy as np
 
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_figure
 
 
 def plot_predicted_frames(
@@ -48,3 +51,22 @@ def plot_predicted_frames(
     for panel, number in zip(grid[0], shown, strict=True):
         panel.set_title(number + 2, fontsize="small")  # Counted from 1.
     return figure
+
+
+def draw_predicted_frames(
+    model: keras.Model, sequence: np.ndarray, directory: pathlib.Path
+) -> None:
+    """Draws a sequence and what a model predicts of it: `predicted.png`.
+
+    Args:
+        model: `keras.Model`, as `models.object_predictor` builds.
+        sequence: uint8 array `(time, height, width, 1)`.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+    """
+    predicted = model.predict(sequence[None, :-1], verbose=0)[0]
+    figure = plot_predicted_frames(sequence, {"predicted": predicted})
+    save_figure(figure, directory / "predicted.png")

@@ -7,6 +7,7 @@ Figs. 6 and S7 to S10. Beside each picture lies an NPZ file with its arrays.
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -118,7 +119,7 @@ def draw_head_attention(
     figure = plot_attention_maps(images[:4], maps[:4])
     path = directory / "attention_maps"
     save_figure_and_arrays(figure, path, images=images, maps=maps)
-    arrays = {
+    arrays: dict[str, Any] = {
         "objects": object_attention(maps, images),
         "locations": attended_locations(maps),
         "weights": head_weights(model),

@@ -198,7 +198,7 @@ def mutual_information(table: np.ndarray) -> float:
 def plot_schemata(
     found: ObjectFiles,
     sequence: int = 0,
-    labels: Sequence[int] | None = None,
+    labels: Sequence[int] | np.ndarray | None = None,
 ) -> Figure:
     """Draws which schema each object file uses at each step.
 

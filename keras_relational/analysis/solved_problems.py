@@ -1,8 +1,12 @@
 """Which kinds of visual analogies a model solves."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import numpy as np
 
+from keras_relational import training
 from keras_relational.datasets import visual_analogies
 
 
@@ -34,3 +38,27 @@ def solved_by_kind(
         for number, name in enumerate(names)
         if (kinds == number).any()
     }
+
+
+def visual_analogy_figures(
+    model: keras.Model, tests: Mapping[str, tuple[np.ndarray, ...]]
+) -> dict[str, Any]:
+    """The figures of a run: the share of problems solved, in all and by kind.
+
+    Args:
+        model: `keras.Model`, as `models.visual_analogy_scorer` builds.
+        tests: Dictionary from a name to `visual_analogies.Problems`, or to a
+            pair of images and labels, whose kinds are not known.
+
+    Returns:
+        Dictionary from each name to a number between 0 and 1, and from
+        `"NAME_shares"` to what `solved_by_kind` returns, where the kinds of
+        problems are known.
+    """
+    figures: dict[str, Any] = {}
+    for name, problems in tests.items():
+        images, labels, *_ = problems
+        figures[name] = training.accuracy(model, images, labels, batch_size=32)
+        if isinstance(problems, visual_analogies.Problems):
+            figures[f"{name}_shares"] = solved_by_kind(model, problems)
+    return figures

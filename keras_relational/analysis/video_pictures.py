@@ -35,8 +35,10 @@ def draw_object_files(
     """
     if labels is not None:
         time = found.schemata.shape[1]
-        labels = np.resize(labels, time) if np.ndim(labels) == 0 else labels
-        labels = labels[:time]
+        labels = (
+            np.broadcast_to(labels, time) if np.ndim(labels) == 0 else labels
+        )
+        labels = np.asarray(labels)[:time]
     figure = plot_schemata(found, labels=labels)
     save_figure(figure, directory / "schemata.png")
     if frames is not None:

@@ -312,6 +312,30 @@ def load_hdf5(path: pathlib.Path | str) -> Problems:
     return _problems(path, arrays, images)
 
 
+def load_regions(
+    paths: Sequence[pathlib.Path | str],
+) -> tuple[str, list[Problems]]:
+    """Reads the six files of one regime that the authors of VAEC published.
+
+    Args:
+        paths: Paths of the files in the order of their regions: the training
+            problems first.
+
+    Returns:
+        `(regime, regions)`: one of `REGIMES`, and a list of `Problems`, one
+        item a region.
+
+    Raises:
+        ValueError: As for `load_hdf5`.
+        FileNotFoundError: If there is no such file.
+        ImportError: If h5py is not installed.
+    """
+    regions = [load_hdf5(path) for path in paths]
+    # Levels of region 2 are moved upwards, or begin at 0 and are farther apart.
+    regime = "translation" if regions[1].levels.min() else "scale"
+    return regime, regions
+
+
 def _problems(path, arrays, images):
     """Makes `Problems` of the arrays of a file, and of its first images."""
     a_b_c, d = arrays["ABCD"][:, :3], arrays["ABCD"][:, 3:]

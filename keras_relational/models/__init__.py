@@ -41,6 +41,7 @@ from keras_relational.models.rule_learner import SEQUENTIAL
 from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
+from keras_relational.models.rule_learner import task_rule_learner
 from keras_relational.models.video_cores import VIDEO_CORES
 from keras_relational.models.video_cores import video_core
 from keras_relational.models.video_predictor import roll_out_model
@@ -71,6 +72,7 @@ __all__ = [
     "roles",
     "roll_out_model",
     "rule_learner",
+    "task_rule_learner",
     "video_core",
     "video_predictor",
     "visual_analogy_scorer",

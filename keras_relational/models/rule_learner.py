@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational import layers
+from keras_relational.datasets import distribution_of_three
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
@@ -287,6 +288,56 @@ def _reasoner(size, sequential, mode, num_options, confidence, normalization):
         )(z)
     outputs = keras.layers.Dense(**linear)(z)
     return keras.Model(inputs, outputs, name="reasoner")
+
+
+def task_rule_learner(
+    task: str,
+    autoencoder: keras.Model,
+    sequential: str = "esbn",
+    mode: str = "multiple_choice",
+    confidence: bool = False,
+    normalization: bool = False,
+) -> keras.Model:
+    """Builds a `rule_learner` with the options and normalization of a task.
+
+    A pair of fillers is the same or not, and a pair matches one of two others:
+    two options. The other tasks have four. Temporal context normalization is
+    over the whole sequence, and in the relational match to sample over each
+    pair, as in Webb et al., 2021.
+
+    Args:
+        task: `"distribution_of_three"`, `"identity_rules"`,
+            `"relational_match_to_sample"` or `"same_different"`.
+        autoencoder: Model of `filler_autoencoder`. The new model shares its
+            weights.
+        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
+        mode: `"multiple_choice"` or `"generative"`.
+        confidence: If `True`, the ESBN has a confidence.
+        normalization: If `True`, the embeddings are normalized.
+
+    Returns:
+        `keras.Model`, as `rule_learner` returns it.
+
+    Raises:
+        ValueError: If the task is unknown, and as for `rule_learner`.
+
+    Example:
+
+    >>> task_rule_learner("same_different", filler_autoencoder()).output_shape
+    (None, 2)
+    """
+    check_choice("task", task, distribution_of_three.TASKS)
+    has_pairs = task == "relational_match_to_sample"
+    layer = None
+    if normalization:
+        layer = layers.TemporalContextNormalization(
+            segment_lengths=(2, 2, 2) if has_pairs else None,
+            name="normalization",
+        )
+    num_options = 2 if has_pairs or task == "same_different" else 4
+    return rule_learner(
+        autoencoder, sequential, mode, num_options, confidence, layer
+    )
 
 
 def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:

@@ -59,8 +59,7 @@ def video_core(
     if name == "relational_memory":
         cell = layers.RelationalMemoryCell(units, num_slots, num_heads or 4)
         return keras.layers.RNN(cell, **returned)
-    active = num_slots if name == "scoff" else num_slots // 2
-    if active == 0:
+    if name != "scoff" and num_slots < 2:
         raise ValueError(
             f"Half of the slots of a {name!r} core are updated in a step, so "
             f"it needs 2 or more. Received: num_slots={num_slots}"
@@ -72,8 +71,13 @@ def video_core(
         **returned,
     }
     if name == "rims":
-        return layers.RIMs(units, num_slots, active, **shared)
-    if name == "scoff":
-        active = None  # All, without the choice.
-    shared |= {"num_active": active, "temperature": temperature}
-    return layers.SCOFF(units, num_slots, num_schemata, **shared)
+        return layers.RIMs(units, num_slots, num_slots // 2, **shared)
+    return layers.SCOFF(
+        units,
+        num_slots,
+        num_schemata,
+        # All files, without the choice, or half of them.
+        num_active=None if name == "scoff" else num_slots // 2,
+        temperature=temperature,
+        **shared,
+    )

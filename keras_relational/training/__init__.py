@@ -4,16 +4,21 @@ from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
+from keras_relational.training.analogies import region_accuracies
 from keras_relational.training.analogies import solved_analogies
 from keras_relational.training.compilation import compile_model
+from keras_relational.training.compilation import compile_scorer
 from keras_relational.training.compilation import compile_video_predictor
 from keras_relational.training.dynamic_objects import FrameBatches
+from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
 from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.intuitive_physics import physics_tests
 from keras_relational.training.intuitive_physics import relative_errors
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
+from keras_relational.training.rule_learners import pretrain_autoencoder
+from keras_relational.training.rule_learners import rule_fillers
 from keras_relational.training.rule_learners import rule_problems
 from keras_relational.training.rule_learners import rule_settings
 from keras_relational.training.rule_learners import train_rule_learner
@@ -40,6 +45,9 @@ from keras_relational.training.video import roll_out_errors
 from keras_relational.training.video_samples import VideoSamples
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.visual_analogies import VisualAnalogyFiles
+from keras_relational.training.visual_analogies import visual_analogy_accuracies
+from keras_relational.training.visual_analogies import visual_analogy_digest
+from keras_relational.training.visual_analogies import visual_analogy_tests
 from keras_relational.training.vtrace import vtrace
 
 __all__ = [
@@ -61,8 +69,10 @@ __all__ = [
     "analogy_inputs",
     "as_put_out",
     "compile_model",
+    "compile_scorer",
     "compile_video_predictor",
     "cross_entropy",
+    "dynamic_object_tests",
     "embeddings",
     "fit",
     "four_stage_transfer",
@@ -73,11 +83,14 @@ __all__ = [
     "plausibility",
     "prediction_error",
     "preset",
+    "pretrain_autoencoder",
     "reconstructed_share",
+    "region_accuracies",
     "relative_error",
     "relative_errors",
     "roll_out_errors",
     "rule_accuracy",
+    "rule_fillers",
     "rule_problems",
     "rule_settings",
     "solved_analogies",
@@ -85,5 +98,8 @@ __all__ = [
     "train_classifier",
     "train_rule_learner",
     "transfer_figures",
+    "visual_analogy_accuracies",
+    "visual_analogy_digest",
+    "visual_analogy_tests",
     "vtrace",
 ]

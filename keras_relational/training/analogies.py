@@ -1,5 +1,6 @@
 """Training and testing on VAEC, whose images are drawn when they are needed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -94,6 +95,36 @@ def solved_analogies(
         {"embeddings": z, **_terms(problems)}, batch_size=batch_size, verbose=0
     )
     return (scores[:, :1] > scores[:, 1:]).all(axis=1)
+
+
+def region_accuracies(
+    model: keras.Model,
+    regions: Sequence[vaec.Problems],
+    measured: Sequence[int] = (1, 2, 6),
+    num_problems: int = 2_048,
+) -> dict[str, float]:
+    """The accuracy in some regions, for learning curves.
+
+    First `adapt_normalization` takes the statistics of the first region, which
+    the model is trained on.
+
+    Args:
+        model: A `keras.Model` as `models.analogy_scorer` builds.
+        regions: Sequence of `vaec.Problems`, one item a region.
+        measured: Numbers of the regions to measure, counted from 1.
+        num_problems: Number of problems of each region to measure on.
+
+    Returns:
+        Dictionary from `"region_1_accuracy"` and so on to a number between 0
+        and 1.
+    """
+    adapt_normalization(model, regions[0])
+    accuracies = {}
+    for region in measured:
+        some = vaec.Problems(*(x[:num_problems] for x in regions[region - 1]))
+        solved = solved_analogies(model, some)
+        accuracies[f"region_{region}_accuracy"] = float(solved.mean())
+    return accuracies
 
 
 def adapt_normalization(

@@ -52,3 +52,15 @@ def compile_video_predictor(model: keras.Model, learning_rate: float) -> None:
     """
     loss = "binary_crossentropy"
     compile_model(model, learning_rate, loss, convolutional=True)
+
+
+def compile_scorer(model: keras.Model, learning_rate: float) -> None:
+    """Compiles a scorer of analogies with the cross-entropy of its logits.
+
+    Args:
+        model: `keras.Model` of `models.analogy_scorer` or
+            `models.visual_analogy_scorer`. It is compiled in place.
+        learning_rate: Positive number, the learning rate of `adam`.
+    """
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    compile_model(model, learning_rate, loss, ["accuracy"], convolutional=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational.datasets import dynamic_objects
+from keras_relational.random_streams import stream
 from keras_relational.training.generated_batches import GeneratedBatches
 from keras_relational.training.pixel_errors import pixel_errors
 
@@ -108,3 +109,27 @@ def prediction_error(
         batch_size=batch_size,
     )
     return float(errors.mean())
+
+
+def dynamic_object_tests(num_test: int, seed: int = 0) -> list[np.ndarray]:
+    """Draws two test sets of sequences with large squares.
+
+    They differ from the batches that `FrameBatches` draws of this seed.
+
+    Args:
+        num_test: Positive integer, the number of sequences of each set.
+        seed: Non-negative integer.
+
+    Returns:
+        List of two uint8 arrays `(num_test, 20, 64, 64, 1)`.
+
+    Example:
+
+    >>> [x.shape for x in dynamic_object_tests(3)]
+    [(3, 20, 64, 64, 1), (3, 20, 64, 64, 1)]
+    """
+    widths = dynamic_objects.TEST_WIDTHS
+    return [
+        dynamic_objects.generate(num_test, widths, seed=stream(seed, name))
+        for name in ("test_beside_batches", "second_test_beside_batches")
+    ]

@@ -1,6 +1,7 @@
 """Training a learner of abstract rules, with its paper's settings and data."""
 
 import math
+import pathlib
 
 import keras
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from keras_relational import models
 from keras_relational import runs
 from keras_relational.datasets import distribution_of_three
+from keras_relational.random_streams import stream
 from keras_relational.training.compilation import compile_model
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.rules import Preset
@@ -16,7 +18,9 @@ from keras_relational.training.rules import cross_entropy
 from keras_relational.training.rules import other_task_preset
 from keras_relational.training.rules import preset
 from keras_relational.training.rules import rule_accuracy
+from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import fit
+from keras_relational.validation import check_choice
 
 _NUM_POINTS = 20  # Of the learning curves.
 _NUM_TESTED = 2_000  # For a point of the curves.
@@ -31,6 +35,8 @@ def rule_settings(
     withheld: int = 95,
     confidence: bool = False,
     normalization: bool = False,
+    learning_rate: float | None = None,
+    epochs: int | None = None,
 ) -> Preset:
     """The settings of a task's paper, for options that go together.
 
@@ -43,6 +49,8 @@ def rule_settings(
         withheld: Number of fillers that are withheld from training.
         confidence: `True` if the ESBN has a confidence.
         normalization: `True` if the embeddings are normalized over time.
+        learning_rate: Positive number, in place of the paper's.
+        epochs: Positive integer, in place of the paper's.
 
     Returns:
         `Preset`, from `preset` or `other_task_preset`.
@@ -81,41 +89,125 @@ def rule_settings(
         )
     if task == "distribution_of_three":
         kind = "pretrained" if pretrained else "end_to_end"
-        return preset(kind, fillers, mode, sequential, withheld)
-    return other_task_preset(task, sequential, withheld, normalization)
+        settings = preset(kind, fillers, mode, sequential, withheld)
+    else:
+        settings = other_task_preset(task, sequential, withheld, normalization)
+    return settings._replace(
+        learning_rate=learning_rate or settings.learning_rate,
+        epochs=epochs or settings.epochs,
+    )
+
+
+def rule_fillers(
+    kind: str = "image", folder: pathlib.Path | str | None = None
+) -> np.ndarray:
+    """Fillers of a kind: the library's own, or images from a folder.
+
+    Args:
+        kind: `"image"` or `"vector"`.
+        folder: Optional path of a folder with PNG files, for images.
+
+    Returns:
+        `distribution_of_three.load_images(folder)`, `glyphs()` or `one_hot()`.
+
+    Raises:
+        ValueError: If the kind is unknown, if there is a folder for vectors, or
+            as for `distribution_of_three.load_images`.
+
+    Example:
+
+    >>> rule_fillers("vector").shape
+    (100, 100)
+    """
+    check_choice("kind of fillers", kind, models.FILLERS)
+    if kind == "vector":
+        if folder is not None:
+            raise ValueError(
+                "A folder of images makes fillers of kind 'image'. Received: "
+                f"kind='vector', folder={str(folder)!r}"
+            )
+        return distribution_of_three.one_hot()
+    if folder is not None:
+        return distribution_of_three.load_images(folder)
+    return distribution_of_three.glyphs()
 
 
 def rule_problems(
+    fillers: np.ndarray,
     task: str,
     mode: str,
     withheld: int,
-    num_fillers: int,
     num_train: int,
     seed: int = 0,
-) -> tuple[distribution_of_three.Problems, distribution_of_three.Problems]:
-    """Training and test problems, of 10,000 each where there are so many.
+) -> tuple[
+    np.ndarray, distribution_of_three.Problems, distribution_of_three.Problems
+]:
+    """Fillers in random order, and problems of them to train and to test on.
+
+    Each set has 10,000 problems, or as many as there are.
 
     Args:
+        fillers: Array of all fillers.
         task: One of `distribution_of_three.TASKS`.
         mode: `"multiple_choice"` or `"generative"`.
         withheld: Number of fillers that are withheld from training.
-        num_fillers: Number of fillers.
         num_train: Number of training problems, if above 10,000.
-        seed: Non-negative integer.
+        seed: Non-negative integer. It fixes which fillers are withheld, and the
+            problems.
 
     Returns:
-        Pair of `distribution_of_three.Problems`: to train on, and to test on.
+        `(fillers, train, test)`: the fillers in random order, of which the last
+        ones are withheld, and two `distribution_of_three.Problems`.
 
     Raises:
         ValueError: As for `distribution_of_three.load_data`.
+
+    Example:
+
+    >>> fillers = rule_fillers("vector")
+    >>> kind = "distribution_of_three", "generative"
+    >>> fillers, train, test = rule_problems(fillers, *kind, 95, 360)
+    >>> len(train.labels), len(test.labels)
+    (360, 10000)
     """
+    order = np.random.default_rng(stream(seed, "withheld"))
     sizes = max(num_train, 10_000), 10_000
-    total = distribution_of_three.num_problems(task, num_fillers)
+    total = distribution_of_three.num_problems(task, len(fillers))
     if withheld == 0 and total is not None and total < sum(sizes):
         sizes = total // 2, total // 2  # There are few fillers.
-    return distribution_of_three.load_data(
-        *(withheld, task, mode, *sizes), num_fillers=num_fillers, seed=seed
+    train, test = distribution_of_three.load_data(
+        *(withheld, task, mode, *sizes), num_fillers=len(fillers), seed=seed
     )
+    return order.permutation(fillers), train, test
+
+
+def pretrain_autoencoder(
+    autoencoder: keras.Model, fillers: np.ndarray, run: runs.Run | None = None
+) -> float:
+    """Trains an autoencoder of fillers, and freezes it.
+
+    Args:
+        autoencoder: A `keras.Model` as `models.filler_autoencoder` builds. It
+            is trained in place.
+        fillers: All fillers, as the autoencoder takes them.
+        run: `runs.Run` to save the autoencoder in, as for `train_autoencoder`.
+
+    Returns:
+        The share of fillers that are reconstructed, at least a half.
+
+    Raises:
+        ValueError: If less than half of the fillers are reconstructed. From
+            some initial weights the sigmoid of images is stuck at 0.
+    """
+    share = train_autoencoder(autoencoder, fillers, run=run)
+    if share < 0.5:
+        raise ValueError(
+            "The autoencoder must reconstruct at least half of the fillers. It "
+            f"reconstructs {share:.0%}: its sigmoid may be stuck at 0. Start "
+            "again with another seed."
+        )
+    autoencoder.trainable = False
+    return share
 
 
 def train_rule_learner(
@@ -124,32 +216,27 @@ def train_rule_learner(
     train: distribution_of_three.Problems,
     test: distribution_of_three.Problems,
     withheld: int,
-    mode: str,
-    learning_rate: float,
-    epochs: int,
-    num_train: int,
+    settings: Preset,
     run: runs.Run | None = None,
     seed: int = 0,
     verbose: int | str = "auto",
 ) -> dict[str, float]:
     """Trains a model of `models.rule_learner`, and tests it.
 
-    Batches are of 32. In the papers the last batch of an epoch may be smaller;
-    here all have one size, and the length is rounded up to 20 equal parts, the
-    points of the learning curves. After each of them the accuracy on 2,000 test
-    problems is measured.
+    Batches are of 32. In the papers the last batch of an epoch may be smaller.
+    Here all have one size, and the training is rounded up to 20 equal parts,
+    the points of the learning curves. After each part the accuracy on 2,000
+    test problems is measured.
 
     Args:
         model: As `models.rule_learner` builds. It is trained in place.
         fillers: Array of all fillers. The last ones are withheld.
         train: Problems to train on.
         test: Problems to test on.
-        withheld: Number of fillers that are withheld from training. They do not
-            count in a batch normalization either.
-        mode: `"multiple_choice"` or `"generative"`, the model's own.
-        learning_rate: Positive number, the learning rate of Adam.
-        epochs: Positive integer.
-        num_train: Number of problems of an epoch.
+        withheld: Number of fillers that are withheld from training. Batch
+            normalization does not see them in training either.
+        settings: `Preset` of the learning rate of Adam, the number of epochs,
+            and the number of problems of an epoch.
         run: `runs.Run` to keep curves and checkpoints in. By default nothing is
             written.
         seed: Non-negative integer that fixes the order of the problems.
@@ -162,21 +249,21 @@ def train_rule_learner(
     tested = models.over_fillers(model, fillers)
     targets, candidates = train.labels, None
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    if mode == "generative":
+    if "decoder" in models.roles(model).parts:  # It generates fillers.
         candidates = as_put_out(fillers)
         targets = candidates[train.labels]
         loss = cross_entropy if fillers.ndim == 2 else "mse"
-    compile_model(trained, learning_rate, loss)
-    num_batches = math.ceil(min(len(targets), num_train) / 32) * epochs
-    batches_per_epoch = math.ceil(num_batches / _NUM_POINTS)
+    compile_model(trained, settings.learning_rate, loss)
+    epoch = math.ceil(min(len(targets), settings.num_train) / 32)
+    batches_per_point = math.ceil(epoch * settings.epochs / _NUM_POINTS)
     some = type(test)(*(x[:_NUM_TESTED] for x in test))
     fit(
         trained,
         lambda first: Minibatches(
             train.fillers, targets, 32, None, first, seed
         ),
-        _NUM_POINTS * batches_per_epoch,
-        batches_per_epoch,
+        _NUM_POINTS * batches_per_point,
+        batches_per_point,
         lambda: {"test": rule_accuracy(tested, some, candidates)},
         run,
         verbose=verbose,

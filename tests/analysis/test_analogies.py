@@ -63,6 +63,13 @@ def test_plot_accuracy_by_region():
     )
 
 
+def test_draw_analogies(model, tmp_path):
+    shares = dict.fromkeys(("all", *vaec.DIMENSIONS), 0.5)
+    analysis.draw_analogies(model, 6 * [shares], tmp_path)
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["accuracy.png", "embeddings.png"]
+
+
 def test_figures_need_matplotlib(no_matplotlib):
     with pytest.raises(ImportError, match="plots"):
         analysis.plot_accuracy_by_region({})

@@ -68,6 +68,21 @@ def test_models_without_an_esbn_are_refused():
         analysis.bindings(reasoner(sequential="lstm"), sequences())
 
 
+@pytest.mark.parametrize(
+    ("mode", "sequential", "expected"),
+    [
+        ("multiple_choice", "esbn", ["keys.png", "retrieval.png"]),
+        ("generative", "lstm", ["predictions.png"]),
+    ],
+)
+def test_draw_rule_learner(mode, sequential, expected, tmp_path):
+    fillers = distribution_of_three.glyphs()[:10]
+    model = models.rule_learner(models.filler_autoencoder(), sequential, mode)
+    problems = distribution_of_three.generate(6, range(10), mode=mode, seed=0)
+    analysis.draw_rule_learner(model, problems, fillers, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == expected
+
+
 def test_plots():
     found = analysis.bindings(reasoner("generative"), sequences("generative"))
     figure = analysis.plot_retrieval(found, problem=2)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from keras_relational import analysis
+from keras_relational import models
 from keras_relational.datasets import dynamic_objects
 
 
@@ -27,6 +28,13 @@ def test_saved_whole(tmp_path):
     analysis.save_figure(figure, tmp_path / "frames.png", dpi=30)
     assert [path.name for path in tmp_path.iterdir()] == ["frames.png"]
     assert (tmp_path / "frames.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_draw_predicted_frames(tmp_path):
+    model = models.object_predictor(models.image_autoencoder())
+    (sequence,) = dynamic_objects.generate(1, seed=0)
+    analysis.draw_predicted_frames(model, sequence, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["predicted.png"]
 
 
 def test_other_numbers_of_frames_are_refused():

@@ -222,6 +222,17 @@ class TestPublishedFiles:
                     vaec.render(read.levels[10]), file["10/imgs"]
                 )
 
+    @pytest.mark.parametrize("regime", vaec.REGIMES)
+    def test_six_files_tell_their_regime(self, regime, monkeypatch):
+        monkeypatch.setattr(
+            vaec, "load_hdf5", lambda path: vaec.generate(regime, path, seed=0)
+        )
+        farthest = vaec.generate(regime, 6, seed=0)
+        found, regions = vaec.load_regions(vaec.REGIONS)
+        assert found == regime
+        assert len(regions) == 6
+        np.testing.assert_array_equal(regions[5].levels, farthest.levels)
+
     def test_images_of_no_region_are_refused(self, path):
         with h5py.File(path, "a") as file:
             file["0/imgs"][3, 60, 60, 1] += 1

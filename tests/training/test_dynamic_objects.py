@@ -43,6 +43,15 @@ def test_prediction_error_is_that_of_every_pixel(autoencoder):
     assert error == pytest.approx(expected, rel=1e-4)
 
 
+def test_test_sets_have_large_squares():
+    tests = training.dynamic_object_tests(4, seed=7)
+    for sequences, number in zip(tests, (1, 2), strict=True):
+        expected = dynamic_objects.generate(
+            4, dynamic_objects.TEST_WIDTHS, seed=[7, 0, number]
+        )
+        np.testing.assert_array_equal(sequences, expected)
+
+
 @pytest.mark.slow
 def test_learns_to_predict_larger_squares():
     """In some minutes: the way, not the figures of Table 4."""

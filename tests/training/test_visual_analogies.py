@@ -1,5 +1,6 @@
 import numpy as np
 
+from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import visual_analogies
 
@@ -35,3 +36,38 @@ def test_batches_are_problems_and_go_on_where_they_were():
         np.testing.assert_array_equal(batch[0], expected.images)
         np.testing.assert_array_equal(batch[1], expected.labels)
     assert (whole[8][0] != whole[7][0]).any()
+
+
+def test_test_sets_are_of_values_never_seen_and_of_familiar_ones():
+    tests = training.visual_analogy_tests(3, "random", 48, 7, False)
+    for name, regime, number in (
+        ("test", "test", 10**9),
+        ("near", "train", 10**9 + 1),
+    ):
+        expected = visual_analogies.generate(
+            3, regime, "random", 48, [7, number], distraction=False
+        )
+        for ours, theirs in zip(tests[name], expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_accuracies_are_of_the_first_problems():
+    model = models.visual_analogy_scorer("batch", image_size=48)
+    tests = training.visual_analogy_tests(40, image_size=48)
+    measured = training.visual_analogy_accuracies(model, tests, 34)
+    x, y = (array[:34] for array in tests["near"][:2])
+    assert list(measured) == ["test_accuracy", "near_accuracy"]
+    assert measured["near_accuracy"] == training.accuracy(model, x, y, 32)
+
+
+def test_a_digest_depends_on_names_and_contents(tmp_path):
+    def digest(folder, name, pixel):
+        path = tmp_path / folder / name
+        path.parent.mkdir(exist_ok=True)
+        np.savez(path, image=np.full((9, 160, 160), pixel), target=1)
+        return training.visual_analogy_digest([path])
+
+    first = digest("a", "1.npz", 3)
+    assert digest("b", "1.npz", 3) == first
+    assert digest("b", "2.npz", 3) != first
+    assert digest("b", "1.npz", 4) != first
