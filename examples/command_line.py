@@ -137,7 +137,7 @@ class Command(argparse.ArgumentParser):
         """
         if model is not None:
             run.save_model(model)
-        result = run.finish(figures)
+        result = {**run.finish(figures), **figures}
         print(f"\n{run.name} has finished.")
         if isinstance(result.get("minutes"), float):
             print(f"  trained for {result['minutes']} minutes")

@@ -18,6 +18,10 @@ from keras_relational.datasets import vaec
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 
 
+# What libraries say when they are imported.
+NOTICES = ("Gym has", "Please upgrade to Gym", "See the migration guide")
+
+
 class BegunError(Exception):
     """Raised in place of training."""
 
@@ -26,14 +30,13 @@ class BegunError(Exception):
 def run_of(tmp_path, monkeypatch):
     """The folder in which a script begins to train."""
 
-    def begin(*_, run, **__):
-        raise BegunError(run.directory)
+    def begin(*arguments, run=None, **_):
+        given = [x for x in (*arguments, run) if isinstance(x, runs.Run)]
+        raise BegunError(given[0].directory)
 
-    monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.setattr(training, "fit", begin)
     monkeypatch.setattr(training, "train_classifier", begin)
     monkeypatch.setattr(training, "train_rule_learner", begin)
-    monkeypatch.syspath_prepend(EXAMPLES)  # As when a script is started.
 
     def run(script, *options):
         line = [script, *map(str, options), "--directory", str(tmp_path)]
@@ -43,6 +46,109 @@ def run_of(tmp_path, monkeypatch):
         return begun.value.args[0].name
 
     return run
+
+
+# An option and a bad value for it, for each example.
+BAD_VALUES = {
+    "adding": [("--epochs", "0"), ("--core", "transformer")],
+    "boxworld_impala": [("--num-steps", "none"), ("--rows", "0")],
+    "bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],
+    "demo": [("--num-batches", "0")],
+    "dynamic_objects": [("--num-train", "0"), ("--normalization", "layer")],
+    "esbn_rules": [
+        ("--withheld", "200"),
+        ("--images", "nofolder"),
+        ("--confidence", "--sequential", "lstm"),
+        ("--fillers", "vector"),
+    ],
+    "goto_object_maze": [("--units", "0"), ("--core", "lstm")],
+    "intuitive_physics": [("--folder", "nofolder"), ("--num-sets", "0")],
+    "predinet_analysis": [("--model", "none.keras"), ("--num-images", "0")],
+    "predinet_relations_game": [
+        ("--num-batches", "0"),
+        ("--num-train", "0"),
+        ("--published", "nofile.npz"),
+        ("--seed", "-1"),
+        ("--directory", "setup.cfg"),
+    ],
+    "predinet_transfer": [("--stages", "5"), ("--curriculum", "nothing")],
+    "single_ball": [("--dynamics", "none"), ("--num-frames", "3")],
+    "vaec": [("--image-size", "33"), ("--export", "docs", "--num-test", "3")],
+    "visual_analogies": [("--published", "no*", "no*"), ("--num-test", "0")],
+}
+BAD_LINES = [
+    (name, options) for name, lines in BAD_VALUES.items() for options in lines
+]
+
+
+def in_process(monkeypatch, name, *options):
+    """Runs an example in this process; returns its exit status."""
+    monkeypatch.setattr("sys.argv", [f"{name}.py", *options])
+    monkeypatch.chdir(EXAMPLES.parent)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    return end.value.code
+
+
+def test_every_example_is_tested():
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    assert names - {"command_line"} == set(BAD_VALUES)
+
+
+@pytest.mark.parametrize(("name", "options"), BAD_LINES)
+def test_bad_values_end_in_one_line(
+    name, options, tmp_path, monkeypatch, capsys
+):
+    where = () if "--directory" in options else ("--directory", str(tmp_path))
+    assert in_process(monkeypatch, name, *options, *where) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    (line,) = (x for x in lines if not x.startswith(NOTICES))
+    assert line.startswith(f"{name}.py: error: ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", BAD_VALUES)
+def test_help_tells_every_default(name, monkeypatch, capsys):
+    assert in_process(monkeypatch, name, "--help") == 0
+    text = capsys.readouterr().out
+    options = re.split(r"\n  (?=--)", text)[1:]
+    assert options
+    for option in options:
+        assert "default" in option, option
+
+
+@pytest.mark.parametrize("name", BAD_VALUES)
+def test_examples_are_short(name):
+    lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
+    assert len(lines) <= 70
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "fit", stop)
+    options = ("--num-test", "10", "--directory", str(tmp_path))
+    assert (
+        in_process(monkeypatch, "adding", "--num-train", "64", *options) == 130
+    )
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    (run,) = tmp_path.iterdir()
+    assert "Stopped. The same command goes on" in line
+    assert str(run) in line
+    assert "adding.py --num-train 64" in line
+
+
+def test_another_run_in_the_folder_ends_in_one_line(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(runs, "run_name", lambda *_, **__: "one")
+    with runs.Run(tmp_path / "one", "adding", {"core": "lstm"}):
+        pass
+    options = ("--num-test", "10", "--directory", str(tmp_path))
+    assert in_process(monkeypatch, "adding", "--num-train", "64", *options) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "holds another run. The difference: core" in line
 
 
 def assert_told_apart(run, first, second, tmp_path):
