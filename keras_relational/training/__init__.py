@@ -13,8 +13,6 @@ from keras_relational.training.dynamic_objects import FrameBatches
 from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
 from keras_relational.training.dynamic_objects import prediction_error
-from keras_relational.training.intuitive_physics import physics_tests
-from keras_relational.training.intuitive_physics import relative_errors
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.rule_learners import pretrain_autoencoder
@@ -37,12 +35,14 @@ from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
-from keras_relational.training.transfer_figures import transfer_figures
+from keras_relational.training.transfer import transfer_figures
 from keras_relational.training.video import VideoBatches
+from keras_relational.training.video import VideoSamples
+from keras_relational.training.video import physics_tests
 from keras_relational.training.video import plausibility
 from keras_relational.training.video import relative_error
+from keras_relational.training.video import relative_errors
 from keras_relational.training.video import roll_out_errors
-from keras_relational.training.video_samples import VideoSamples
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.visual_analogies import VisualAnalogyFiles
 from keras_relational.training.visual_analogies import visual_analogy_accuracies

@@ -13,7 +13,7 @@ from keras_relational import models
 from keras_relational import serving
 from keras_relational.models import relations_classifier
 from keras_relational.serving import export
-from keras_relational.serving.signatures import read_signatures
+from keras_relational.serving.saved_model_files import read_signatures
 
 
 def run_in_plain_graph(saved_model, signature_name, inputs):

@@ -5,7 +5,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_relational import serving
-from keras_relational.serving import warmup
+from keras_relational.serving import saved_model_files
 
 
 def test_one_request_for_each_signature_and_batch_size(multi_task_dir):
@@ -28,7 +28,7 @@ def test_one_request_for_each_signature_and_batch_size(multi_task_dir):
 
 
 def test_the_requests_run(multi_task_dir, multi_task_server):
-    requests = warmup.read_warmup_requests(multi_task_dir / "3")
+    requests = saved_model_files.read_warmup_requests(multi_task_dir / "3")
     assert len(requests) == 4
     for request in requests:
         inputs = {
@@ -45,15 +45,15 @@ def test_the_requests_run(multi_task_dir, multi_task_server):
 
 
 def test_a_model_without_warmup_requests(tmp_path):
-    assert warmup.read_warmup_requests(tmp_path) == []
+    assert saved_model_files.read_warmup_requests(tmp_path) == []
 
 
 def test_not_a_saved_model(tmp_path):
     with pytest.raises(ValueError, match="is not a SavedModel"):
-        warmup.write_warmup_requests(tmp_path)
+        saved_model_files.write_warmup_requests(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"damaged")
     with pytest.raises(ValueError, match="is not a SavedModel"):
-        warmup.write_warmup_requests(tmp_path)
+        saved_model_files.write_warmup_requests(tmp_path)
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(ValueError, match="no graph with the tag 'serve'"):
-        warmup.write_warmup_requests(tmp_path)
+        saved_model_files.write_warmup_requests(tmp_path)
