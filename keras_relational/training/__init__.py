@@ -6,9 +6,6 @@ from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
 from keras_relational.training.analogies import region_accuracies
 from keras_relational.training.analogies import solved_analogies
-from keras_relational.training.compilation import compile_model
-from keras_relational.training.compilation import compile_scorer
-from keras_relational.training.compilation import compile_video_predictor
 from keras_relational.training.dynamic_objects import FrameBatches
 from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
@@ -31,6 +28,9 @@ from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
+from keras_relational.training.supervised import compile_model
+from keras_relational.training.supervised import compile_scorer
+from keras_relational.training.supervised import compile_video_predictor
 from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
