@@ -22,7 +22,7 @@ def board_as_text(image: np.ndarray) -> str:
     >>> from keras_relational.datasets import relations_game
     >>> images, _, _ = relations_game.generate("same", 1, seed=0)
     >>> board_as_text(images[0]).splitlines()[0]
-    '· · · · · · · · ·'
+    'A · · · · · · · ·'
     """
     # An object fills a cell of 12 by 12 pixels but for its edge: 3 by 3 blocks.
     blocks = image.reshape(3, 12, 3, 12, 3)[:, 2:10:3, :, 2:10:3]

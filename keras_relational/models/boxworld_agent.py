@@ -189,7 +189,7 @@ def maze_memory(name: str = "scoff", units: int = 128) -> keras.layers.Layer:
     Example:
 
     >>> maze_memory("gru_of_equal_size").units
-    433
+    844
     """
     check_choice("memory", name, MAZE_MEMORIES)
     if name == "gru":
