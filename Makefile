@@ -21,14 +21,12 @@ NO_HANG := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 # What is not run on torch needs TensorFlow, or an environment to play in.
 TORCH_TESTS := tests/layers tests/datasets tests/runs \
 	$(filter-out %/test_declared_roles.py,$(wildcard tests/models/test_*.py)) \
-	$(filter-out %/test_block_attention.py %/test_episodes.py,\
-	$(wildcard tests/analysis/test_*.py)) \
+	$(filter-out %/test_agents.py,$(wildcard tests/analysis/test_*.py)) \
 	tests/test_backends.py tests/test_layer_contract.py \
-	tests/test_counter_based_random.py tests/test_file_io.py \
-	tests/test_random_streams.py tests/test_tables.py \
-	$(addprefix tests/training/test_,analogies.py dynamic_objects.py \
-	minibatches.py rules.py supervised.py transfer.py video.py \
-	visual_analogies.py vtrace.py) \
+	tests/test_file_io.py tests/test_random_numbers.py \
+	tests/test_tables.py \
+	$(addprefix tests/training/test_,analogies.py minibatches.py rules.py \
+	supervised.py transfer.py video.py vtrace.py) \
 	keras_relational/layers keras_relational/models \
 	keras_relational/datasets
 

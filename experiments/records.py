@@ -20,7 +20,7 @@ from keras_relational.analysis import markdown_table
 from keras_relational.file_io import read_json
 
 PUBLISHED = pathlib.Path(__file__).parents[1] / "docs" / "results"
-PAPERS = pathlib.Path(__file__).parent / "papers"
+PAPERS = pathlib.Path(__file__).with_name("papers.json")
 
 # Arguments that do not change what is learned from a seed. How long a run was
 # is read from its result: a run that was continued has the last length there.
@@ -156,8 +156,8 @@ def write_runs(records: Sequence[Record], directory: pathlib.Path) -> None:
 
 
 def read_paper(name: str) -> dict:
-    """Figures of a paper: `experiments/papers/NAME.json`."""
-    return read_json(PAPERS / f"{name}.json")
+    """Figures of a paper, by its name in `experiments/papers.json`."""
+    return read_json(PAPERS)[name]
 
 
 class Row(NamedTuple):

@@ -7,10 +7,10 @@ from tensorflow_serving.apis import get_model_status_pb2
 
 from fuzz import draws
 from fuzz.attacks import GrpcAttack
-from fuzz.known import predict_request
 from fuzz.over_rest import bad_indices
 from fuzz.over_rest import not_finite
 from fuzz.over_rest import other_batch
+from fuzz.targets import predict_request
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
 _METADATA = _PREDICTION + "GetModelMetadata"

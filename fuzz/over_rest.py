@@ -8,9 +8,9 @@ import numpy as np
 
 from fuzz import draws
 from fuzz.attacks import HttpAttack
-from fuzz.http_bytes import predict_body
-from fuzz.http_bytes import predict_url
-from fuzz.http_bytes import request
+from fuzz.attacks import predict_body
+from fuzz.attacks import predict_url
+from fuzz.attacks import request
 
 _STANDARD = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 _ODD_METHODS = ("BREW", "CONNECT", "TRACE", "get", "PROPFIND", "X" * 300, "M-S")

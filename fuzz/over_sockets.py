@@ -4,9 +4,9 @@ import zlib
 
 from fuzz import draws
 from fuzz.attacks import HttpAttack
-from fuzz.http_bytes import predict_body
-from fuzz.http_bytes import predict_url
-from fuzz.http_bytes import request
+from fuzz.attacks import predict_body
+from fuzz.attacks import predict_url
+from fuzz.attacks import request
 
 
 def _headed(target, *lines):

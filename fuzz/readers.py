@@ -2,12 +2,8 @@
 
 import dataclasses
 
-from fuzz import array_files
-from fuzz import checkpoint_files
-from fuzz import hdf5_files
-from fuzz import image_files
-from fuzz import saved_models
-from fuzz import text_files
+from fuzz import data_files
+from fuzz import model_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,81 +34,81 @@ class Reader:
 
 READERS = {
     "files.relations_npz": Reader(
-        array_files.make_relations,
-        array_files.read_relations,
+        data_files.make_relations,
+        data_files.read_relations,
         1.5,
-        bombs=array_files.NPZ_BOMBS,
+        bombs=data_files.NPZ_BOMBS,
     ),
     "files.visual_analogies_npz": Reader(
-        array_files.make_visual_analogies,
-        array_files.read_visual_analogies,
-        bombs=array_files.NPZ_BOMBS,
+        data_files.make_visual_analogies,
+        data_files.read_visual_analogies,
+        bombs=data_files.NPZ_BOMBS,
     ),
     "files.png": Reader(
-        image_files.make_png,
-        image_files.read_png,
+        data_files.make_png,
+        data_files.read_png,
         1.5,
-        bombs=image_files.PNG_BOMBS,
+        bombs=data_files.PNG_BOMBS,
     ),
     "files.fillers_png": Reader(
-        image_files.make_fillers,
-        image_files.read_fillers,
+        data_files.make_fillers,
+        data_files.read_fillers,
         0.5,
-        bombs=image_files.PNG_BOMBS,
+        bombs=data_files.PNG_BOMBS,
     ),
     "files.clips_png": Reader(
-        image_files.make_clips,
-        image_files.read_clips,
+        data_files.make_clips,
+        data_files.read_clips,
         0.5,
-        bombs=image_files.PNG_BOMBS,
+        bombs=data_files.PNG_BOMBS,
         files="*.png",
     ),
     "files.clips_json": Reader(
-        image_files.make_clips,
-        image_files.read_clips,
+        data_files.make_clips,
+        data_files.read_clips,
         0.5,
         intact=False,
-        bombs=(text_files.text_bomb,),
+        bombs=(data_files.text_bomb,),
         files="*.json",
     ),
     "files.vaec_hdf5": Reader(
-        hdf5_files.make_vaec,
-        hdf5_files.read_vaec,
+        data_files.make_vaec,
+        data_files.read_vaec,
         1.5,
         intact=False,
-        bombs=(hdf5_files.hdf5_bomb,),
+        bombs=(data_files.hdf5_bomb,),
     ),
     "files.json": Reader(
-        text_files.make_json,
-        text_files.read_json,
+        data_files.make_json,
+        data_files.read_json,
         0.5,
         intact=False,
-        bombs=(text_files.text_bomb,),
+        bombs=(data_files.text_bomb,),
     ),
     "files.curves_csv": Reader(
-        text_files.make_curves,
-        text_files.read_curves,
+        data_files.make_curves,
+        data_files.read_curves,
         intact=False,
-        bombs=(text_files.text_bomb,),
+        bombs=(data_files.text_bomb,),
     ),
     "files.training_checkpoint": Reader(
-        checkpoint_files.supervised,
-        checkpoint_files.supervised,
-        bombs=array_files.NPZ_BOMBS,
+        model_files.supervised,
+        model_files.supervised,
+        bombs=data_files.NPZ_BOMBS,
         files="checkpoint-*.npz",
     ),
     "files.agent_checkpoint": Reader(
-        checkpoint_files.agent,
-        checkpoint_files.agent,
+        model_files.agent,
+        model_files.agent,
         files="*checkpoints/*",
-        called=checkpoint_files.checkpoint,
+        called=model_files.checkpoint,
     ),
     "files.saved_model": Reader(
-        saved_models.make_saved_models,
-        saved_models.read_saved_models,
+        model_files.make_saved_models,
+        model_files.read_saved_models,
         share=0.17,
         files="*2/*",
-        called=saved_models.version,
+        called=model_files.version,
         seconds=60,
     ),
 }

@@ -12,7 +12,7 @@ from fuzz import over_grpc
 from fuzz import over_rest
 from fuzz import over_sockets
 from fuzz import servers
-from fuzz.known import Known
+from fuzz.targets import Known
 from fuzz.targets import targets
 
 ATTACKS = {**over_rest.ATTACKS, **over_grpc.ATTACKS, **over_sockets.ATTACKS}

@@ -12,8 +12,8 @@ import grpc
 import tensorflow as tf
 
 from fuzz import servers
-from fuzz.known import Known
-from fuzz.known import equal
+from fuzz.targets import Known
+from fuzz.targets import equal
 from fuzz.targets import targets
 
 _NUM_THREADS = 4

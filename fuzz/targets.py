@@ -1,13 +1,27 @@
-"""The models under attack, small and untrained, and what they are asked."""
+"""The models under attack, and a request to each whose answer is known.
+
+The models are small and untrained. The known request is made again after every
+attack.
+"""
 
 import dataclasses
+import json
 
+import grpc
 import keras
 import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2
 
+from fuzz.attacks import Connection
+from fuzz.attacks import predict_body
+from fuzz.attacks import predict_url
+from fuzz.attacks import request
 from keras_relational import models
 
 NUM_TASKS = 3
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+_TOLERANCE = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,3 +90,116 @@ def targets():
             ("state_0", "state_1"),
         ),
     ]
+
+
+def predict_request(target):
+    """The known request as a message."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = target.name
+    for name, value in target.inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return request
+
+
+class Known:
+    """The right answers of a server, as it gave them at first.
+
+    Args:
+        server: A `servers.Server`.
+        target: Its `Target`.
+        patience: Seconds until it counts as hanging.
+    """
+
+    def __init__(self, server, target, patience):
+        self._server, self._patience = server, patience
+        self._channel = grpc.insecure_channel(
+            server.grpc,
+            [
+                ("grpc.enable_http_proxy", 0),
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.max_send_message_length", -1),
+            ],
+        )
+        self._http = request(
+            "POST",
+            predict_url(target),
+            predict_body(target),
+        )
+        self._message = predict_request(target).SerializeToString()
+        self._answer = self.by_grpc()
+        if not equal(self.by_rest(), self._answer):
+            raise RuntimeError(
+                f"REST and gRPC of {target.name!r} disagree before any attack"
+            )
+
+    def close(self):
+        self._channel.close()
+
+    def problem(self):
+        """What is wrong with the server now, or `None`."""
+        try:
+            if not equal(self.by_rest(), self._answer):
+                return "another answer over REST"
+            if not equal(self.by_grpc(), self._answer):
+                return "another answer over gRPC"
+        except grpc.RpcError as error:
+            return f"no answer over gRPC: {error.code()}, {error.details()}"
+        except (OSError, ValueError) as error:
+            return f"no answer over REST: {error!r}"[:300]
+        return None
+
+    def call(self, method, content, patience):
+        """Calls a method of gRPC with bytes, for bytes."""
+        return self._channel.unary_unary(method)(content, timeout=patience)
+
+    def is_rest_answer(self, body):
+        """Whether the body of a reply holds the known answer."""
+        try:
+            return equal(_arrays_of_json(body), self._answer)
+        except ValueError:
+            return False
+
+    def not_empty(self, answer):
+        """What is wrong with an answer that should have no rows."""
+        arrays = _arrays(answer)
+        if set(arrays) != set(self._answer):
+            return f"outputs {sorted(arrays)}"
+        shapes = {name: x.shape for name, x in arrays.items()}
+        if any(shape[:1] != (0,) for shape in shapes.values()):
+            return f"an empty batch is answered with {shapes}"
+        return None
+
+    def by_rest(self):
+        """The arrays that the known request is answered with."""
+        with Connection(self._server.rest, self._patience) as connection:
+            connection.send(self._http)
+            status, body = connection.reply() or (0, b"closed")
+        if status != 200:
+            raise ValueError(f"HTTP {status} {body[:200]!r}")
+        return _arrays_of_json(body)
+
+    def by_grpc(self):
+        """As `by_rest`."""
+        return _arrays(self.call(PREDICT, self._message, self._patience))
+
+
+def _arrays(content):
+    response = predict_pb2.PredictResponse.FromString(content)
+    return {name: tf.make_ndarray(x) for name, x in response.outputs.items()}
+
+
+def _arrays_of_json(body):
+    reply = json.loads(body)
+    outputs = reply.get("outputs") if isinstance(reply, dict) else None
+    if not isinstance(outputs, dict):
+        raise ValueError(f"no outputs by name: {body[:200]!r}")
+    return {name: np.array(x) for name, x in outputs.items()}
+
+
+def equal(arrays, expected):
+    """Whether two dictionaries of arrays are the same but for rounding."""
+    return set(arrays) == set(expected) and all(
+        arrays[name].shape == value.shape
+        and np.allclose(arrays[name], value, rtol=0, atol=_TOLERANCE)
+        for name, value in expected.items()
+    )

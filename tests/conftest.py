@@ -25,7 +25,6 @@ NEEDS = {
         "test_fuzz.py",
         "tiny_servable.py",
         "training/test_agent_runs.py",
-        "training/test_agents_learn.py",
         "training/test_distributed.py",
         "training/test_impala.py",
     ],

@@ -15,7 +15,7 @@ kills fall into the writing of files. A run that was continued is killed again,
 until it lives to its end, and then another one begins. With the defaults it
 takes some 20 minutes on two cores.
 
-`test_killed_processes.py` does the same in short, as a slow test.
+`runs/test_killed_runs.py` does the same in short, as a slow test.
 """
 
 import argparse

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_relational import serving
-from keras_relational.serving import warmup
+from keras_relational.serving import saved_model_files
 
 X = np.array([[1, 2.5], [3, 4]], "float32")
 
@@ -25,7 +25,7 @@ def save_multiplier(path, version=1, factor=2):
         tf.saved_model.save(
             module, folder, {"serving_default": module.multiply}
         )
-        warmup.write_warmup_requests(folder)
+        saved_model_files.write_warmup_requests(folder)
         os.rename(folder, os.path.join(path, str(version)))
 
 

@@ -46,6 +46,8 @@ from keras_relational.analysis.analogies import draw_analogies
 from keras_relational.analysis.analogies import level_embeddings
 from keras_relational.analysis.analogies import plot_accuracy_by_region
 from keras_relational.analysis.analogies import plot_level_embeddings
+from keras_relational.analysis.analogies import solved_by_kind
+from keras_relational.analysis.analogies import visual_analogy_figures
 from keras_relational.analysis.attention import attended_locations
 from keras_relational.analysis.attention import attention_maps
 from keras_relational.analysis.attention import content_masks
@@ -58,9 +60,9 @@ from keras_relational.analysis.block_attention import BlockAttention
 from keras_relational.analysis.block_attention import animate_attention
 from keras_relational.analysis.block_attention import block_attention
 from keras_relational.analysis.block_attention import plot_block_attention
-from keras_relational.analysis.central_module import central_outputs
-from keras_relational.analysis.central_module import head_outputs
 from keras_relational.analysis.components import PrincipalComponents
+from keras_relational.analysis.components import central_outputs
+from keras_relational.analysis.components import head_outputs
 from keras_relational.analysis.components import head_relations
 from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components
@@ -68,6 +70,8 @@ from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
 from keras_relational.analysis.episodes import by_level
 from keras_relational.analysis.episodes import play
+from keras_relational.analysis.episodes import play_each
+from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.esbn_memory import Bindings
@@ -76,18 +80,11 @@ from keras_relational.analysis.esbn_memory import draw_rule_learner
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
-from keras_relational.analysis.labelled_schemata import BURN_IN
-from keras_relational.analysis.labelled_schemata import label_information
-from keras_relational.analysis.labelled_schemata import label_tables
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.learning_curves import plot_transfer_curves
-from keras_relational.analysis.players import play_each
-from keras_relational.analysis.players import player_means
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.plotting import save_figure_and_arrays
-from keras_relational.analysis.predicted_frames import draw_predicted_frames
-from keras_relational.analysis.predicted_frames import plot_predicted_frames
 from keras_relational.analysis.predinet_pictures import draw_attentive_heads
 from keras_relational.analysis.predinet_pictures import draw_central_outputs
 from keras_relational.analysis.predinet_pictures import draw_head_attention
@@ -96,23 +93,26 @@ from keras_relational.analysis.predinet_pictures import draw_pruning
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
-from keras_relational.analysis.relations_as_text import board_as_text
-from keras_relational.analysis.relations_as_text import proposition_as_text
+from keras_relational.analysis.schemata import BURN_IN
 from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.analysis.schemata import contingency
 from keras_relational.analysis.schemata import episode_object_files
+from keras_relational.analysis.schemata import label_information
+from keras_relational.analysis.schemata import label_tables
 from keras_relational.analysis.schemata import mutual_information
 from keras_relational.analysis.schemata import object_files
 from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
-from keras_relational.analysis.solved_problems import solved_by_kind
-from keras_relational.analysis.solved_problems import visual_analogy_figures
-from keras_relational.analysis.tables import markdown_table
-from keras_relational.analysis.tables import mean_text
+from keras_relational.analysis.text import board_as_text
+from keras_relational.analysis.text import markdown_table
+from keras_relational.analysis.text import mean_text
+from keras_relational.analysis.text import proposition_as_text
 from keras_relational.analysis.video_pictures import draw_object_files
+from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
+from keras_relational.analysis.video_pictures import plot_predicted_frames
 
 __all__ = [
     "BURN_IN",

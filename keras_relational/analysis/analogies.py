@@ -1,16 +1,18 @@
 """Which analogies a model solves, and how its embeddings vary with the images.
 
 Webb et al., 2020, *Learning Representations that Support Extrapolation*,
-section 5.1.
+section 5.1 for VAEC and section 5.2 for visual analogies.
 """
 
 import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
 
+from keras_relational import training
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
@@ -19,6 +21,7 @@ from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.datasets import vaec
+from keras_relational.datasets import visual_analogies
 from keras_relational.training import embeddings
 from keras_relational.validation import check_choice
 
@@ -158,3 +161,57 @@ def draw_analogies(
     figure = plot_accuracy_by_region({model.name: accuracies})
     save_figure(figure, directory / "accuracy.png")
     save_figure(plot_level_embeddings(model), directory / "embeddings.png")
+
+
+def solved_by_kind(
+    model: keras.Model, problems: visual_analogies.Problems
+) -> dict[str, float]:
+    """The share of problems solved, for each relation and domain.
+
+    Problems are scored in batches of 32, as in training, because some
+    normalizations depend on the batch.
+
+    Args:
+        model: `keras.Model`, as `models.visual_analogy_scorer` builds.
+        problems: `visual_analogies.Problems`.
+
+    Returns:
+        Dictionary from names of `visual_analogies.RELATIONS`, and of
+        `visual_analogies.DOMAINS` for the domain of the target row, to the
+        share solved. Names that no problem has are left out.
+    """
+    scores = model.predict(problems.images, batch_size=32, verbose=0)
+    solved = scores.argmax(axis=1) == problems.labels
+    return {
+        name: float(np.mean(solved[kinds == number]))
+        for names, kinds in (
+            (visual_analogies.RELATIONS, problems.relations),
+            (visual_analogies.DOMAINS, problems.domains[:, 1]),
+        )
+        for number, name in enumerate(names)
+        if (kinds == number).any()
+    }
+
+
+def visual_analogy_figures(
+    model: keras.Model, tests: Mapping[str, tuple[np.ndarray, ...]]
+) -> dict[str, Any]:
+    """The figures of a run: the share of problems solved, in all and by kind.
+
+    Args:
+        model: `keras.Model`, as `models.visual_analogy_scorer` builds.
+        tests: Dictionary from a name to `visual_analogies.Problems`, or to a
+            pair of images and labels, whose kinds are not known.
+
+    Returns:
+        Dictionary from each name to a number between 0 and 1, and from
+        `"NAME_shares"` to what `solved_by_kind` returns, where the kinds of
+        problems are known.
+    """
+    figures: dict[str, Any] = {}
+    for name, problems in tests.items():
+        images, labels, *_ = problems
+        figures[name] = training.accuracy(model, images, labels, batch_size=32)
+        if isinstance(problems, visual_analogies.Problems):
+            figures[f"{name}_shares"] = solved_by_kind(model, problems)
+    return figures

@@ -19,7 +19,7 @@ from keras_relational.analysis.attention import object_attention
 from keras_relational.analysis.attention import object_heads
 from keras_relational.analysis.attention import plot_attention_maps
 from keras_relational.analysis.attention import plot_head_attention
-from keras_relational.analysis.central_module import central_outputs
+from keras_relational.analysis.components import central_outputs
 from keras_relational.analysis.components import head_relations
 from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components

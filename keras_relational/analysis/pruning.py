@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational import models
-from keras_relational.analysis.central_module import layer_with_heads
+from keras_relational.analysis.components import layer_with_heads
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 

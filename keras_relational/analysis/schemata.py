@@ -1,5 +1,7 @@
 """Which schema each object file uses at each step, and where it looks.
 
+Labels of the true dynamics tell whether each dynamics gets a schema of its own.
+
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments*, Figs. 3, 6, 13 and 15.
 """
@@ -17,6 +19,8 @@ from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
+
+BURN_IN = 5  # Steps until the schemata have settled.
 
 
 class ObjectFiles(typing.NamedTuple):
@@ -327,3 +331,70 @@ def _as_uint8(video):
     if np.asarray(video).dtype == np.uint8:
         return video
     return np.rint(255 * np.clip(video, 0, 1)).astype("uint8")
+
+
+def label_tables(
+    found: ObjectFiles, labels: np.ndarray, burn_in: int = BURN_IN
+) -> list[np.ndarray]:
+    """How often each schema meets each label, for each object file.
+
+    Goyal et al., 2020, Figs. 3 and 15: it takes some five frames until the
+    schemata of a ball settle.
+
+    Args:
+        found: `ObjectFiles` of `n` sequences of `time` steps.
+        labels: Integers `(n, time)`, the true dynamics at each step, or `(n,)`,
+            the dynamics of each sequence. Labels of later steps are left out.
+        burn_in: Number of steps that are left out at the beginning.
+
+    Returns:
+        List with an integer array `(number of labels, num_schemata)` for each
+        object file, as `contingency` returns it.
+
+    Raises:
+        ValueError: If no step would be left, or the labels are of other
+            sequences.
+    """
+    schemata = found.schemata.argmax(-1)
+    if burn_in >= schemata.shape[1]:
+        raise ValueError(
+            f"The schemata of {schemata.shape[1]} steps cannot be counted "
+            f"after the first {burn_in}. Take longer sequences, or a smaller "
+            "`burn_in`."
+        )
+    labels = np.asarray(labels)
+    if labels.ndim == 1:
+        labels = np.repeat(labels[:, None], schemata.shape[1], axis=1)
+    return [
+        contingency(
+            schemata[:, burn_in:, number],
+            labels[:, burn_in : schemata.shape[1]],
+            found.schemata.shape[-1],
+        )
+        for number in range(schemata.shape[2])
+    ]
+
+
+def label_information(
+    found: ObjectFiles, labels: np.ndarray, burn_in: int = BURN_IN
+) -> dict[str, list]:
+    """What the schemata of each object file tell of the labels.
+
+    Args:
+        found: `ObjectFiles` of `n` sequences of `time` steps.
+        labels: Integers `(n, time)` or `(n,)`, as for `label_tables`.
+        burn_in: Number of steps that are left out at the beginning.
+
+    Returns:
+        Dictionary of `contingency`, the `label_tables` as lists, and
+        `information`, for each of them a number between 0 (nothing) and 1 (the
+        schema tells the label), as `mutual_information` returns it.
+
+    Raises:
+        ValueError: As for `label_tables`.
+    """
+    tables = label_tables(found, labels, burn_in)
+    return {
+        "contingency": [table.tolist() for table in tables],
+        "information": [mutual_information(table) for table in tables],
+    }

@@ -24,14 +24,14 @@ from keras_relational.models.analogy_scorer import NORMALIZATIONS
 from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.analogy_scorer import visual_analogy_scorer
+from keras_relational.models.boxworld_agent import MAZE_MEMORIES
 from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
+from keras_relational.models.boxworld_agent import maze_memory
 from keras_relational.models.declared_roles import Roles
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
-from keras_relational.models.maze_memory import MAZE_MEMORIES
-from keras_relational.models.maze_memory import maze_memory
 from keras_relational.models.object_predictor import image_autoencoder
 from keras_relational.models.object_predictor import object_predictor
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
@@ -42,9 +42,9 @@ from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
 from keras_relational.models.rule_learner import task_rule_learner
-from keras_relational.models.video_cores import VIDEO_CORES
-from keras_relational.models.video_cores import video_core
+from keras_relational.models.video_predictor import VIDEO_CORES
 from keras_relational.models.video_predictor import roll_out_model
+from keras_relational.models.video_predictor import video_core
 from keras_relational.models.video_predictor import video_predictor
 
 __all__ = [

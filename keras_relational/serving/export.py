@@ -6,8 +6,8 @@ import tempfile
 import keras
 
 from keras_relational.serving.endpoints import endpoints
+from keras_relational.serving.saved_model_files import write_warmup_requests
 from keras_relational.serving.serving_api import serving_api
-from keras_relational.serving.warmup import write_warmup_requests
 from keras_relational.validation import check_positive_integers
 
 

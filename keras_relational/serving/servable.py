@@ -14,9 +14,9 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import quoted
+from keras_relational.serving.saved_model_files import read_signatures
+from keras_relational.serving.saved_model_files import read_warmup_requests
 from keras_relational.serving.serving_api import serving_api
-from keras_relational.serving.signatures import read_signatures
-from keras_relational.serving.warmup import read_warmup_requests
 
 # Size of a request over gRPC. REST allows less, because its text is longer.
 MAX_REQUEST_BYTES = 64 * 2**20

@@ -8,8 +8,8 @@ import numpy as np
 from keras_relational import models
 from keras_relational.datasets import dynamic_objects
 from keras_relational.random_streams import stream
-from keras_relational.training.generated_batches import GeneratedBatches
-from keras_relational.training.pixel_errors import pixel_errors
+from keras_relational.training.minibatches import GeneratedBatches
+from keras_relational.training.video import pixel_errors
 
 
 class FrameBatches(GeneratedBatches):

@@ -10,7 +10,6 @@ from keras_relational import models
 from keras_relational import runs
 from keras_relational.datasets import distribution_of_three
 from keras_relational.random_streams import stream
-from keras_relational.training.compilation import compile_model
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.rules import Preset
 from keras_relational.training.rules import as_put_out
@@ -19,6 +18,7 @@ from keras_relational.training.rules import other_task_preset
 from keras_relational.training.rules import preset
 from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
+from keras_relational.training.supervised import compile_model
 from keras_relational.training.supervised import fit
 from keras_relational.validation import check_choice
 

@@ -1,7 +1,8 @@
 """The four-stage protocol, which tests if a central module can be reused.
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*,
-section 4 and Fig. 3.
+section 4 and Fig. 3. `transfer_figures` sums up a run whose stages may come one
+after the other.
 """
 
 from collections.abc import Callable
@@ -159,3 +160,39 @@ def _through(frozen, data):
     (images, task_ids), labels = data
     features = frozen.predict(images, batch_size=250, verbose=0)
     return (features, task_ids), labels
+
+
+def transfer_figures(
+    curves: Mapping[int, Mapping[str, np.ndarray]],
+    before: Mapping[str, Mapping[str, float]] | None = None,
+) -> dict[str, dict[str, float]]:
+    """What each stage has come to, and how long it took.
+
+    Args:
+        curves: Dictionary from stage to curves, as `four_stage_transfer`
+            returns.
+        before: What this function returned for the same run before, with other
+            stages. Figures of stages that were not trained this time are kept.
+
+    Returns:
+        Dictionary of `minutes` and `stripes`, the accuracy on held-out stripes.
+        Both are dictionaries from stage, as text, to a number.
+
+    Example:
+
+    >>> curves = {3: {"minutes": np.array([2.0]),
+    ...               "stripes_accuracy": np.array([0.9])}}
+    >>> transfer_figures(curves, {"minutes": {"1": 5.0}, "stripes": {"1": 0.6}})
+    {'minutes': {'1': 5.0, '3': 2.0}, 'stripes': {'1': 0.6, '3': 0.9}}
+    """
+    before = before or {}
+    figures = {}
+    for name, curve, digits in (
+        ("minutes", "minutes", 1),
+        ("stripes", "stripes_accuracy", None),
+    ):
+        figures[name] = dict(before.get(name, {}))
+        for stage, of_stage in curves.items():
+            last = float(of_stage[curve][-1])
+            figures[name][str(stage)] = round(last, digits) if digits else last
+    return figures

@@ -1,14 +1,21 @@
-"""Training on videos that are made when they are needed, and roll-outs."""
+"""Training on videos, and the errors of predicted frames.
+
+`VideoBatches` makes videos when they are needed, or draws them from a training
+set. The errors are those of roll-outs, and those on matched sets of intuitive
+physics: does a predictor see what is impossible?
+"""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import keras
 import numpy as np
 
 from keras_relational import models
-from keras_relational.training.generated_batches import GeneratedBatches
-from keras_relational.training.pixel_errors import pixel_errors
+from keras_relational.datasets import intuitive_physics
+from keras_relational.random_streams import stream
+from keras_relational.training.minibatches import GeneratedBatches
 
 
 class VideoBatches(GeneratedBatches):
@@ -59,6 +66,64 @@ class VideoBatches(GeneratedBatches):
         """
         frames = self.make_videos(n, seed=seed)
         return frames[:, :-1], frames[:, 1:] / np.float32(255)
+
+
+class VideoSamples:
+    """Draws videos from a training set, as `VideoBatches` takes them.
+
+    A video may come again in the same batch.
+
+    Args:
+        videos: Array `(num_videos, time, height, width, channels)`.
+
+    Call arguments:
+        n: Number of videos to draw.
+        seed: Seed, as `np.random.default_rng` takes it.
+
+    Returns:
+        Array `(n, time, height, width, channels)`.
+
+    Example:
+
+    >>> samples = VideoSamples(np.arange(4).reshape(4, 1, 1, 1, 1))
+    >>> samples(3, seed=0).ravel().tolist()
+    [3, 2, 2]
+    """
+
+    def __init__(self, videos: np.ndarray) -> None:
+        self.videos = videos
+
+    def __call__(self, n: int, seed: int | Sequence[int]) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        return self.videos[rng.integers(len(self.videos), size=n)]
+
+
+def pixel_errors(
+    predict: Callable[[np.ndarray], np.ndarray],
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    axis: tuple[int, ...],
+    batch_size: int,
+) -> np.ndarray:
+    """Mean squared errors of predicted images, computed batch by batch.
+
+    Args:
+        predict: Function from a batch of `inputs` to predicted images, with
+            pixels between 0 and 1.
+        inputs: Array with one row an example.
+        targets: uint8 array of the true images, with one row an example.
+        axis: Axes over which the mean is taken.
+        batch_size: Number of examples predicted at once.
+
+    Returns:
+        Array with one row an example, without those axes.
+    """
+    errors = []
+    for i in range(0, len(targets), batch_size):
+        rows = slice(i, i + batch_size)
+        true = targets[rows] / np.float32(255)
+        errors.append(np.mean((predict(inputs[rows]) - true) ** 2, axis=axis))
+    return np.concatenate(errors)
 
 
 def roll_out_errors(
@@ -164,3 +229,46 @@ def relative_error(plausibilities: np.ndarray) -> float:
     pairs = plausibilities.reshape(-1, 2, 2).sum(axis=2)
     difference = pairs[:, 0] - pairs[:, 1]
     return float(np.mean((difference < 0) + (difference == 0) / 2))
+
+
+def physics_tests(num_sets: int = 100, seed: int = 0) -> dict[str, np.ndarray]:
+    """Matched sets of each block: two possible videos and two impossible ones.
+
+    They share nothing with batches of `VideoBatches` of the same seed.
+
+    Args:
+        num_sets: Number of sets of each block.
+        seed: Non-negative integer.
+
+    Returns:
+        Dictionary from each of `intuitive_physics.BLOCKS` to its sets, as
+        `intuitive_physics.generate` returns them.
+    """
+    return {
+        block: intuitive_physics.generate(
+            block, num_sets, seed=stream(seed, "block_beside_batches", number)
+        )
+        for number, block in enumerate(intuitive_physics.BLOCKS, start=1)
+    }
+
+
+def relative_errors(
+    model: keras.Model, tests: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """The relative error of a predictor on each block.
+
+    Args:
+        model: `keras.Model` as `models.video_predictor` builds.
+        tests: Dictionary from a block to its sets, uint8 `(num_sets, 4, time,
+            height, width, 3)`.
+
+    Returns:
+        Dictionary from each block to its `relative_error`.
+    """
+    errors = {}
+    for block, sets in tests.items():
+        videos = sets.reshape(-1, *sets.shape[2:])
+        errors[block] = relative_error(
+            plausibility(model, videos).reshape(-1, 4)
+        )
+    return errors

@@ -12,7 +12,7 @@ import numpy as np
 from keras_relational import runs
 from keras_relational.datasets import visual_analogies
 from keras_relational.random_streams import stream
-from keras_relational.training.generated_batches import GeneratedBatches
+from keras_relational.training.minibatches import GeneratedBatches
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.supervised import accuracy
 

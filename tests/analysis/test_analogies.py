@@ -1,3 +1,5 @@
+"""What models make of VAEC, and of visual analogies."""
+
 import keras
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import vaec
+from keras_relational.datasets import visual_analogies
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +76,38 @@ def test_draw_analogies(model, tmp_path):
 def test_figures_need_matplotlib(no_matplotlib):
     with pytest.raises(ImportError, match="plots"):
         analysis.plot_accuracy_by_region({})
+
+
+@pytest.fixture(scope="module")
+def visual_scorer():
+    keras.utils.set_random_seed(0)
+    return models.visual_analogy_scorer(image_size=48)
+
+
+def test_solved_by_kind(visual_scorer):
+    problems = visual_analogies.generate(40, image_size=48, seed=0)
+    shares = analysis.solved_by_kind(visual_scorer, problems)
+    scores = visual_scorer.predict(problems.images, batch_size=32, verbose=0)
+    solved = scores.argmax(1) == problems.labels
+    for number, name in enumerate(visual_analogies.RELATIONS):
+        assert shares[name] == solved[problems.relations == number].mean()
+    targets = problems.domains[:, 1]
+    for number, name in enumerate(visual_analogies.DOMAINS):
+        if (targets == number).any():
+            assert shares[name] == solved[targets == number].mean()
+        else:
+            assert name not in shares
+
+
+def test_figures_of_published_problems_have_no_kinds(visual_scorer):
+    own = visual_analogies.generate(40, image_size=48, seed=0)
+    figures = analysis.visual_analogy_figures(
+        visual_scorer, {"own": own, "published": own[:2]}
+    )
+    assert set(figures) == {"own", "own_shares", "published"}
+    assert figures["own"] == figures["published"]
+    assert figures["own"] == training.accuracy(visual_scorer, *own[:2], 32)
+    relations = visual_analogies.RELATIONS
+    counts = np.bincount(own.relations, minlength=len(relations))
+    shares = [figures["own_shares"][name] for name in relations]
+    assert figures["own"] == pytest.approx(np.average(shares, weights=counts))

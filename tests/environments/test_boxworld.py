@@ -2,14 +2,14 @@ import itertools
 import re
 import runpy
 
-import boxworld_in_python
 import numpy as np
 import pytest
+import worlds_in_python
 from environment_contract import EnvironmentContract
 from environment_contract import arrays
+from environment_contract import assert_frequencies
 from environment_contract import compiled_reset
 from environment_contract import compiled_step
-from frequencies import assert_frequencies
 from keras import ops
 from PIL import Image
 
@@ -46,15 +46,14 @@ def python_worlds(world, state):
         slots = np.flatnonzero(losing)
         rows, columns = np.divmod(slots, world.slot_columns)
         cells = zip(1 + 2 * rows, 2 + 3 * columns, strict=True)
-        yield boxworld_in_python.PythonBoxWorld(image, set(cells))
+        yield worlds_in_python.PythonBoxWorld(image, set(cells))
 
 
 def solve_and_play(world, num_puzzles, first_seed=0):
     """Solves puzzles in plain Python, and plays the solutions on tensors."""
     state = reset(world, np.arange(first_seed, first_seed + num_puzzles))
     solutions = [
-        boxworld_in_python.solve(puzzle)
-        for puzzle in python_worlds(world, state)
+        worlds_in_python.solve(puzzle) for puzzle in python_worlds(world, state)
     ]
     assert all(solution is not None for solution in solutions)
     step = compiled_step(world)
@@ -125,7 +124,7 @@ def test_boxes_that_end_the_episode_are_those_that_spoil_it(world):
         locks = [cell for cell in puzzle.tiles if puzzle.is_lock(cell)]
         for lock in locks:
             box = puzzle.box_of(lock)
-            if puzzle.tiles[box[0]] == boxworld_in_python.GEM:
+            if puzzle.tiles[box[0]] == worlds_in_python.GEM:
                 continue
             # Open it at once, with a key taken from whichever box has it.
             spoiled = not solvable_through(puzzle, lock)
@@ -141,12 +140,12 @@ def solvable_through(puzzle, lock):
     while stack:
         tiles, held, opened = stack.pop()
         for cell in tiles:
-            taken, key, used = boxworld_in_python.takes(puzzle, tiles, cell)
+            taken, key, used = worlds_in_python.takes(puzzle, tiles, cell)
             if taken is None or any(
                 held.count(colour) < used.count(colour) for colour in used
             ):
                 continue
-            if key == boxworld_in_python.GEM:
+            if key == worlds_in_python.GEM:
                 if opened:
                     return True
                 continue
@@ -204,7 +203,7 @@ def test_the_bridge_is_where_its_type_says():
         gems = sorted(
             cell
             for cell, tile in puzzle.tiles.items()
-            if tile == boxworld_in_python.GEM
+            if tile == worlds_in_python.GEM
         )
         depths = []
         for row, column in gems:  # upper path, lower path
@@ -260,7 +259,7 @@ def test_no_three_coloured_tiles_touch(world):
                 if (down, right) != (0, 0)
             ]
             touching = [cell for cell in near if cell in puzzle.tiles]
-            gem = boxworld_in_python.GEM
+            gem = worlds_in_python.GEM
             if tile == gem or any(puzzle.tiles[c] == gem for c in touching):
                 continue
             assert len(touching) <= 1
@@ -367,8 +366,7 @@ def test_a_picture_is_played_as_what_it_was_drawn_of(world):
     first = arrays(state)
     step = compiled_step(world)
     solutions = [
-        boxworld_in_python.solve(puzzle)
-        for puzzle in python_worlds(world, state)
+        worlds_in_python.solve(puzzle) for puzzle in python_worlds(world, state)
     ]
     for time in range(max(map(len, solutions))):
         going = np.array([time < len(moves) for moves in solutions])

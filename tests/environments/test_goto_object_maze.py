@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from environment_contract import EnvironmentContract
 from environment_contract import arrays
+from environment_contract import assert_frequencies
 from environment_contract import compiled_step
-from frequencies import assert_frequencies
 from keras import ops
-from maze_in_python import FORWARD
-from maze_in_python import SHUT
-from maze_in_python import PythonMaze
+from worlds_in_python import FORWARD
+from worlds_in_python import SHUT
+from worlds_in_python import PythonMaze
 
 from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled

@@ -5,9 +5,9 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from boxworld_in_python import PythonBoxWorld
-from boxworld_in_python import solve
 from gymnasium.utils.env_checker import check_env
+from worlds_in_python import PythonBoxWorld
+from worlds_in_python import solve
 
 from keras_relational.environments import gymnasium_environment
 

@@ -3,6 +3,7 @@
 import csv
 
 import keras
+import kill_runs
 import numpy as np
 import pytest
 
@@ -146,3 +147,12 @@ def test_tensorboard_shows_each_point_of_a_killed_run_once(
             [x.tensor_proto.float_val[0] for x in points], curve, rtol=1e-6
         )
     assert len(list((tmp_path / "tensorboard").iterdir())) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", kill_runs.KINDS)
+def test_runs_that_are_killed(kind, tmp_path):
+    """With SIGKILL, at random: `python tests/kill_runs.py` does it longer."""
+    if kind == "agent":
+        pytest.importorskip("tf_agents")
+    assert kill_runs.kill_runs(kind, 4, 1, tmp_path) == []

@@ -1,4 +1,4 @@
-"""What a run's folder tells, and which starts it refuses."""
+"""What a run's folder tells, its name, and which starts it refuses."""
 
 import json
 import pathlib
@@ -311,3 +311,87 @@ def test_arguments_are_numbers_text_and_paths(tmp_path):
         runs.Run(tmp_path, "adding", {"core": object()}),
     ):
         pass
+
+
+DEFAULTS = {"rate": 0.1, "size": None, "masked": False, "folder": None}
+
+
+def test_options_in_a_name():
+    for given, expected in (
+        ({}, "sums"),
+        ({"rate": 0.1}, "sums"),
+        ({"rate": 0.0, "size": 3}, "sums-rate0.0-size3"),
+        ({"rate": 1.0, "masked": True}, "sums-rate1.0-masked"),
+        ({"size": [1, 3]}, "sums-size1+3"),
+        ({"seed": 0, "size": 3}, "sums-size3-seed0"),
+        # A path does not tell the files in it: their digest does.
+        ({"folder": pathlib.Path("a/b")}, "sums"),
+        ({"folder": [pathlib.Path("a/b")]}, "sums"),
+    ):
+        arguments = {**DEFAULTS, **given}
+        assert runs.run_name("sums", arguments, DEFAULTS) == expected
+
+
+def test_a_name_without_options_and_with_digests():
+    arguments = {**DEFAULTS, "rate": 0.5, "size": 4, "seed": 2}
+    name = runs.run_name(
+        "sums",
+        arguments,
+        DEFAULTS,
+        always=["size"],
+        leave_out=["rate"],
+        data={"published": "1a2b3c4d"},
+    )
+    assert name == "sums-4-published_1a2b3c4d-seed2"
+
+
+def test_data_digest_tells_values_types_and_shapes_apart():
+    zeros = np.zeros((2, 3), "uint8")
+    ones = np.ones((2, 3), "uint8")
+    data = [
+        [zeros],
+        [ones],
+        [zeros, ones],
+        [ones, zeros],
+        [zeros.T],
+        [zeros.astype("int8")],
+        [["a", "b"]],
+        [["a", "c"]],
+        [np.uint8(0)],
+        [zeros[:0]],
+    ]
+    digests = [runs.data_digest(*arrays) for arrays in data]
+    assert len(set(digests)) == len(data)
+    assert digests[0] == runs.data_digest(np.asfortranarray(zeros))
+    assert all(re.fullmatch("[0-9a-f]{8}", digest) for digest in digests)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="models are exported on TensorFlow only",
+)
+def test_check_export_refuses_before_any_work(tmp_path, monkeypatch):
+    pytest.importorskip("tensorflow_serving")
+    runs.check_export(None)
+    runs.check_export(str(tmp_path))
+    (tmp_path / "1").mkdir()
+    with pytest.raises(ValueError, match="is never overwritten"):
+        runs.check_export(str(tmp_path))
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    runs.check_export(None)
+    with pytest.raises(RuntimeError, match="KERAS_BACKEND=tensorflow"):
+        runs.check_export(str(tmp_path / "other"))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="models are exported on TensorFlow only",
+)
+def test_what_a_killed_export_left_is_removed(tmp_path):
+    pytest.importorskip("tensorflow_serving")
+    left = tmp_path / ".export-abc" / "1"
+    left.mkdir(parents=True)
+    (left / "saved_model.pb").write_bytes(b"half")
+    (tmp_path / "2").mkdir()
+    runs.check_export(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["2"]

@@ -12,7 +12,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from keras_relational import serving
-from keras_relational.serving import warmup
+from keras_relational.serving import saved_model_files
 
 DEPLOYMENT = pathlib.Path(__file__).parents[2] / "serving"
 
@@ -136,7 +136,7 @@ def test_probe_and_metrics_are_answered(kubernetes, container, server):
 def test_warmup_fits_into_a_batch(model_dir):
     batching = (DEPLOYMENT / "batching.config").read_text()
     most = int(re.search(r"max_batch_size { value: (\d+) }", batching)[1])
-    for request in warmup.read_warmup_requests(model_dir / "1"):
+    for request in saved_model_files.read_warmup_requests(model_dir / "1"):
         size = request.inputs["image"].tensor_shape.dim[0].size
         assert 1 <= size <= most
 

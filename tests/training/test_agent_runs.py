@@ -11,6 +11,8 @@ import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tf_agents.agents import tf_agent
 
+from keras_relational import analysis
+from keras_relational import models
 from keras_relational import runs
 from keras_relational.runs.tensorflow_checkpoints import AgentCheckpoints
 from keras_relational.training import agent_runs
@@ -319,3 +321,27 @@ def test_a_damaged_run_is_a_clear_error(tmp_path):
     # A good one is still read, by a learner that was half filled.
     shutil.copytree(original, run)
     train(run, learner, 1)
+
+
+# Some 7 and 18 minutes on two cores.
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["relational", "simplicial"])
+def test_smallest_boxworld_is_solved(network):
+    """In at most twice the fewest moves; at random it takes ten times."""
+    environment = agents.small_environment(32, 0, max_episode_steps=120)
+    world = environment.world
+    keras.utils.set_random_seed(0)
+    model = models.boxworld_agent(network, world.image_shape)
+    agent = impala.ImpalaAgent(
+        environment.time_step_spec(), environment.action_spec(), model
+    )
+    training = impala.ActorLearner(agent, environment)
+    curves = agent_runs.train_agent(training, 8_000_000, 10.0)
+    assert curves["solved"][-1] > 0.99
+    seeds = 10**9 + np.arange(1_000)
+    played = analysis.play(world, seeds, model)
+    shortest = analysis.shortest_lengths(world, seeds)
+    assert played["solved"].mean() > 0.99
+    assert played["lengths"].mean() <= 2 * shortest.mean()
+    random = analysis.play(world, seeds)
+    assert random["lengths"].mean() > 10 * shortest.mean()

@@ -1,4 +1,8 @@
-"""Published formats that claim too much, or are something else."""
+"""What loaders have in common.
+
+A seed fixes the training data and the test data, and another one others. Files
+of published formats that claim too much, or are something else, are refused.
+"""
 
 import io
 import json
@@ -11,7 +15,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keras_relational.datasets import adding
+from keras_relational.datasets import bouncing_balls
+from keras_relational.datasets import intuitive_physics
 from keras_relational.datasets import relations_game
+from keras_relational.datasets import single_ball
 from keras_relational.datasets import vaec
 from keras_relational.datasets.png import read_png
 from keras_relational.file_io import read_json
@@ -123,3 +131,23 @@ def test_json_that_nests_too_deeply_is_a_clear_error(tmp_path):
         read_json(path)
     path.write_text(json.dumps({"a": 1}))
     assert read_json(path) == {"a": 1}
+
+
+LOADERS = {
+    "adding": lambda seed: adding.load_data(3, 3, seed=seed),
+    "balls": lambda seed: bouncing_balls.load_data("4balls", 2, 2, seed=seed),
+    "ball": lambda seed: single_ball.load_data(2, 2, seed=seed),
+    "physics": lambda seed: intuitive_physics.load_data(
+        "O1", 2, 2, 20, seed=seed
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_the_seed_fixes_training_and_test_data(name):
+    one, again, other = (
+        [x for x, _ in LOADERS[name](seed)] for seed in (1, 1, 2)
+    )
+    for a, b, c in zip(one, again, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert (a != c).any()

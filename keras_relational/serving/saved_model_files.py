@@ -1,13 +1,18 @@
-"""Warm-up requests, which TensorFlow Serving runs before it serves a model."""
+"""What the files of a SavedModel hold: signatures and warm-up requests.
+
+TensorFlow Serving runs the warm-up requests before it serves a model.
+"""
 
 import os
 from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_relational.serving.serving_api import serving_api
-from keras_relational.serving.signatures import read_signatures
 
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
@@ -81,3 +86,35 @@ def _zeros(info, batch_size):
     sizes = [dim.size for dim in info.tensor_shape.dim]
     shape = [batch_size, *(max(size, 1) for size in sizes[1:])]
     return np.zeros(shape, tf.as_dtype(info.dtype).as_numpy_dtype)
+
+
+def read_signatures(
+    saved_model: str | os.PathLike,
+) -> dict[str, meta_graph_pb2.SignatureDef]:
+    """Reads the signatures of a SavedModel, without loading the model.
+
+    Args:
+        saved_model: Path of the folder that contains `saved_model.pb`.
+
+    Returns:
+        Dictionary from signature names to `SignatureDef` messages.
+
+    Raises:
+        ValueError: If the folder contains no SavedModel with the tag
+            `"serve"`.
+    """
+    path = os.path.join(saved_model, "saved_model.pb")
+    try:
+        with open(path, "rb") as file:
+            graphs = saved_model_pb2.SavedModel.FromString(file.read())
+    except (FileNotFoundError, DecodeError) as error:
+        raise ValueError(
+            f"{saved_model} is not a SavedModel: {path} is missing or damaged. "
+            "`export_model` writes one."
+        ) from error
+    for graph in graphs.meta_graphs:
+        if "serve" in graph.meta_info_def.tags:
+            return dict(graph.signature_def)
+    raise ValueError(
+        f"{path} has no graph with the tag 'serve'. `export_model` writes one."
+    )

@@ -1,0 +1,220 @@
+"""Models of every kind, exported and served.
+
+A rule learner takes images, and returns a choice or an image. Agents send their
+state back and forth. An analogy scorer chooses among candidates. A video
+predictor takes frames, and returns the next ones.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_relational import layers
+from keras_relational import models
+from keras_relational import serving
+from keras_relational import training
+from keras_relational.datasets import distribution_of_three
+from keras_relational.datasets import vaec
+from keras_relational.models import boxworld_agent
+
+
+def test_an_image_predicted(tmp_path):
+    keras.utils.set_random_seed(0)
+    model = models.rule_learner(models.filler_autoencoder(), mode="generative")
+    images = distribution_of_three.glyphs()
+    fillers, _ = distribution_of_three.generate(
+        3, range(95, 100), mode="generative", seed=0
+    )
+    inputs = {"fillers": images[fillers]}
+    serving.export_model(model, tmp_path)
+    with serving.serve(tmp_path, "rules") as server:
+        answers = serving.predict_grpc(server.grpc_address, inputs, "rules")
+    assert set(answers) == {"predicted"}
+    np.testing.assert_allclose(
+        answers["predicted"],
+        model.predict(inputs["fillers"], verbose=0),
+        atol=1e-5,
+    )
+
+
+def test_a_vector_predicted_is_no_logits(tmp_path):
+    keras.utils.set_random_seed(0)
+    autoencoder = models.filler_autoencoder("vector", 8)
+    model = models.rule_learner(autoencoder, mode="generative")
+    inputs = distribution_of_three.one_hot(8)[np.array([[0, 1, 2, 2, 0]])]
+    exported = tf.saved_model.load(serving.export_model(model, tmp_path))
+    answers = exported.signatures["serving_default"](
+        fillers=tf.constant(inputs)
+    )
+    assert set(answers) == {"predicted"}
+    np.testing.assert_allclose(
+        answers["predicted"], model.predict(inputs, verbose=0), atol=1e-6
+    )
+
+
+@pytest.mark.slow
+def test_a_right_choice_among_fillers_never_trained_on(tmp_path):
+    """In some minutes."""
+    keras.utils.set_random_seed(0)
+    images = distribution_of_three.glyphs()
+    (shown, answers), (asked, right) = distribution_of_three.load_data(
+        95, num_test=200
+    )
+    model = models.rule_learner(
+        models.filler_autoencoder(batch_normalization=True)
+    )
+    trained = models.over_fillers(model, images[:5])
+    trained.compile(
+        training.adam(2e-4),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    trained.fit(shown, answers, batch_size=32, epochs=60, verbose=0)
+    assert shown.max() < 5 <= asked.min()
+    serving.export_model(model, tmp_path)
+    with serving.serve(tmp_path, "rules") as server:
+        served = serving.predict_grpc(
+            server.grpc_address, {"fillers": images[asked]}, "rules"
+        )
+    assert np.mean(served["label"] == right) > 0.9
+
+
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+def test_a_choice(network, tmp_path):
+    keras.utils.set_random_seed(0)
+    model = models.rule_learner(models.filler_autoencoder())
+    images = distribution_of_three.glyphs()
+    fillers, _ = distribution_of_three.generate(3, range(95, 100), seed=0)
+    inputs = {"fillers": images[fillers]}
+    serving.export_model(model, tmp_path)
+    with serving.serve(tmp_path, "rules") as server:
+        predict, address = serving.predict_rest, server.rest_url
+        if network == "grpc":
+            predict, address = serving.predict_grpc, server.grpc_address
+        answers = predict(address, inputs, "rules")
+    scores = model.predict(inputs["fillers"], verbose=0)
+    np.testing.assert_allclose(
+        answers["probabilities"], keras.ops.softmax(scores), atol=1e-5
+    )
+    np.testing.assert_array_equal(answers["label"], scores.argmax(-1))
+
+
+@pytest.fixture
+def frames():
+    rng = np.random.default_rng(0)
+    return rng.integers(256, size=(2, 5, 3, 7, 3), dtype="uint8")
+
+
+def test_an_agent_without_a_memory(frames, tmp_path):
+    agent = boxworld_agent("relational", (3, 7, 3))
+    logits, values = agent.predict(frames[0], verbose=0)
+    serving.export_model(agent, tmp_path)
+    with serving.serve(tmp_path, "agent") as server:
+        answers = serving.predict_rest(
+            server.rest_url, {"image": frames[0]}, "agent"
+        )
+    assert set(answers) == {"probabilities", "label", "value"}
+    np.testing.assert_allclose(answers["value"], values, atol=1e-5)
+    np.testing.assert_array_equal(answers["label"], logits.argmax(-1))
+
+
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+def test_an_agent_with_a_memory(network, frames, tmp_path):
+    """The state is sent back and forth, frame by frame."""
+    agent = boxworld_agent(
+        "convolutional", (3, 7, 3), cell=keras.layers.LSTMCell(6)
+    )
+    is_first = np.array([[1, 0, 0, 1, 0], [1, 0, 0, 0, 0]], bool)
+    states = {
+        name: np.zeros((2, 6), "float32") for name in ("state_0", "state_1")
+    }
+    logits, values, *last = agent.predict(
+        [frames, is_first, *states.values()], verbose=0
+    )
+    serving.export_model(agent, tmp_path)
+    with serving.serve(tmp_path, "agent") as server:
+        predict, address = serving.predict_rest, server.rest_url
+        if network == "grpc":
+            predict, address = serving.predict_grpc, server.grpc_address
+        for t in range(5):
+            inputs = {
+                "image": frames[:, t : t + 1],
+                "is_first": is_first[:, t : t + 1],
+                **states,
+            }
+            answers = predict(address, inputs, "agent")
+            states = {name: answers[name] for name in states}
+            np.testing.assert_allclose(
+                answers["value"][:, 0], values[:, t], atol=1e-5
+            )
+            np.testing.assert_array_equal(
+                answers["label"][:, 0], logits[:, t].argmax(-1)
+            )
+    for state, expected in zip(states.values(), last, strict=True):
+        np.testing.assert_allclose(state, expected, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Trained for some seconds."""
+    keras.utils.set_random_seed(0)
+    model = models.analogy_scorer(image_size=16, num_candidates=None)
+    model.compile(
+        keras.optimizers.Adam(1e-3),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    batches = training.AnalogyBatches(vaec.generate(seed=0), 32, 16)
+    model.fit(batches, steps_per_epoch=100, shuffle=False, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+def test_a_problem_from_a_region_never_seen(model, network, tmp_path):
+    problems = vaec.generate(region=6, seed=0)
+    # By chance it would be a seventh.
+    assert training.solved_analogies(model, problems).mean() > 0.3
+    problems = vaec.Problems(*(x[:3] for x in problems))
+    inputs = training.analogy_inputs(problems, 16)
+    serving.export_model(model, tmp_path)
+    with serving.serve(tmp_path, "analogies") as server:
+        predict, address = serving.predict_rest, server.rest_url
+        if network == "grpc":
+            predict, address = serving.predict_grpc, server.grpc_address
+        answers = predict(address, inputs, "analogies")
+        # Among two candidates, with no more images than there are.
+        few = {
+            "images": inputs["images"][:, :4],
+            "context": np.array([[0, 1, 2]] * 3, "int32"),
+            "candidates": np.array([[3, 0]] * 3, "int32"),
+        }
+        of_few = predict(address, few, "analogies")
+    scores = model.predict(inputs, verbose=0)
+    np.testing.assert_allclose(
+        answers["probabilities"], keras.ops.softmax(scores), atol=1e-5
+    )
+    np.testing.assert_array_equal(answers["label"], scores.argmax(-1))
+    np.testing.assert_allclose(
+        of_few["probabilities"],
+        keras.ops.softmax(model.predict(few, verbose=0)),
+        atol=1e-5,
+    )
+
+
+def test_the_next_frames_of_a_video(tmp_path):
+    keras.utils.set_random_seed(0)
+    core = layers.SCOFF(8, 2, 2, return_sequences=True, return_state=True)
+    model = models.roll_out_model(models.video_predictor(core), 4)
+    rng = np.random.default_rng(0)
+    serving.export_model(model, tmp_path)
+    with serving.serve(tmp_path, "balls") as server:
+        # One export, videos of any length. An only output has no name in JSON.
+        for predict, address, name, time in (
+            (serving.predict_rest, server.rest_url, "outputs", 2),
+            (serving.predict_grpc, server.grpc_address, "predicted", 5),
+        ):
+            frames = rng.integers(0, 256, (1, time, 64, 64, 1), dtype="uint8")
+            answers = predict(address, {"frames": frames}, "balls")
+            assert set(answers) == {name}
+            np.testing.assert_allclose(
+                answers[name], model.predict(frames, verbose=0), atol=1e-5
+            )
