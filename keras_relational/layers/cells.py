@@ -10,8 +10,7 @@ from keras import ops
 def check_step_shape(
     cell: keras.layers.Layer, shape: Sequence[int | None]
 ) -> int:
-    """Checks the shape of the inputs of one step, and sets the cell's
-    `input_spec`.
+    """Checks the shape of one step's inputs, and sets `input_spec`.
 
     Args:
         cell: The cell. Its `input_spec` is set to the shape.

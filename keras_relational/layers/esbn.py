@@ -197,8 +197,7 @@ class ESBN(keras.layers.Layer):
         return self._control(*self._match_values(values, readable), valid)[1]
 
     def _valid_steps(self, mask):
-        """The mask of all steps. The extra step is real if any other step
-        is."""
+        """The mask of all steps. The extra step is real if any step is."""
         if not self.extra_step:
             return mask
         return ops.concatenate(
@@ -206,8 +205,7 @@ class ESBN(keras.layers.Layer):
         )
 
     def _readable(self, values, mask, valid):
-        """The values that a step may read: `(steps, time)`, or with a batch
-        axis."""
+        """The values that each step may read: `(steps, time)`, or with batch."""
         time = ops.shape(values)[1]
         steps = time + 1 if self.extra_step else time
         readable = ops.arange(steps)[:, None] > ops.arange(time)

@@ -152,8 +152,7 @@ def _dtype(variable: Any) -> np.dtype:
 
 
 def _is_known(dtype: np.dtype) -> bool:
-    """Tells whether an `.npz` file records this dtype. It does not for
-    bfloat16."""
+    """Tells whether `.npz` files record this dtype, unlike bfloat16."""
     return dtype.kind in "biuf" and dtype.isbuiltin == 1
 
 
