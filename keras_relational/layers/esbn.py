@@ -205,7 +205,7 @@ class ESBN(keras.layers.Layer):
         )
 
     def _readable(self, values, mask, valid):
-        """The values that each step may read: `(steps, time)`, or with batch."""
+        """The values that each step may read, `(steps, time)` or with batch."""
         time = ops.shape(values)[1]
         steps = time + 1 if self.extra_step else time
         readable = ops.arange(steps)[:, None] > ops.arange(time)
