@@ -237,11 +237,13 @@ def generate(
             default the data are new each time.
 
     Returns:
-        `Problems`, whose arrays depend on the task and the mode. Multiple
-        choice: five fillers and four options; the label is the right option, 0
-        to 3. Generative: five fillers; the label is the sixth. Relational match
-        to sample: three pairs; the label is the matching one of the last two, 0
-        or 1. Same/different: a pair; the label is 1 if both are the same.
+        `Problems`, whose arrays depend on the task and the mode. In multiple
+        choice there are five fillers and four options, and the label is the
+        index of the right option. In the generative mode there are five
+        fillers, and the label is the sixth. Relational match to sample has
+        three pairs, and the label, 0 or 1, is the matching one of the last two.
+        Same/different has one pair, and the label is 1 if both fillers are the
+        same.
 
     Raises:
         ValueError: If the task or the mode is unknown, there are fewer problems

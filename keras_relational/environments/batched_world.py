@@ -14,7 +14,7 @@ State = dict[str, keras.KerasTensor]
 
 
 class World:
-    """A reinforcement learning environment without any state of its own.
+    """A reinforcement learning environment that stores no state itself.
 
     The state of the episodes is a dictionary of tensors with one row for each
     episode. `reset` makes a state. `step` computes the next state from a state

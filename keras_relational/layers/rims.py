@@ -100,9 +100,9 @@ class RIMsCell(SlotCell):
     Returns:
         h, and the list of the new states. With `return_attention_scores`, also
         a tuple of three tensors: the scores of inputs `(batch, num_heads,
-        num_modules, 1 + n)`, the null input first; `(batch, num_modules)`, 1
-        for active modules and 0 for the others; and the scores of messages
-        `(batch, num_message_heads, num_modules, num_modules)`.
+        num_modules, 1 + n)`, the null input first, the activity `(batch,
+        num_modules)`, 1 for active modules and 0 for the others, and the scores
+        of messages `(batch, num_message_heads, num_modules, num_modules)`.
 
     Raises:
         ValueError: If an argument has a value that is not allowed, or if the

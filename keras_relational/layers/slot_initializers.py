@@ -20,9 +20,9 @@ MESSAGE_SCALE = 0.01
 def stacked(axis: int) -> Callable:
     """Draws the matrices of a kernel one by one and stacks them along an axis.
 
-    Each matrix has the distribution of a kernel of its own shape, and all
-    differ, even if the initializer has a seed. They are drawn in float32,
-    because the orthogonal initializer needs it.
+    Each matrix is drawn as a separate kernel, and all differ, even if the
+    initializer has a seed. They are drawn in float32, because the orthogonal
+    initializer needs it.
     """
 
     def draws(initializer, weight_number):
