@@ -217,8 +217,9 @@ class TemporalContextNormalization(ContextNormalization):
     all of them by a positive number, does not change the outputs.
 
     Reference: [Webb et al., 2020](https://arxiv.org/abs/2007.05059), section
-    3.1. The paper prints γ_i and β_i, but gain and shift are per feature, as in
-    the authors' code.
+    3.1. The paper prints a sum over i in equation (1), and γ_i and β_i in
+    equation (3). Here the sum is over steps, and gain and shift are per
+    feature, as in the authors' code.
 
     Args:
         segment_lengths: Optional tuple of positive integers. The sequence is

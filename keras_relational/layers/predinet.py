@@ -30,8 +30,8 @@ class PrediNet(keras.layers.Layer):
     entities is fixed when the layer is built.
 
     Reference: [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
-    section 2. The method `propositions` returns the outputs as the propositions
-    of equation (1).
+    section 2. The method `propositions` returns the terms of the propositions
+    in equation (1).
 
     Args:
         num_heads: Positive integer, number of heads, k in the paper.

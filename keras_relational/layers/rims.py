@@ -355,7 +355,8 @@ class RIMs(SlotRNN):
             last axis. `True` marks a real step or position. Padded positions
             get no attention. A step is real if any of its positions is. At a
             padded step the state does not change, and the layer repeats its
-            last output. Before the first real step the output is zero.
+            last output. Before the first real step the output is zero. With
+            `zero_output_for_mask` it is zero at all padded steps.
         training: Boolean. If `True`, apply dropout.
         return_attention_scores: Boolean. If `True`, also return the attention
             scores of all steps.
@@ -373,7 +374,8 @@ class RIMs(SlotRNN):
         - the scores of messages `(batch, time, num_message_heads, num_modules,
           num_modules)`: the reader comes first, then the module that it reads.
 
-        At padded steps all three tensors are zero.
+        The scores are in the order of the inputs, even with `go_backwards`. At
+        padded steps all scores are zero.
 
     Raises:
         ValueError: If an argument has a value that is not allowed, if the

@@ -53,9 +53,10 @@ class SCOFFCell(SlotCell):
     The first softmax runs over object files: they compete for each position.
     All object files share all weights, so they are exchangeable, and the same
     weights serve any number of them. The noise γ is drawn in training only. The
-    choice of a schema is one-hot. In its place the gradient takes softmax((… +
-    γ) / temperature): a straight-through Gumbel-softmax. Reference: Algorithm 1
-    of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
+    choice of a schema is hard: i_k becomes a one-hot vector. Its gradient is
+    that of softmax((… + γ) / temperature). This is the straight-through
+    Gumbel-softmax. Reference: Algorithm 1 of [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225).
 
     Heads. With several heads z_k is the concatenation of the sums of all heads.
     Ŵ_v is the product of two matrices: one makes the values of each head, the
@@ -74,10 +75,10 @@ class SCOFFCell(SlotCell):
     that maps back to `units` is scaled down by 100. A new layer is then nearly
     a GRU with attended input. With a kernel of full size h would grow with
     every step. The scores of schemata would grow with h, until the same schema
-    was drawn every time. With GRUs, training may still lead there in episodes
-    of hundreds of steps, because a GRU keeps part of its h, messages included.
-    An LSTM does not: messages are added to h alone, and it computes h anew from
-    c at each step.
+    was drawn every time. With GRUs this may still happen in training, in
+    episodes of hundreds of steps, because a GRU keeps part of its h, including
+    messages. With LSTMs it does not happen: messages are added to h alone, and
+    an LSTM computes h from c at each step.
 
     Sparse updates. With `num_active` only the object files with the most input
     attention are updated, and only they try schemata. The paper's appendix
@@ -577,7 +578,8 @@ class SCOFF(SlotRNN):
             last axis. `True` marks a real step or position. Padded positions
             get no attention. A step is real if any of its positions is. At a
             padded step the state does not change, and the layer repeats its
-            last output. Before the first real step the output is zero.
+            last output. Before the first real step the output is zero. With
+            `zero_output_for_mask` it is zero at all padded steps.
         training: Boolean. If `True`, draw schemata at random, with Gumbel
             noise, and apply dropout.
         return_attention_scores: Boolean. If `True`, also return the attention
@@ -598,8 +600,9 @@ class SCOFF(SlotRNN):
           num_object_files, num_object_files)`: the reader comes first, then the
           object file that it reads.
 
-        At padded steps all scores are zero. Object files that are not updated
-        have zeros as scores of schemata and of messages.
+        The scores are in the order of the inputs, even with `go_backwards`. At
+        padded steps all scores are zero. Object files that are not updated have
+        zeros as scores of schemata and of messages.
 
     Raises:
         ValueError: If an argument has a value that is not allowed, if the
