@@ -1,7 +1,7 @@
 """Random numbers as a function of a seed and counters.
 
-They are the same on every machine, backend and compiler, and there is no hidden
-state. The backends' own generators guarantee neither.
+The numbers are the same on every machine, backend and compiler, and there is no
+hidden state. The generators of the backends guarantee neither.
 """
 
 import keras
@@ -18,8 +18,8 @@ def random_bits(
 ) -> keras.KerasTensor:
     """32 random bits for a seed and counters.
 
-    The counters are added one after the other, and after each the bits are
-    mixed by the integer hash "lowbias32" of Wellons.
+    The function adds the counters one after the other. After each it mixes the
+    bits by the integer hash "lowbias32" of Wellons.
 
     Args:
         seed: Integer tensor or array, below 2³².
@@ -92,8 +92,8 @@ def random_ranks(
 ) -> keras.KerasTensor:
     """The rank of each number in its row.
 
-    Ties are ranked by position. The ranks of random numbers are a random
-    permutation, and this needs no sort.
+    Equal numbers are ranked by position. The ranks of random numbers are a
+    random permutation. No sort is needed.
 
     Args:
         numbers: Tensor `(..., n)`.

@@ -8,23 +8,23 @@ from collections.abc import Iterator
 from typing import Any
 from typing import BinaryIO
 
-# The largest JSON file or table that is read. Python's objects take up to 27
-# times the space of their text, so reading takes at most some 200 MiB.
+# The largest JSON file or table that is read. Python objects take up to 27
+# times the space of their text, so reading takes at most about 200 MiB.
 MAX_TEXT_BYTES = 8 * 2**20
 
 
 def write_atomically(path: pathlib.Path | str, content: bytes) -> None:
     """Writes a whole file or nothing.
 
-    A process that is killed while it writes leaves the old file as it was, and
-    a machine that loses power has the old file or the new one.
+    If the process is killed while it writes, the old file is unchanged. After a
+    power failure the file is either the old one or the new one.
 
     Args:
         path: Path of the file.
-        content: What the file is to hold.
+        content: The new content of the file.
 
     Raises:
-        OSError: If the file cannot be written; the error names it.
+        OSError: If the file cannot be written. The error names it.
     """
     with atomic_path(path) as partial:
         partial.write_bytes(content)
@@ -32,16 +32,17 @@ def write_atomically(path: pathlib.Path | str, content: bytes) -> None:
 
 @contextlib.contextmanager
 def atomic_file(path: pathlib.Path | str) -> Iterator[BinaryIO]:
-    """Opens a file for writing that appears under its name when it is complete.
+    """Opens a file for writing. It appears under its name when it is complete.
 
     Args:
         path: Path of the file.
 
     Yields:
-        A binary file. Leaving the block without an error puts it in place.
+        A binary file. If the block ends without an error, the file appears
+        under its name.
 
     Raises:
-        OSError: If the file cannot be written; the error names it.
+        OSError: If the file cannot be written. The error names it.
     """
     with atomic_path(path) as partial, open(partial, "wb") as file:
         yield file
@@ -49,17 +50,17 @@ def atomic_file(path: pathlib.Path | str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def atomic_path(path: pathlib.Path | str) -> Iterator[pathlib.Path]:
-    """Lets other code write a file that appears when it is complete.
+    """Yields a path to write to. The file gets its name when it is complete.
 
     Args:
         path: Path of the file.
 
     Yields:
-        The path to write to: `name.partial.ending` in the same folder. Leaving
-        the block without an error moves it into place.
+        The path to write to: `name.partial.suffix` in the same folder. If the
+        block ends without an error, the file is renamed to `path`.
 
     Raises:
-        OSError: If the file cannot be written; the error names it.
+        OSError: If the file cannot be written. The error names it.
     """
     path = pathlib.Path(path)
     partial = path.with_name(f"{path.stem}.partial{path.suffix}")
@@ -76,19 +77,19 @@ def atomic_path(path: pathlib.Path | str) -> Iterator[pathlib.Path]:
 
 
 def is_partial(path: pathlib.Path) -> bool:
-    """Tells whether a killed process left this file half written."""
+    """Tells whether this is the unfinished file of a killed process."""
     return ".partial" in path.suffixes[-2:]
 
 
 @contextlib.contextmanager
 def errors_name(path: pathlib.Path | str) -> Iterator[None]:
-    """Adds the path of a file to errors that lack one, as for a full disk.
+    """Adds the path of a file to errors that lack it, such as a full disk.
 
     Args:
         path: Path of the file that is written in the block.
 
     Raises:
-        OSError: What was raised in the block, with the path.
+        OSError: The error of the block, with the path.
     """
     try:
         yield
@@ -105,10 +106,11 @@ def read_json(path: pathlib.Path | str) -> Any:
         path: Path of the file, of up to 8 MiB.
 
     Returns:
-        What the file holds.
+        The value that the file holds.
 
     Raises:
-        ValueError: If the file cannot be read, is larger, or is not JSON.
+        ValueError: If the file cannot be read, is larger than 8 MiB, or is not
+            JSON.
         FileNotFoundError: If the file does not exist.
     """
     try:
@@ -131,7 +133,7 @@ def read_text(path: pathlib.Path | str) -> str:
         Its text.
 
     Raises:
-        ValueError: If the file is larger, or is not text.
+        ValueError: If the file is larger than 8 MiB, or is not UTF-8.
         OSError: If the file cannot be read.
     """
     with open(path, "rb") as file:
@@ -142,7 +144,7 @@ def read_text(path: pathlib.Path | str) -> str:
 
 
 def sync_to_disk(path: pathlib.Path) -> None:
-    """Has the system write a file, or the names in a folder, to the disk.
+    """Makes the system write a file, or the list of a folder, to the disk.
 
     Args:
         path: Path of the file or folder.

@@ -1,24 +1,25 @@
-"""Named streams of random numbers, so that no two uses share one by chance."""
+"""Seeds for the random numbers of a run, one stream for each use."""
 
-# Each name stands for the numbers between the seed and the indices. They are
-# those that the published results were made with, so they never change. Names
-# that no single experiment uses together may stand for the same numbers.
+# Each name stands for some numbers, which go between the seed and the indices.
+# The published results were made with these numbers, so they never change. Two
+# names may stand for the same numbers if no experiment uses both.
 _STREAMS = {
-    # Training: batch number `index` of examples that are made as needed, and
-    # the order of the examples in pass number `index` over a training set.
+    # Training. "batch", index: a batch of examples that are generated on
+    # demand. "pass", index: the order of examples in one pass over a training
+    # set.
     "batch": (),
     "pass": (),
     # Training and test sets.
     "train": (0,),
     "test": (1,),
-    # Test sets and examples next to a stream "batch": with three numbers none
-    # of them can be the seed of a batch, which has two.
+    # Test sets and examples of a run that also uses "batch". The seed of a
+    # batch has two numbers. These have three, so they cannot be equal.
     "test_beside_batches": (0, 1),
     "train_beside_batches": (0, 2),
     "second_test_beside_batches": (0, 2),
     "sample_beside_batches": (0, 2),
-    # A test set for each index: VAEC's regions, how many numbers to add, blocks
-    # of intuitive physics.
+    # One test set for each index: a region of VAEC, a number of values to add,
+    # a block of intuitive physics.
     "region": (),
     "numbers_to_add": (),
     "block_beside_batches": (0,),
@@ -27,12 +28,12 @@ _STREAMS = {
     "target": (1,),
     "curriculum_test": (2,),
     "target_test": (3,),
-    # Images on which a trained PrediNet is looked into.
+    # Images for the analysis of a trained PrediNet.
     "analysed": (2,),
     "analysed_held_out": (3,),
-    # Which fillers are withheld in abstract rules.
+    # The fillers that are withheld in abstract rules.
     "withheld": (2,),
-    # Visual analogies: test problems of the two kinds of values.
+    # Visual analogies: test problems with unseen or with familiar values.
     "unseen_values": (10**9,),
     "familiar_values": (10**9 + 1,),
 }
@@ -43,9 +44,9 @@ def stream(seed: int, name: str, *indices: int) -> list[int]:
 
     Args:
         seed: Non-negative integer, the seed of the whole run.
-        name: What the numbers are for, such as `"train"`.
-        *indices: Non-negative integers that tell streams of one name apart,
-            such as the number of a batch.
+        name: Name of the stream, such as `"train"`.
+        *indices: Non-negative integers that distinguish streams of the same
+            name, such as the number of a batch.
 
     Returns:
         List of integers.
@@ -66,13 +67,13 @@ def stream(seed: int, name: str, *indices: int) -> list[int]:
 
 
 def unseen_world_seeds(num_episodes: int) -> list[int]:
-    """Seeds of episodes that no training sees, the same for every agent.
+    """Seeds of test episodes. No training uses them.
 
     Args:
         num_episodes: Number of episodes.
 
     Returns:
-        List of integers, one an episode.
+        List of integers, the same for every agent.
     """
     first = 10**9
     return list(range(first, first + num_episodes))

@@ -1,14 +1,14 @@
-"""Checks of arguments, with messages that say what came and what would do."""
+"""Checks of arguments. Their errors say what was expected and received."""
 
 import numbers
 from collections.abc import Iterable
 
 
 def check_positive_integers(**arguments: object) -> None:
-    """Raises a `ValueError` that names the first argument that is not one.
+    """Raises a `ValueError` unless all arguments are positive integers.
 
-    NumPy's integers count, such as the result of `np.prod(shape)`. `True` does
-    not.
+    The error names the first argument that is not. NumPy's integers are
+    allowed, such as the result of `np.prod(shape)`. `True` is not.
 
     Args:
         **arguments: Values by their names.
@@ -28,8 +28,8 @@ def check_choice(name: str, value: object, choices: Iterable) -> None:
     """Raises a `ValueError` unless a value is one of the choices.
 
     Args:
-        name: What the value is, in words, such as `"object set"`.
-        value: What the caller gave.
+        name: Name of the value for the error, such as `"object set"`.
+        value: The value that the caller passed.
         choices: The values that are allowed.
     """
     choices = list(choices)

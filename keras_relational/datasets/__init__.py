@@ -1,4 +1,4 @@
-"""Data sets: one task a file, a seed in, NumPy arrays out.
+"""Data sets of the papers: each module makes NumPy arrays from a seed.
 
 Nothing is downloaded. Most files have `generate(..., seed)`, which makes
 examples, and `load_data(..., seed)`, which returns `(x_train, y_train),
@@ -22,7 +22,7 @@ Sequences and videos (SCOFF, RIMs):
 - `bouncing_balls`: balls that collide with walls and with each other.
 - `intuitive_physics`: could this clip have happened?
 
-What several of them share:
+Helpers of several data sets:
 
 - `balanced_labels`: labels in equal shares.
 - `shapes`: draws discs, squares and triangles.

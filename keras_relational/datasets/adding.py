@@ -18,7 +18,7 @@ TEST_LENGTH = 200
 TRAIN_VALUES = (2, 4)
 # The rows of the paper's table 3.
 TEST_VALUES = (2, 3, 4, 5, 8, 9, 10)
-# Follows the seed, so that training and test data are drawn independently.
+# These numbers follow the seed, so that training and test data are independent.
 TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
@@ -35,8 +35,8 @@ def load_data(
             them have two marked numbers, and half of them four.
         num_test: Positive integer, the number of test sequences. The paper has
             20,000 for each of `TEST_VALUES`.
-        test_values: How many numbers of a test sequence are marked: an integer,
-            or a sequence of integers in equal shares.
+        test_values: Number of marked numbers in a test sequence: an integer, or
+            a sequence of integers that occur equally often.
         seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
@@ -68,15 +68,16 @@ def generate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Makes sequences of numbers, some of them marked, and their sums.
 
-    The numbers are uniform between 0 and 1. The sequence is divided into as
-    many equal parts as it has marked numbers, and each part has one of them at
-    a random place. The paper says this for two marked numbers only.
+    The numbers are uniform between 0 and 1. The sequence is divided into equal
+    parts, one for each marked number. The mark is at a random place in its
+    part. The paper says this for two marked numbers only.
 
     Args:
         num_sequences: Positive integer, the number of sequences.
         length: Positive integer, the length of each sequence.
-        num_values: How many numbers are marked: an integer from 1 to `length`,
-            or a sequence of such integers in equal shares and random order.
+        num_values: Number of marked numbers: an integer from 1 to `length`, or
+            a sequence of such integers. They occur equally often, in random
+            order.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
 

@@ -1,4 +1,4 @@
-"""Bouncing balls: how do balls move that hit walls and each other?
+"""Videos of balls that collide with walls and with each other.
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments* (SCOFF), section 5 and appendix C, after Van
@@ -10,10 +10,11 @@ move at constant speed in a box of 64 by 64 pixels and collide elastically.
 - `"curtain"`: three equal balls behind an occluder in the centre.
 - `"colored_4balls"`, `"colored_678balls"`: the first two in four colours.
 
-The papers give no sizes and no speeds, so these are our choice: radii of 5, 6,
-7 and 8 pixels for four balls, of 5 for six to eight, and of 7 behind a curtain.
-All balls have the same density, and the mass of a ball is (radius / 5)². Each
-ball starts in a random direction with a speed of 1 to 3 pixels a frame.
+The papers give no sizes and no speeds. Our choice is: radii of 5, 6, 7 and 8
+pixels for four balls, 5 pixels for six to eight balls, and 7 pixels with a
+curtain. All balls have the same density, and the mass of a ball is (radius /
+5)². Each ball starts in a random direction with a speed of 1 to 3 pixels a
+frame.
 
 A video takes 209 kB, or 627 kB in colour. The balls that `simulate` returns
 take 10 kB, so a data set can keep the balls and `render` each batch when it is
@@ -33,14 +34,14 @@ TASKS = ("4balls", "678balls", "curtain", "colored_4balls", "colored_678balls")
 IMAGE_SIZE = 64
 NUM_FRAMES = 51
 SPEEDS = (1, 3)
-# First and last row of pixels behind the curtain, and likewise columns.
+# First and last row of pixels behind the curtain. The columns are the same.
 CURTAIN = (20, 43)
 COLOURS = np.array(
     [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0)], "uint8"
 )
 
-# Follows the seed, so that training and test data are drawn independently. It
-# has two numbers, since `[seed, number]` are the seeds of training batches.
+# These numbers follow the seed, so that training and test data are independent.
+# There are two, because training batches have the seeds `[seed, number]`.
 TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
 
@@ -50,7 +51,7 @@ class Balls(NamedTuple):
     An absent ball, such as the eighth of seven, has mass and radius 0.
 
     Attributes:
-        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels
+        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels.
             from the left and from the top.
         velocities: float64 `(n, num_frames, balls, 2)`, in pixels a frame.
         masses: float64 `(n, balls)`.
@@ -263,7 +264,7 @@ def bounce(
     _check_balls(position, velocity, masses, radii)
     size, *shape = position.shape
     frames = np.empty((2, size, num_frames, *shape))
-    # Each sequence has its own clock, the time of its last collision.
+    # The time of the last collision of each sequence.
     clock = np.zeros(size)
     every = np.arange(size)
     due, event = _next_collisions(position, velocity, radii)
@@ -334,7 +335,8 @@ def _next_collisions(position, velocity, radii):
         way = position[:, one] - position[:, other]
         speed = velocity[:, one] - velocity[:, other]
         reach = radii[:, one] + radii[:, other]
-        # |way + speed t| = reach; the smaller root, without a difference.
+        # The smaller root t of |way + speed t| = reach, in a form without
+        # cancellation.
         closing = -(way * speed).sum(-1)
         free = (way**2).sum(-1) - reach**2
         root = closing**2 - (speed**2).sum(-1) * free
@@ -343,7 +345,7 @@ def _next_collisions(position, velocity, radii):
         pairs = np.where(meet, free / (closing + np.sqrt(root)), np.inf)
     times = np.concatenate([walls.reshape(size, -1), pairs], axis=1)
     event = times.argmin(axis=1)
-    # Through rounding, balls that touch may already overlap a little.
+    # Rounding may make balls that touch overlap a little.
     return np.maximum(times[np.arange(size), event], 0), event
 
 
@@ -383,7 +385,7 @@ def _places(rng, radii):
 
 
 def _overlap(positions, radii):
-    """Whether any two balls of a sequence overlap, `(n,)`."""
+    """Tells whether any two balls of a sequence overlap, `(n,)`."""
     one, other = np.triu_indices(radii.shape[1], 1)
     way = positions[:, one] - positions[:, other]
     reach = radii[:, one] + radii[:, other]

@@ -16,8 +16,8 @@ the `glyphs`, or as an image of your own (`load_images`).
   the first?
 - `"same_different"`: two fillers. Are they the same?
 
-The first two tasks offer four fillers after the five as a multiple choice, or
-ask for the filler itself.
+The first two tasks have two modes. In multiple choice, four options follow the
+five fillers. In the generative mode the answer is the filler itself.
 """
 
 import functools
@@ -45,8 +45,8 @@ RULES = ("ABA", "ABB", "AAA")
 NUM_FILLERS = 100
 IMAGE_SHAPE = (32, 32)
 
-# Follows the seed, so that training and test data are drawn independently. The
-# third stream divides problems between the two.
+# These numbers follow the seed, so that training and test data are independent.
+# The third stream divides problems between the two.
 TRAIN_STREAM, TEST_STREAM, DIVISION_STREAM = (0,), (1,), (2,)
 
 
@@ -54,7 +54,7 @@ class Problems(NamedTuple):
     """Problems of one task.
 
     Attributes:
-        fillers: uint8 `(n, time)`, what is shown step by step.
+        fillers: uint8 `(n, time)`, the filler at each step.
         labels: uint8 `(n,)`.
     """
 
@@ -62,8 +62,8 @@ class Problems(NamedTuple):
     labels: np.ndarray
 
 
-# How many different fillers a task needs, its options included. The
-# distribution of three has a fourth option that is none of its three.
+# Number of different fillers that a problem needs, including its options. The
+# distribution of three has a fourth option that differs from its three fillers.
 _MIN_NUM_FILLERS = {
     "distribution_of_three": 4,
     "identity_rules": 4,
@@ -107,10 +107,10 @@ def load_data(
         task: One of `TASKS`.
         mode: One of `MODES`.
         num_train: Positive integer, the number of training problems. If fillers
-            are withheld and there are fewer problems, all of them are returned
-            (distribution of three: 360 with 95 withheld fillers).
-        num_test: Positive integer, the number of test problems, or fewer as for
-            `num_train`.
+            are withheld and there are fewer problems, all of them are returned.
+            The distribution of three has 360 problems with 95 withheld fillers.
+        num_test: Positive integer, the number of test problems. If fillers are
+            withheld and there are fewer problems, all of them are returned.
         num_fillers: N, a positive integer, the number of all fillers.
         seed: Non-negative integer. Equal seeds give equal data.
 
@@ -163,9 +163,9 @@ def load_data(
 def _divided(task, mode, num_fillers, sizes, seed):
     """Draws problems one by one, and divides them into two sets.
 
-    Twice as many problems are drawn as are needed, since the same problem may
-    be drawn several times. The different problems of each label are divided in
-    the proportion of the sizes, so the sets have no problem in common.
+    Twice the needed number of problems is drawn, because some problems are
+    drawn several times. The different problems of each label are divided in the
+    proportion of the sizes, so the sets have no problem in common.
     """
     rng = np.random.default_rng([seed, *DIVISION_STREAM])
     drawn = generate(
@@ -201,8 +201,8 @@ def num_problems(task: str, num_fillers: int) -> int | None:
         num_fillers: Integer, the number of fillers.
 
     Returns:
-        Integer, 36 C(N, 3) for the distribution of three. None for the other
-        tasks, whose problems are drawn independently of each other.
+        36 C(N, 3) for the distribution of three, an integer. `None` for the
+        other tasks, whose problems are drawn independently.
 
     Raises:
         ValueError: If the task is unknown.
@@ -237,11 +237,13 @@ def generate(
             default the data are new each time.
 
     Returns:
-        `Problems`, whose arrays depend on the task and the mode. Multiple
-        choice: five fillers and four options; the label is the right option, 0
-        to 3. Generative: five fillers; the label is the sixth. Relational match
-        to sample: three pairs; the label is the matching one of the last two, 0
-        or 1. Same/different: a pair; the label is 1 if both are the same.
+        `Problems`, whose arrays depend on the task and the mode. In multiple
+        choice there are five fillers and four options, and the label is the
+        index of the right option. In the generative mode there are five
+        fillers, and the label is the sixth. Relational match to sample has
+        three pairs, and the label, 0 or 1, is the matching one of the last two.
+        Same/different has one pair, and the label is 1 if both fillers are the
+        same.
 
     Raises:
         ValueError: If the task or the mode is unknown, there are fewer problems
@@ -317,7 +319,7 @@ def _distribution_of_three(rng, size, n, mode):
 
 def _identity_rules(rng, size, n, mode):
     rule = balanced_labels(rng, size, len(RULES))
-    # Which of A and B stands in each place of a row.
+    # The filler, A or B, at each place of a row.
     places = np.array([["AB".index(x) for x in rule] for rule in RULES])[rule]
     four = _different(rng, size, n, 4)
     rows = np.concatenate(
@@ -395,9 +397,9 @@ def one_hot(num_fillers: int = NUM_FILLERS) -> np.ndarray:
 def glyphs() -> np.ndarray:
     """Makes fillers that are images: 100 letters and symbols.
 
-    They are chosen to look different. The font is DejaVu Sans, which comes with
-    Matplotlib; Pillow draws it. The paper's images are others of this kind (its
-    appendix C).
+    They are chosen to look different. Pillow draws them in the font DejaVu
+    Sans, which comes with Matplotlib. The paper uses other images of this kind
+    (appendix C).
 
     Returns:
         uint8 array `(100, 32, 32)`, white on black.

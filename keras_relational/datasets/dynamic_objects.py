@@ -1,9 +1,9 @@
-"""Dynamic object prediction: what will the next image show?
+"""Dynamic objects: videos of a square that moves and changes its size.
 
 Webb et al., 2020, *Learning Representations that Support Extrapolation*,
 section 2.3. A white square on black moves from one place to another, and grows
-or shrinks on its way. Training sequences show small squares, of `TRAIN_WIDTHS`,
-and test sequences show large squares, of `TEST_WIDTHS`.
+or shrinks on its way. Training sequences show small squares (`TRAIN_WIDTHS`).
+Test sequences show large squares (`TEST_WIDTHS`).
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ CENTRES = (16, 48)
 TRAIN_WIDTHS = (3, 13)
 TEST_WIDTHS = (13, 31)
 ALL_WIDTHS = (3, 31)
-# Follows the seed, so that training and test data are drawn independently.
+# These numbers follow the seed, so that training and test data are independent.
 TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
@@ -57,10 +57,10 @@ def generate(
 
     The centre and the width of the first and of the last frame are uniform real
     numbers: the centre between 16 and 48 in both directions, the width in
-    `widths`. They change in equal steps in between. A square covers all pixels
-    from its centre minus half its width to its centre plus half its width, both
-    rounded down and both included. The paper does not say how squares are
-    drawn; this is how VAEC draws them.
+    `widths`. Between the two they change in equal steps. A square covers all
+    pixels from its centre minus half its width to its centre plus half its
+    width, both rounded down and both included. The paper does not say how
+    squares are drawn. Here they are drawn as in VAEC.
 
     Args:
         num_sequences: Positive integer, the number of sequences.

@@ -1,24 +1,23 @@
-"""Intuitive physics: could this have happened?
+"""Intuitive physics: clips that could or could not have happened.
 
 Riochet et al., 2019, *IntPhys: A Framework and Benchmark for Visual Intuitive
 Physics Reasoning*, as in Goyal et al., 2020, *Factorizing Declarative and
 Procedural Knowledge in Structured, Dynamical Environments* (SCOFF), section 5
 and appendix E. Objects move behind an occluder and come out again. In
-impossible clips something happens to one of them behind the occluder. What
-happens depends on the block:
+impossible clips one object changes behind the occluder. The block says how:
 
 - `"O1"`, object permanence: the object vanishes, or appears from nowhere;
 - `"O2"`, shape constancy: the object changes its shape;
 - `"O3"`, spatio-temporal continuity: the object jumps ahead, or falls back.
 
 A model is trained on possible clips only. A test set has four clips, made as in
-the benchmark. Two of them are possible, and differ in one object. The other two
-are impossible: each begins as one possible clip and ends as the other, and
-changes over while the object is hidden. So the possible and the impossible
+the benchmark. Two of them are possible. They differ in one object. The other
+two are impossible: each begins as one of the possible clips and ends as the
+other. The change happens while the object is hidden. So possible and impossible
 clips consist of the same frames.
 
-The published clips show a three-dimensional scene. `generate` draws simple flat
-scenes; `read_published` and `read_published_train` read the published files.
+The published clips show three-dimensional scenes. `read_published` and
+`read_published_train` read them. `generate` draws simple flat scenes.
 """
 
 import pathlib
@@ -48,11 +47,11 @@ COLOURS = np.array(
     "uint8",
 )
 
-# Follows the seed, so that training and test data are drawn independently.
+# These numbers follow the seed, so that training and test data are independent.
 TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
-# In pixels. A size is half the width of an object. A distance is the way of an
-# object in one clip.
+# All in pixels. A size is half the width of an object. A distance is how far an
+# object moves in one clip.
 _HORIZON = 34
 _OCCLUDER_TOP, _OCCLUDER_BOTTOM = 30, 62
 _OCCLUDER_WIDTHS = (26, 28)
@@ -192,8 +191,8 @@ def read_published(
     """Reads the test sets of a block of the published benchmark.
 
     These are the sets of its dev set. The dev set has a folder for each block
-    (`O1`, `O2`, `O3`), in this a folder for each set (`01`, `02`, …), and in
-    this a folder for each of the four clips (`1` to `4`). A clip has a file
+    (`O1`, `O2`, `O3`). A block has a folder for each set (`01`, `02`, …). A set
+    has a folder for each of its four clips (`1` to `4`). A clip has a file
     `status.json`, with `is_possible` in its `header`, and the frames
     `scene/scene_001.png` and so on. The published test set cannot be read,
     since it does not say which clips are possible.
@@ -211,10 +210,10 @@ def read_published(
 
     Raises:
         ImportError: If Pillow is not installed.
-        ValueError: If the block is unknown; if the folder does not exist; if
-            `image_size` is not a positive integer; if a clip, a frame or a
-            status is missing or cannot be read; if a set does not have two
-            possible and two impossible clips; or if clips differ in length.
+        ValueError: If the block is unknown, if the folder does not exist, if
+            `image_size` is not a positive integer, if a clip, a frame or a
+            status is missing or cannot be read, if a set does not have two
+            possible and two impossible clips, or if clips differ in length.
     """
     check_choice("block", block, BLOCKS)
     check_positive_integers(image_size=image_size)
@@ -326,7 +325,7 @@ def _render(scenes, clip, num_frames):
     images = np.broadcast_to(scenery[:, None, ..., None], shape).copy()
     every = np.arange(n)
     time = np.arange(num_frames)
-    # The farthest object comes first, since nearer objects hide it.
+    # The farthest object is drawn first, because nearer objects hide it.
     for one in scenes["floors"].argsort(axis=1).T:
         size = scenes["sizes"][every, one, clip]
         start = scenes["starts"][every, one, clip]

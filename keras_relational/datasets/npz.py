@@ -1,10 +1,10 @@
-"""Reads `.npz` files, and checks their content before it is inflated.
+"""Reads `.npz` files, and checks their headers before it reads the arrays.
 
 An `.npz` is a zip of `.npy` files. Each has a header with the type and the
-shape of its array. All headers are read first and shown to the caller. Then
-each array is read once in small pieces, which proves that it is intact and as
-long as its header says. Only then is it kept. So a damaged file costs little
-memory, whatever size it claims. Pickles are never loaded.
+shape of its array. All headers are read first, and the caller checks them. Then
+each array is read once in small pieces, to check that it is intact and has the
+size in its header. Only then is it read into memory. So a damaged file takes
+little memory, whatever size it claims. Pickles are never loaded.
 """
 
 import io
@@ -48,14 +48,14 @@ def read_npz(
     Args:
         path: Path of the file.
         names: Names of the arrays to read. `None` reads all arrays.
-        kind: What the file should be, for error messages, such as `"a visual
+        kind: Description of the file for error messages, such as `"a visual
             analogy"`.
-        check: Function of a dictionary of names and `Header`s. It is called
-            before any array is read, and raises a `ValueError` if a shape or a
-            type is wrong.
-        limits: Dictionary of names and integers up to 256, for arrays of
-            integers from 0 to below the limit. These are returned as uint8, and
-            may have any numeric type in the file.
+        check: Function that takes a dictionary from names to `Header`s. It is
+            called before any array is read. It should raise a `ValueError` if a
+            shape or a dtype is wrong.
+        limits: Dictionary from names to integers up to 256. The numbers of such
+            an array must be integers from 0 to below the limit. In the file
+            they may have any numeric dtype. They are returned as uint8.
 
     Returns:
         Dictionary of the arrays by name.
@@ -96,8 +96,8 @@ def read_npz(
 class _File(io.FileIO):
     """A file that is never read in large pieces.
 
-    `zipfile` reads the directory of an archive at once, whatever its size, and
-    makes objects of it that take some 20 times as much memory.
+    `zipfile` reads the whole directory of an archive at once, and its objects
+    take about 20 times as much memory.
     """
 
     def read(self, size=-1):
@@ -135,7 +135,7 @@ def _found(archive, names):
 def _open_member(archive, name):
     """Opens an array, and returns the number of bytes that it claims."""
     info = archive.getinfo(f"{name}.npy")
-    # NumPy writes these two. Python inflates others without a limit.
+    # NumPy writes these two. Python decompresses other methods without a limit.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name!r} is compressed in an unknown way")
     return archive.open(info), info.file_size

@@ -32,8 +32,8 @@ def read_png(
 ) -> np.ndarray:
     """Reads one image.
 
-    All kinds of PNG are read: grey, colour or palette, 1 to 16 bits, interlaced
-    or not. Of 16 bits the upper 8 are kept. Fewer than 8 bits are scaled to
+    The file may be any PNG: grey, colour or palette, 1 to 16 bits, interlaced
+    or not. 16 bits are cut to the upper 8. Fewer than 8 bits are scaled to
     0..255. Transparency, gamma and colour profile are ignored, so a transparent
     pixel has the colour that the file stores. Colour becomes grey as in ITU-R
     601: 0.299 red + 0.587 green + 0.114 blue. An animated PNG gives its still
@@ -83,8 +83,8 @@ def read_png(
 def _checked(path):
     """Checks a file, and returns the part that Pillow reads.
 
-    Pillow reads a file that ends too early, has no palette or has wrong
-    checksums, and leaves the rest black. So all this is checked here.
+    Pillow accepts a file that ends too early, has no palette or has wrong
+    checksums, and leaves the rest black. So this function checks all of that.
 
     Returns:
         The content, the bits a channel, and the colour type.

@@ -10,14 +10,14 @@ The paper defines each relation, but not how false images are drawn. Here they
 follow the images that its authors published. Two pentominoes or hexominoes that
 differ share only their shape, only their colour, or neither, equally often. So
 many false images are close to a true one. Two stripes that differ are drawn
-independently of each other. They share a colour by chance, in 8 % of the
-images, so few false images are close to a true one. The published files cover
-`between` and the column patterns. The other tasks follow the same rule, which
-stands beside the code of each task.
+independently. They share a colour in only 8 % of the images, so few false
+images are close to a true one. The published files cover `between` and the
+column patterns. The other tasks follow the same rule. The function of each task
+describes its false images.
 
-The paper says that held-out objects also have other colours, and counts 46
-hexominoes. Here all sets have the same 25 colours, the colours of the published
-hexominoes, of which there are 48.
+Two details differ from the paper. It says that held-out objects also have other
+colours, and it counts 46 hexominoes. Here all sets have the same 25 colours, as
+in the published files, and there are 48 hexominoes.
 """
 
 import functools
@@ -32,7 +32,8 @@ from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (36, 36, 3)
-# The most images of a published file. The authors' largest file has a quarter.
+# Largest number of images in a published file. The authors' largest file has
+# 250,000.
 MAX_NUM_IMAGES = 1_000_000
 OBJECT_SETS = ("pentominoes", "hexominoes", "stripes")
 PATTERNS = ("AAA", "AAB", "ABA", "ABB", "ABC")
@@ -49,7 +50,7 @@ TASKS = (
     "match_rows",
 )
 
-# Follows the seed, so that training and test data are drawn independently.
+# These numbers follow the seed, so that training and test data are independent.
 TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 # Red, green and blue of the 25 colours.
@@ -97,10 +98,10 @@ def generate(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draws labelled images of one task, or of several tasks.
 
-    Several tasks are equally likely, and so are the labels of a task: 0 and 1
-    (true), or the four of `"colour_and_shape"`. These are 0 for the same shape
-    and colour, 1 for the same shape only, 2 for the same colour only, and 3 for
-    neither.
+    All tasks are equally likely, and so are all labels of a task. The labels
+    are 0 (false) and 1 (true). `"colour_and_shape"` has four labels: 0 for the
+    same shape and colour, 1 for the same shape only, 2 for the same colour
+    only, and 3 for neither.
 
     Args:
         task: One of `TASKS`, or a sequence of them for a multi-task set.
@@ -115,9 +116,10 @@ def generate(
         of each image's task in `task` (0 if `task` is one task).
 
     Raises:
-        ValueError: If a task or the object set is unknown; if `num_examples` is
-            not a positive integer; if there is no task; or for
-            `"colour_and_shape"` on stripes, which all have the same shape.
+        ValueError: If a task or the object set is unknown, if `num_examples` is
+            not a positive integer, if there is no task, or if
+            `"colour_and_shape"` is to be drawn on stripes, which all have the
+            same shape.
 
     Example:
 
@@ -479,7 +481,7 @@ def _occurs(draw):
 
 
 def _xoccurs(draw):
-    """As `occurs`, and the other two objects of the bottom row differ.
+    """`occurs`, but the other two objects of the bottom row must differ.
 
     The paper says "the other two objects in the bottom row are different". Here
     they differ from each other and from the top object. In true images the two

@@ -4,7 +4,7 @@ import numpy as np
 
 SHAPES = ("disc", "square", "triangle")
 
-# The number of images drawn on at a time. The arrays fit into a cache.
+# Number of images in a block. The arrays of a block fit into the cache.
 _BLOCK = 512
 
 
@@ -25,7 +25,7 @@ def draw(
         images: uint8 array or view `(n, height, width, channels)`.
         centres: `(n, 2)`, in pixels from the left and from the top.
         sizes: `(n,)`, in pixels: the radius of a disc, or half the width and
-            height of another shape. Where it is 0, nothing is drawn.
+            height of another shape. Nothing is drawn for a size of 0.
         colours: `(n, channels)`, from 0 to 255.
         shapes: Integers `(n,)`, places in `SHAPES`. By default all are discs.
 

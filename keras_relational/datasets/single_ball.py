@@ -1,11 +1,11 @@
-"""Videos of a single ball: how does it move, and where will it be next?
+"""Videos of a single ball that moves in one of several ways.
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments* (SCOFF), section 5 and appendix F. A white
-ball moves on black. Either it accelerates, moves at constant velocity or walks
-at random (`generate`), or it goes back and forth along one of two axes, which
-two bulbs show (`generate_switching`). The paper gives no sizes and no speeds.
-They are our choice.
+ball moves on black. In the videos of `generate` it accelerates, moves at
+constant velocity or walks at random. In those of `generate_switching` it moves
+back and forth along one of two axes. Two bulbs show the axis. The paper gives
+no sizes and no speeds. They are our choice.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ NUM_FRAMES = 51
 RADIUS = 4
 DYNAMICS = ("accelerate", "constant_velocity", "random_walk")
 OSCILLATIONS = ("horizontal", "vertical")
-# In pixels: the whole way of a ball that does not turn, and the steps of the
-# others from frame to frame.
+# In pixels: how far a ball moves that does not turn, and the length of the
+# other balls' steps from frame to frame.
 DISTANCES = (25, 50)
 WALK_SPEEDS = (1, 2)
 OSCILLATION_SPEEDS = (2, 4)
-# Follows the seed, so that training and test data are drawn independently. It
-# has two numbers, since `[seed, number]` are the seeds of training batches.
+# These numbers follow the seed, so that training and test data are independent.
+# There are two, because training batches have the seeds `[seed, number]`.
 TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
 # Where centres of balls may be, in both directions. If there are bulbs, the
@@ -52,8 +52,8 @@ def load_data(
             209 kB.
         num_test: Positive integer, the number of test videos. The paper does
             not say how many of its 10,000 videos are for testing.
-        switching: `True` for the videos of `generate_switching`, `False` for
-            those of `generate`.
+        switching: Boolean. If `True`, the videos are those of
+            `generate_switching`. Otherwise they are those of `generate`.
         seed: Non-negative integer. Equal seeds give equal data.
 
     Returns:
@@ -82,10 +82,10 @@ def generate(
     - `"constant_velocity"`: with constant velocity;
     - `"random_walk"`: with steps of constant length in random directions.
 
-    A ball never turns at the edge of the image, since that would hide how it
-    moves. The first two move 25 to 50 pixels in a random direction, and start
-    where this way fits into the image. A random walk has steps of 1 to 2
-    pixels. A step that would leave the image is drawn again.
+    A ball never turns at the edge of the image, because that would hide how it
+    moves. In the first two ways it moves 25 to 50 pixels in a random direction,
+    and starts where this path fits into the image. A random walk has steps of 1
+    to 2 pixels. A step that would leave the image is drawn again.
 
     Args:
         num_sequences: Positive integer, the number of videos.

@@ -11,7 +11,7 @@ and farther away (`regime="translation"`), or farther and farther apart
 
 A problem has only seven images: they are its candidates, and three of them are
 also the terms A, B and C. So a problem is stored as the levels of these images,
-28 small numbers, and `render` draws the images of a batch when they are needed.
+which are 28 small numbers. `render` draws the images of a batch on demand.
 """
 
 import itertools
@@ -261,8 +261,8 @@ def load_hdf5(path: pathlib.Path | str) -> Problems:
     Examples are `analogy_train.hy`, `analogy_test1.hy` and
     `analogy_scale_train.hy`. Their levels are relative to a region, 0 to 6. The
     images of the first problem show which region it is. All other images and
-    the distances follow from the levels, so they are not read; `dist` only has
-    to be present.
+    the distances follow from the levels, so they are not read. `dist` must be
+    present all the same.
 
     Args:
         path: Path of an HDF5 file with a group for each problem, `"0"`, `"1"`
@@ -274,11 +274,11 @@ def load_hdf5(path: pathlib.Path | str) -> Problems:
         `Problems`, in the order of the file.
 
     Raises:
-        ValueError: If the file cannot be read as HDF5; if a problem lacks an
-            array or has one of another shape or range; if an array is a link,
-            in chunks or in another file, unlike the published ones; if the
-            images of a problem differ in more than its dimension; or if the
-            first problem's images belong to no region.
+        ValueError: If the file cannot be read as HDF5, if a problem lacks an
+            array or has one of another shape or range, if an array is a link,
+            in chunks or in another file, if the images of a problem differ in
+            more than its dimension, or if the first problem's images belong to
+            no region. The published arrays are neither links nor in chunks.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
@@ -326,12 +326,14 @@ def load_regions(
         item a region.
 
     Raises:
-        ValueError: As for `load_hdf5`.
+        ValueError: If a file cannot be read as HDF5, or is not a published file
+            of VAEC.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
     regions = [load_hdf5(path) for path in paths]
-    # Levels of region 2 are moved upwards, or begin at 0 and are farther apart.
+    # In the translation regime the levels of region 2 start above 0. In the
+    # scale regime they start at 0 and are farther apart.
     regime = "translation" if regions[1].levels.min() else "scale"
     return regime, regions
 

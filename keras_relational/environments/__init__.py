@@ -3,14 +3,14 @@
 - `boxworld`: keys, locked boxes and a gem, with one path or with two.
 - `goto_object_maze`: rooms with doors, and an object to go to.
 
-The rules are pure functions of tensors, and know of no library for agents:
+The rules are pure functions of tensors, independent of any library for agents:
 
 - `batched_world`: `World`, the base class of all worlds.
 - `colours`: colours packed into integers.
 - `compilation`: compiles the functions of a world.
 
-Two files wrap a world for a library. They are imported by name, since they need
-the extra `rl`:
+Two modules wrap a world for a library. Import them by name. They need the extra
+`rl`:
 
 - `gymnasium_environment`: single and vectorized Gymnasium environments.
 - `tf_agents_environment`: a tf-agents `TFEnvironment`.

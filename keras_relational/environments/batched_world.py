@@ -9,22 +9,23 @@ from keras import ops
 
 from keras_relational.validation import check_positive_integers
 
-# One row an episode in every tensor.
+# Every tensor has one row for each episode.
 State = dict[str, keras.KerasTensor]
 
 
 class World:
-    """A reinforcement learning environment without any state of its own.
+    """A reinforcement learning environment that stores no state itself.
 
-    The state of the episodes is a dictionary of tensors with one row an
-    episode. `reset` makes a state, `step` turns a state and actions into the
-    next state, `render` draws what the agent sees, and `restart` begins new
+    The state of the episodes is a dictionary of tensors with one row for each
+    episode. `reset` makes a state. `step` computes the next state from a state
+    and actions. `render` draws what the agent sees. `restart` begins new
     episodes in some of the rows. All four are pure functions of tensors, so
-    they compile as they are.
+    they can be compiled.
 
     A subclass defines three attributes and three methods:
 
-    - `actions`: the names of the actions. An action is a place in this tuple.
+    - `actions`: the names of the actions. An action is an index into this
+      tuple.
     - `image_shape`: the shape of one image, `(height, width, 3)`.
     - `success_reward`: a step with this reward or more solves the episode.
     - `new_episode(seed, episode)`: the first state of an episode.
@@ -76,7 +77,7 @@ class World:
         Args:
             seed: uint32 tensor `(batch,)`.
             episode: int32 tensor `(batch,)`, the number of the episode among
-                those of the same seed.
+                the episodes of the same seed.
 
         Returns:
             A state. It holds at least `seed`, `episode`, `steps` (zeros), and
@@ -89,12 +90,12 @@ class World:
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
         """Applies the rules of the world. A subclass defines it.
 
-        `step` calls it, and takes care of `steps` and of episodes that are cut
-        off.
+        `step` calls this method. `step` itself counts `steps` and cuts off
+        episodes.
 
         Args:
             state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of places in `actions`.
+            actions: int32 tensor `(batch,)` of indices into `actions`.
 
         Returns:
             The next state, the rewards, float32 `(batch,)`, and the boolean
@@ -121,9 +122,10 @@ class World:
                 equal episodes.
 
         Returns:
-            A state: a dictionary of tensors with one row an episode. Every
-            world has `steps`, the number of steps so far; `level` `(batch,
-            n)`; and `seed` and `episode`, which fix the next episode.
+            A state: a dictionary of tensors with one row for each episode.
+            Every world has `steps`, the number of steps so far, `level`
+            `(batch, n)`, which says how hard the episode is, and `seed` and
+            `episode`, which determine the next episode.
         """
         if not ops.is_tensor(seeds):  # JAX makes int32 of Python's integers.
             seeds = np.asarray(seeds, "uint32")
@@ -137,7 +139,7 @@ class World:
 
         Args:
             state: A state, as `reset` returns it.
-            actions: Integers `(batch,)`, places in the attribute `actions`.
+            actions: Integers `(batch,)`, indices into the attribute `actions`.
 
         Returns:
             `(state, reward, terminated, truncated)`: the next state; rewards,
@@ -147,9 +149,9 @@ class World:
 
         Raises:
             ValueError: If the actions do not have the shape `(batch,)`, are not
-                integers, or are not places in the attribute `actions`. A
-                compiled function cannot see values: there an action that is
-                too small or too large becomes the first or the last one.
+                integers, or are not indices into the attribute `actions`. A
+                compiled function cannot check values. There an index below the
+                range becomes the first action, and an index above it the last.
         """
         actions = checked_actions(actions, state["steps"].shape, self.actions)
         actions = ops.clip(actions, 0, len(self.actions) - 1)
@@ -181,7 +183,7 @@ class World:
             shape = (-1,) + (1,) * (len(old.shape) - 1)
             return ops.where(ops.reshape(where, shape), new, old)
 
-        # At most steps no episode is over, and no new one has to be made.
+        # At most steps no episode is over, so no new episode is needed.
         return ops.cond(ops.any(where), restarted, lambda: dict(state))
 
     def step_or_restart(
@@ -194,7 +196,7 @@ class World:
 
         Args:
             state: A state, as `reset` returns it.
-            actions: Integers `(batch,)`, places in the attribute `actions`.
+            actions: Integers `(batch,)`, indices into the attribute `actions`.
                 They have no effect where the episode is over.
             over: Boolean tensor `(batch,)`. `True` marks the rows whose episode
                 is over.
@@ -205,7 +207,8 @@ class World:
             `False`.
 
         Raises:
-            ValueError: If the actions are not as `step` needs them.
+            ValueError: If the actions do not have the shape `(batch,)`, are not
+                integers, or are not indices into the attribute `actions`.
         """
         moved, reward, terminated, truncated = self.step(state, actions)
         return (
@@ -226,14 +229,15 @@ def checked_actions(
             values of a tensor inside a compiled function are not known, so they
             are not checked.
         shape: The shape that the actions should have. `None` matches any size.
-        names: The names of the actions. An action is a place in this sequence.
+        names: The names of the actions. An action is an index into this
+            sequence.
 
     Returns:
         int32 array or tensor.
 
     Raises:
         ValueError: If the actions have another shape, are not integers, or are
-            not places in `names`.
+            not indices into `names`.
     """
     if ops.is_tensor(actions):
         dtype = keras.backend.standardize_dtype(actions.dtype)

@@ -1,11 +1,11 @@
 """A maze of rooms with an object to find, seen in part: BabyAI's GoToObjMaze.
 
-The level GoToObjMaze of [Chevalier-Boisvert et al., 2018](
-https://arxiv.org/abs/1810.08272), as [Goyal et al., 2020](
-https://arxiv.org/abs/2006.16225), section 5 and appendix D, use it: rooms of 6
-by 6 cells, rooms of 10 by 10 cells to test transfer, and an image of 5 by 5
-cells. The rules are pure functions of tensors with one row an episode. New
-mazes are made by such functions too. All of them compile.
+The level GoToObjMaze of [Chevalier-Boisvert et al.,
+2018](https://arxiv.org/abs/1810.08272), as [Goyal et al.,
+2020](https://arxiv.org/abs/2006.16225), section 5 and appendix D, use it: rooms
+of 6 by 6 cells, rooms of 10 by 10 cells to test transfer, and an image of 5 by
+5 cells. The rules are pure functions of tensors with one row for each episode.
+Functions of the same kind make new mazes. All of them compile.
 
 Three by three rooms share their walls. Random walls get a door at a random
 place until all rooms are connected. Doors are shut at first and never locked.
@@ -15,22 +15,22 @@ when it stands next to it and faces it. The reward is then 1 − 0.9 steps /
 sought one, any of them counts.
 
 The image is turned so that the agent looks up from the middle of the lowest
-row. The agent sees neither through walls nor through shut doors, by the rule of
-MiniGrid.
+row. The agent cannot see through walls and shut doors. Visibility follows the
+rule of MiniGrid.
 
-The following are choices of ours, where BabyAI differs or the paper is silent:
+Some details are our choice, because BabyAI differs or the paper is silent:
 
 - A cell is one pixel. The maze is grey: unseen cells are black, and floor,
   wall, shut door and open door are lighter in this order. Doors have no colours
   here. An object has one of six hues: a pure one for a key, a pale one for a
   ball, a dark one for a box.
-- There is no text. The agent's own cell shows the object that it seeks;
-  MiniGrid shows there what the agent carries.
+- There is no text. The agent's own cell shows the object that it seeks. In
+  MiniGrid it shows what the agent carries.
 - The actions are those of BabyAI without pick up, drop and done, which have no
   use here. Only doors can be toggled.
 - No object is in front of a door, and no two objects touch, so no object blocks
-  the way. BabyAI draws the maze again if one does. All cells that are left are
-  equally likely.
+  the way. BabyAI draws a new maze if an object blocks the way. All remaining
+  cells are equally likely.
 """
 
 import keras
@@ -85,10 +85,11 @@ _IN_VIEW = (
 
 
 def _num_doors():
-    """Counts the fewest doors between two rooms, for each set of doors.
+    """The smallest number of doors between two rooms, for each set of doors.
 
     Returns:
-        int32 array `(2**12, 9, 9)`. It is `NUM_ROOMS` where there is no way.
+        int32 array `(2**12, 9, 9)`. It is `NUM_ROOMS` for rooms that are not
+        connected.
     """
     sets = np.arange(2 ** len(WALLS))
     doors = np.full((len(sets), NUM_ROOMS, NUM_ROOMS), NUM_ROOMS, "int32")
@@ -112,11 +113,12 @@ class GotoObjectMaze(World):
 
     - `board` `(batch, side²)`: colours;
     - `agent` `(batch,)`: the cell on which the agent stands;
-    - `direction` `(batch,)`: where it faces, a place in `DIRECTIONS`;
+    - `direction` `(batch,)`: the direction that it faces, an index into
+      `DIRECTIONS`;
     - `sought` `(batch,)`: the colour of the object.
 
-    `level` `(batch, 1)` is the fewest doors between the agent and such an
-    object.
+    `level` `(batch, 1)` is the number of doors between the agent and the
+    nearest such object.
 
     Args:
         room_size: Integer, at least 4. Cells along one side of a room, both
@@ -129,8 +131,8 @@ class GotoObjectMaze(World):
             `9 * room_size**2`, as in BabyAI.
 
     Raises:
-        ValueError: If the rooms are too small, for the objects or at all, or a
-            number is not a positive integer.
+        ValueError: If a number is not a positive integer, or if the rooms have
+            fewer than 4 cells a side or too few cells for the objects.
 
     Example:
 
@@ -157,8 +159,8 @@ class GotoObjectMaze(World):
                 "Rooms need at least 4 cells a side, walls included. Received: "
                 f"room_size={room_size}"
             )
-        # Not free are two cells of the floor by each door, five at the agent,
-        # and nine at each object.
+        # Cells that are not free: two beside each door, five around the agent,
+        # and nine around each object.
         most = (room_size - 2) ** 2 - 3
         if num_objects > most:
             raise ValueError(
@@ -197,11 +199,11 @@ class GotoObjectMaze(World):
 
         Args:
             state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of places in `ACTIONS`.
+            actions: int32 tensor `(batch,)` of indices into `ACTIONS`.
 
         Returns:
             The next state, the rewards, float32 `(batch,)`, and the boolean
-            tensor `terminated` `(batch,)`: whether the object is found.
+            tensor `terminated` `(batch,)`, `True` if the object is found.
         """
         board, agent = state["board"], state["agent"]
         turn = ops.take(np.array((3, 1, 0, 0), "int32"), actions)
@@ -240,7 +242,7 @@ class GotoObjectMaze(World):
         cells = agent[:, None] + ops.take(
             cells.reshape(4, VIEW**2), direction, axis=0
         )
-        # A cell outside the maze is behind a wall, so any tile will do for it.
+        # A cell outside the maze is behind a wall, so its tile is never seen.
         tiles = ops.take_along_axis(
             state["board"], ops.clip(cells, 0, self.side**2 - 1), axis=1
         )
@@ -260,14 +262,14 @@ class GotoObjectMaze(World):
         Args:
             seed: uint32 tensor `(batch,)`.
             episode: int32 tensor `(batch,)`, the number of the episode among
-                those of the same seed.
+                the episodes of the same seed.
 
         Returns:
             A state.
         """
 
         def uniform(draw, size):
-            """Numbers `(batch, size)`; other draws give other numbers."""
+            """Random numbers `(batch, size)`, different for each draw."""
             draw, places = np.uint32(draw), np.arange(size, dtype="uint32")
             return random_uniform(seed[:, None], episode[:, None], draw, places)
 
@@ -354,12 +356,14 @@ class GotoObjectMaze(World):
 def _seen(clear):
     """Marks the cells that the agent sees, by the rule of MiniGrid.
 
-    The rule goes from the agent's row upwards. A cell that is seen and clear
-    shows its neighbours in the row, and these show theirs. It also shows the
-    cell above itself and above each of these two.
+    The rule starts at the agent's row and goes up row by row. A visible cell
+    that can be seen through makes its neighbours in the row visible, and so on
+    along the row. It also makes three cells of the row above visible: the cell
+    above it and the two beside that cell.
 
     Args:
-        clear: Booleans `(batch, 5, 5)`: which cells one can see through.
+        clear: Booleans `(batch, 5, 5)`. `True` marks a cell that can be seen
+            through.
 
     Returns:
         Booleans `(batch, 5, 5)`.

@@ -2,8 +2,8 @@
 
 Importing `keras_relational` registers `keras_relational/BoxWorld-v0`,
 `keras_relational/BridgeBoxWorld-v0` and `keras_relational/GotoObjectMaze-v0`.
-They take the arguments of the worlds in `boxworld` and `goto_object_maze`.
-Gymnasium imports the package itself if the package's name stands before the id:
+They take the arguments of the worlds in `boxworld` and `goto_object_maze`. If
+the name of the package precedes the id, Gymnasium imports the package itself:
 
 >>> import gymnasium
 >>> env = gymnasium.make("keras_relational:keras_relational/BoxWorld-v0")
@@ -19,10 +19,10 @@ After that the id is enough:
 >>> images.shape
 (4, 9, 10, 3)
 
-`gymnasium.make` does not pass `max_episode_steps` on: it wraps the environment
-in its own `TimeLimit`. The reward of the maze depends on `max_episode_steps`.
-To set it there, make the environment directly: `WorldEnv("GotoObjectMaze",
-max_episode_steps=30)`. `gymnasium.make_vec` passes the argument on.
+`gymnasium.make` does not pass `max_episode_steps` to the world. It wraps the
+environment in its own `TimeLimit` instead. But the reward of the maze depends
+on `max_episode_steps`. So make the maze directly: `WorldEnv("GotoObjectMaze",
+max_episode_steps=30)`. `gymnasium.make_vec` does pass the argument.
 """
 
 import functools
@@ -44,9 +44,9 @@ from keras_relational.validation import check_positive_integers
 class WorldEnv(gymnasium.Env):
     """One episode at a time.
 
-    An observation is an image of the world's `render`, and an action is a place
-    in the world's `actions`. `info` has the `level` of the episode. A seed
-    given to `reset` fixes this episode and the episodes after it.
+    An observation is an image of the world's `render`, and an action is an
+    index into the world's `actions`. `info` has the `level` of the episode. A
+    seed given to `reset` fixes this episode and the episodes after it.
 
     Args:
         world: A name in `WORLDS`.
@@ -88,8 +88,8 @@ class WorldEnv(gymnasium.Env):
         """Begins an episode.
 
         Args:
-            seed: Non-negative integer that fixes this episode and those after
-                it. By default the next episode begins.
+            seed: Non-negative integer that fixes this episode and all later
+                ones. By default the next episode of the present seed begins.
             options: Not used.
 
         Returns:
@@ -105,7 +105,7 @@ class WorldEnv(gymnasium.Env):
         """Takes one action.
 
         Args:
-            action: Integer, a place in the world's `actions`.
+            action: Integer, an index into the world's `actions`.
 
         Returns:
             `(image, reward, terminated, truncated, info)`.
@@ -200,9 +200,10 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         """Begins all episodes anew.
 
         Args:
-            seed: Non-negative integer, or a sequence with one for each episode.
-                It fixes these episodes and those after them. `None` in the
-                sequence is a random seed. By default the next episodes begin.
+            seed: Non-negative integer, or a sequence with one integer for each
+                episode. It fixes these episodes and all later ones. `None` in
+                the sequence stands for a random seed. By default the next
+                episodes begin.
             options: Not used.
 
         Returns:
@@ -243,7 +244,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         """Takes one action in each episode, or begins the next episode.
 
         Args:
-            actions: Integers `(num_envs,)`, places in the world's `actions`.
+            actions: Integers `(num_envs,)`, indices into the world's `actions`.
 
         Returns:
             `(images, rewards, terminated, truncated, infos)`.
@@ -272,7 +273,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
 
 
 class _Rules:
-    """The compiled functions of a world, which also return images."""
+    """The compiled functions of a world. They also return images."""
 
     def __init__(self, world):
         def reset(seeds):

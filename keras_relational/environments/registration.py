@@ -1,9 +1,9 @@
-"""The worlds by name, and their registration with Gymnasium.
+"""Registers the worlds with Gymnasium.
 
-Gymnasium does not search for plug-ins. It knows an id once a package that
-registers the id is imported, so importing `keras_relational` registers the
-worlds. That imports Gymnasium as well, which takes a tenth of a second; the
-code of the environments is imported when one is made.
+Gymnasium does not search for plug-ins. It knows an id after a package has
+registered it, so importing `keras_relational` registers the worlds. This
+imports Gymnasium, which takes a tenth of a second. The module of the
+environments is imported when the first environment is made.
 """
 
 from keras_relational.environments import boxworld

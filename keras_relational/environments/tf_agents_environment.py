@@ -23,11 +23,11 @@ from keras_relational.environments.compilation import compiled
 class WorldTFEnvironment(tf_environment.TFEnvironment):
     """A batch of episodes as a `TFEnvironment`.
 
-    As tf-agents demands, an episode that is over is followed by the first step
-    of a new episode, and the action for this step has no effect. The last step
-    of an episode has the discount 0 if the rules end the episode. It has the
-    discount 1 if the episode is cut off after `max_episode_steps`: then
-    learners bootstrap from its value.
+    As tf-agents requires, the step after the end of an episode is the first
+    step of a new one, and the action for this step has no effect. The discount
+    of the last step is 0 if the rules end the episode. If the episode is cut
+    off after `max_episode_steps`, the discount is 1, and learners bootstrap
+    from the value of the last frame.
 
     Args:
         world: A `World`, such as `boxworld.BoxWorld` or
@@ -38,8 +38,8 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
         ValueError: From `step`, if the actions are not actions of the world. A
-            compiled function cannot see values: there an action that is too
-            small or too large becomes the first or the last one.
+            compiled function cannot check values. There an index below the
+            range becomes the first action, and an index above it the last.
 
     Example:
 

@@ -25,9 +25,10 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
     entities is fixed when the layer is built. The logits are not scaled, and
     there are no biases. The layer concatenates the outputs of all heads.
 
-    Reference: the MHA baseline of [Shanahan et al., 2020](
-    https://arxiv.org/abs/1905.10307), section 4 and Table S2. What the paper
-    calls "a weighted sum of the resulting vectors" follows the authors' model.
+    Reference: the MHA baseline of [Shanahan et al.,
+    2020](https://arxiv.org/abs/1905.10307), section 4 and Table S2. The paper
+    only says "a weighted sum of the resulting vectors". The weights w follow
+    the authors' model.
 
     Args:
         num_heads: Positive integer, k in the paper.
@@ -36,16 +37,15 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         kernel_initializer: Initializer of the kernels W_Q, W_K and W_V.
         position_initializer: Initializer of `w` of all heads, `(n, num_heads)`.
             The default has deviation 1/√n, as for a linear layer with `n`
-            inputs. The paper does not mention it. With deviation 0.1, half of
-            the default for 25 entities, this baseline stays far below the
-            accuracies of the paper.
+            inputs: 0.2 for 25 entities. The paper does not mention it. With
+            deviation 0.1 this baseline stays far below the paper's accuracies.
 
     Call arguments:
         inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`. An
             image is read row by row.
         mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
-            `True` marks a valid entity. The others neither attend nor get
-            attention. Without any valid entity the outputs are zero.
+            `True` marks a valid entity. The other entities neither attend nor
+            get attention. If no entity is valid, the outputs are zero.
         return_attention_scores: Boolean. If `True`, the layer also returns
             softmax(Q Kᵀ).
 

@@ -1,4 +1,4 @@
-"""What recurrent cells share: checks, and their initial states."""
+"""Checks and initial states of recurrent cells."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from keras import ops
 def check_step_shape(
     cell: keras.layers.Layer, shape: Sequence[int | None]
 ) -> int:
-    """Checks the inputs of one step, and fixes their size from then on.
+    """Checks the shape of one step's inputs, and sets `input_spec`.
 
     Args:
         cell: The cell. Its `input_spec` is set to the shape.

@@ -1,8 +1,8 @@
 """Temporal context normalization, and the base class of its baselines.
 
 [Webb et al., 2020](https://arxiv.org/abs/2007.05059), *Learning Representations
-that Support Extrapolation*, sections 3.1 and 4.2. The baselines, which
-normalize over another context, are in `normalization_baselines.py`.
+that Support Extrapolation*, sections 3.1 and 4.2. The baselines normalize over
+other contexts. They are in `normalization_baselines.py`.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,14 @@ from keras_relational.validation import check_positive_integers
 class ContextNormalization(keras.layers.Layer):
     """Base class of layers that normalize each feature over a context.
 
-    All of them compute
+    These layers compute
 
         outputs = gamma (z − μ) / σ + beta,    σ = √(variance + epsilon)
 
-    and differ in the context over which the mean μ and the variance are taken.
-    A subclass defines the context by its method `compute_moments`. This class
-    adds gain and shift, handles masks, and computes in at least float32.
+    The mean μ and the variance are taken over a context. The layers differ in
+    what the context is, and a subclass defines it in its method
+    `compute_moments`. This class adds gain and shift, handles masks, and
+    computes in at least float32.
 
     Args:
         epsilon: Small positive number, added to the variance.
@@ -37,7 +38,7 @@ class ContextNormalization(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(batch, ..., time, features)`.
         mask: Optional boolean tensor `(batch, ..., time)`. `True` marks a real
-            step. Padded steps do not count, and are returned unchanged.
+            step. Padded steps do not count. The layer returns them unchanged.
         return_moments: Boolean. If `True`, the layer also returns μ and σ.
         training: Boolean. Passed on to `compute_moments`.
 
@@ -152,8 +153,8 @@ class ContextNormalization(keras.layers.Layer):
     ) -> keras.KerasTensor:
         """Undoes the normalization: `σ outputs + μ`, equation (4).
 
-        Equation (4) has neither gain nor shift. So the inverse is exact where
-        `gamma` is 1 and `beta` is 0, and at real steps only.
+        Equation (4) has neither gain nor shift. So the inverse is exact if
+        `gamma` is 1 and `beta` is 0. It is exact at real steps only.
 
         Args:
             outputs: Float tensor that broadcasts to the shape of the moments.
@@ -211,13 +212,14 @@ class TemporalContextNormalization(ContextNormalization):
         σ_ik = √(1/T Σ_j (z_ijk − μ_ik)² + epsilon)             (2)
         outputs_ijk = gamma_k (z_ijk − μ_ik) / σ_ik + beta_k    (3)
 
-    The outputs keep how the embeddings of a context relate to each other. They
-    lose where the embeddings lie and how far apart they are: adding a constant
-    to all of them, or scaling them, does not change the outputs.
+    The outputs keep the relations between the embeddings of a context. They
+    lose position and scale: adding a constant to all embeddings, or multiplying
+    all of them by a positive number, does not change the outputs.
 
     Reference: [Webb et al., 2020](https://arxiv.org/abs/2007.05059), section
-    3.1. The paper prints γ_i and β_i, but gain and shift are per feature, as in
-    the authors' code.
+    3.1. The paper prints a sum over i in equation (1), and γ_i and β_i in
+    equation (3). Here the sum is over steps, and gain and shift are per
+    feature, as in the authors' code.
 
     Args:
         segment_lengths: Optional tuple of positive integers. The sequence is
@@ -235,8 +237,8 @@ class TemporalContextNormalization(ContextNormalization):
             between batch and time, such as an axis of candidate answers. Each
             entry along them has separate contexts.
         mask: Optional boolean tensor of the shape of `inputs` without its last
-            axis. `True` marks a real step. Padded steps do not count, and are
-            returned unchanged.
+            axis. `True` marks a real step. Padded steps do not count. The layer
+            returns them unchanged.
         return_moments: Boolean. If `True`, the layer also returns μ and σ,
             which `denormalize` takes.
 
@@ -353,7 +355,7 @@ def masked_moments(
         z: Float tensor.
         valid: Optional boolean tensor that broadcasts to the shape of `z`.
             `True` marks an entry that counts.
-        axis: The axis, which is kept with size 1.
+        axis: The axis. The results have size 1 along it.
         epsilon: Small positive number, added to the variance.
 
     Returns:
@@ -372,7 +374,7 @@ def masked_moments(
             return ops.sum(ops.where(valid, x, 0), axis, keepdims=True) / count
 
     mean = average(z)
-    # Rounding leaves a small error in the mean of equal entries. Division by
-    # √epsilon would blow it up, so the error is subtracted.
+    # If all entries are equal, the mean has a small rounding error. Division by
+    # √epsilon would make it large, so it is subtracted.
     mean = mean + ops.stop_gradient(average(z - mean))
     return mean, ops.sqrt(average(ops.square(z - mean)) + epsilon)

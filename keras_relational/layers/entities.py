@@ -22,12 +22,12 @@ def entities_shape(
         fixed_size: If `True`, the number of entities must be known.
 
     Returns:
-        `(batch, n, m)`. For an image, `n` is `height * width`. Without
-        `fixed_size` it is `None` if it is not known.
+        `(batch, n, m)`. For an image, `n` is `height * width`, or `None` if one
+        of them is unknown.
 
     Raises:
-        ValueError: If the rank is neither 3 nor 4, or a size is unknown that
-            must be known.
+        ValueError: If the rank is neither 3 nor 4, or if a required size is
+            unknown.
     """
     shape: tuple[Any, ...] = tuple(input_shape)
     sizes = shape[1:] if fixed_size else shape[-1:]

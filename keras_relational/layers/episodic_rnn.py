@@ -17,8 +17,8 @@ class EpisodicRNN(keras.layers.Layer):
         y_t, s_t = cell(x_t, s⁰)       where an episode begins,
                    cell(x_t, s_{t−1})  elsewhere.
 
-    The cell remembers nothing of earlier episodes. Sequences of one length may
-    thus be cut from episodes of any length.
+    The cell remembers nothing of earlier episodes. So a batch may have
+    sequences of one length, cut from episodes of any length.
 
     Args:
         cell: A Keras RNN cell. Keras' own cells must have no dropout, because
@@ -143,7 +143,7 @@ class EpisodicRNN(keras.layers.Layer):
 
 
 class _EpisodicCell(keras.layers.Layer):
-    """A cell that starts from its initial state where its last input is 1.
+    """Resets a cell to its initial state where the last input feature is 1.
 
     The states are one flat list, even if the inner cell nests its states.
     """
@@ -152,7 +152,7 @@ class _EpisodicCell(keras.layers.Layer):
         super().__init__(**kwargs)
         self.cell = cell
         self.state_size = keras.tree.flatten(cell.state_size)
-        # As in `keras.layers.RNN`, a cell need not have `output_size`.
+        # As with `keras.layers.RNN`, a cell may lack `output_size`.
         self.output_size = getattr(cell, "output_size", self.state_size[0])
 
     def build(self, inputs_shape, states_shape=None):

@@ -1,8 +1,8 @@
 """The controller of an ESBN over all steps, with a gradient written by hand.
 
-`esbn.esbn_steps` computes the same as a plain loop, and the tests hold both
-equal. This function is there because it trains faster under XLA, with which
-the library trains on TensorFlow and JAX.
+`esbn.esbn_steps` is a plain loop with the same result. Tests check that both
+are equal. This function exists because it trains faster under XLA, and the
+library trains with XLA on TensorFlow and JAX.
 
 Measured by `benchmarks/esbn.py` on 25 November 2026, with TensorFlow 2.21 on
 two cores of an Intel Xeon (AVX-512, AMX). Sizes: 512 units, keys of 256
@@ -35,11 +35,11 @@ def esbn_recurrence(
 ) -> tuple[keras.KerasTensor, Callable]:
     """The outputs h_t and the written keys k_w,t of all steps.
 
-    Two things make it fast. Inside the loop, the columns of a matrix are the
-    examples of the batch: on a CPU the product of a large kernel with a few
-    columns takes half as long as the product of a few rows with that kernel.
-    And the gradient of each weight is one product over all steps, where
-    automatic differentiation would add up one product for each step.
+    Two things make it fast. First, the batch is the last axis inside the loop,
+    so each example is a column. On a CPU the product of a large kernel with a
+    few columns takes half as long as the product of a few rows with that
+    kernel. Second, the gradient of each weight is one product over all steps.
+    Automatic differentiation would add up one product for each step.
 
     Args:
         key_scores: Float tensor `(batch, steps, steps)`, the weights with which
@@ -67,8 +67,8 @@ def esbn_recurrence(
         ops.transpose(x, (1, 2, 0)) for x in (key_scores, confidence, valid)
     )
     kernels = ops.concatenate([kernel, recurrent_kernel], axis=0)
-    # Transposed here, and not in the loop. There, XLA would fold the transpose
-    # into a product that takes twice as long.
+    # The kernels are transposed before the loop. In the loop, XLA would fold
+    # the transpose into a product that takes twice as long.
     to_gates, to_head = ops.transpose(kernels), ops.transpose(write_kernel)
     bias, write_bias = bias[:, None], write_bias[:, None]
 

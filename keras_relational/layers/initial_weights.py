@@ -1,4 +1,4 @@
-"""Weights that differ at the start, even if their initializer has a seed."""
+"""Initial weights that differ, even if their initializer has a seed."""
 
 from collections.abc import Callable
 from typing import TypeAlias

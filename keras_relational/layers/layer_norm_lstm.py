@@ -35,7 +35,7 @@ class LayerNormLSTMCell(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(batch, features)`.
         states: The pair `(h, c)`, each `(batch, units)`.
-        training: Ignored: nothing differs in training.
+        training: Boolean. `keras.layers.RNN` passes it. It changes nothing.
 
     Returns:
         The output h, and the new pair `[h, c]`.

@@ -2,7 +2,7 @@
 
 [Sinha et al., 2020](https://arxiv.org/abs/2012.01944), appendix A.1, choose the
 initializer by the activation that follows: Xavier normal with gain 5/3 for
-tanh, Xavier normal with gain 1 for sigmoid and softmax, Kaiming normal for
+tanh, Xavier normal with gain 1 for sigmoid and softmax, and Kaiming normal for
 ReLU. Each gate of an LSTM is initialized separately. The paper does not mention
 biases. Here they are uniform within ±1/√fan-in, PyTorch's default.
 """
@@ -18,7 +18,7 @@ def add_lstm_weights(
 ) -> None:
     """Adds the weights of an LSTM to a layer.
 
-    They are the attributes `kernel`, `recurrent_kernel` and `bias`.
+    They become the attributes `kernel`, `recurrent_kernel` and `bias`.
 
     Args:
         layer: The layer to add the weights to.
@@ -70,8 +70,8 @@ def add_key_and_gate_weights(
     Args:
         layer: The layer to add the weights to. It has the attribute `units`.
         name: The weights are the attributes `{name}_kernel` and `{name}_bias`.
-        key_dim: Size of the key, which a ReLU follows. One more output is the
-            gate, which a sigmoid follows.
+        key_dim: Size of the key. A ReLU follows the key, and a sigmoid the
+            gate.
     """
     shape = (layer.units, key_dim + 1)
     initializer = concatenate_initializers(

@@ -21,7 +21,7 @@ class NTMCell(keras.layers.Layer):
         r ← Σ_i softmax_i(M_i · k_r) M_i
         M_i ← M_i (1 − w_i e) + w_i a,    w = softmax_i(M_i · k_w)
 
-    A step reads what the steps before it have written. The initial memory is
+    A step reads from the memory before it writes. The initial memory is
     learned.
 
     Reference: [Graves et al., 2014](https://arxiv.org/abs/1410.5401), as
@@ -31,8 +31,8 @@ class NTMCell(keras.layers.Layer):
     all four vectors. There is no key strength, because the length of a key
     already scales its dot products.
 
-    A stateful `keras.layers.RNN` resets all states to zero, the memory too. It
-    does not start again from the learned memory.
+    A stateful `keras.layers.RNN` resets all states to zero, including the
+    memory. It does not return to the learned memory.
 
     Args:
         units: Positive integer, size of the controller.
@@ -121,9 +121,9 @@ class NTMCell(keras.layers.Layer):
             self.bias,
         )
         heads = ops.relu(ops.matmul(h, self.head_kernel) + self.head_bias)
-        # The keys of reading and writing, the vectors of erasing and adding.
+        # In this order: read key, write key, erase vector, add vector.
         heads = ops.reshape(heads, (-1, 4, self.memory_dim))
-        # Both keys in one product: (batch, 2, memory_size).
+        # One product matches both keys: (batch, 2, memory_size).
         similarities = dot_products(heads[:, :2], memory)
         weights = ops.cast(ops.softmax(similarities, axis=-1), memory.dtype)
         read = ops.matmul(weights[:, :1], memory)[:, 0]

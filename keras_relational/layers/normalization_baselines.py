@@ -28,10 +28,10 @@ class BatchContextNormalization(ContextNormalization):
         outputs = gamma (z − μ) / σ + beta,    σ = √(variance + epsilon)
 
     The context of a step is the same step of all examples. With `group_size`,
-    the batch is cut into groups of this many examples, and each is a context.
-    With `over_time`, the sequences of all examples are joined, one after the
-    other, to one long sequence. It is one context, or, with `group_size`, is
-    cut into groups of this many steps. The last group may be smaller.
+    the batch is cut into groups of this many examples, and each group is a
+    context. With `over_time`, the sequences of all examples are joined end to
+    end, and the long sequence is the context. With both, the long sequence is
+    cut into groups of `group_size` steps. The last group may be smaller.
 
     In Tables 1, 2 and 4 of [Webb et al., 2020](
     https://arxiv.org/abs/2007.05059) these rows are
@@ -63,8 +63,8 @@ class BatchContextNormalization(ContextNormalization):
         inputs: Float tensor `(batch, time, features)`. There may be more axes
             between batch and time. Each entry along them has separate contexts.
         mask: Optional boolean tensor of the shape of `inputs` without its last
-            axis. `True` marks a real step. Padded steps do not count, and are
-            returned unchanged.
+            axis. `True` marks a real step. Padded steps do not count. The layer
+            returns them unchanged.
         return_moments: Boolean. If `True`, the layer also returns μ and σ,
             which `denormalize` takes.
         training: Boolean. If `True`, μ and σ are computed from the present
@@ -146,7 +146,8 @@ class BatchContextNormalization(ContextNormalization):
                 f"{self.name} uses the moments of each batch. Build it with "
                 "statistics='training' to adapt it to data."
             )
-        # The parallel algorithm of Chan et al.: exact for data far from zero.
+        # The parallel algorithm of Chan et al. is exact, even if the mean is
+        # far from zero.
         count, mean, squares = 0, 0.0, 0.0
         for batch in batches:
             batch = np.asarray(ops.convert_to_numpy(batch), "float64")
@@ -244,11 +245,11 @@ class SlidingWindowNormalization(ContextNormalization):
 
         outputs = gamma (z − μ) / σ + beta,    σ = √(variance + epsilon)
 
-    The sequences of all examples are joined, one after the other, to one long
-    sequence. The context of a step is this step and the `window_size` − 1 steps
-    before it, which may belong to the example before. At the beginning of the
-    long sequence the window is shorter. Reference: the row "sliding-window TCN"
-    in Table 1 of [Webb et al., 2020](https://arxiv.org/abs/2007.05059).
+    The sequences of all examples are joined end to end. The context of a step
+    is this step and the `window_size` − 1 steps before it, which may belong to
+    the previous example. At the beginning of the long sequence the window is
+    shorter. Reference: the row "sliding-window TCN" in Table 1 of [Webb et al.,
+    2020](https://arxiv.org/abs/2007.05059).
 
     Args:
         window_size: Positive integer, the number of steps of a context.

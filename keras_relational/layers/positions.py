@@ -1,7 +1,8 @@
 """The positions of one step's input, and masks of positions and of steps.
 
-A step's input is a vector, a set or an image. A layer that attends to it reads
-each of them as `(batch, n, m)`: n positions, each a vector of size m.
+A step's input is a vector, a set or an image. A layer reads it as a set
+`(batch, n, m)` of n positions, each a vector of size m. A vector is one
+position.
 """
 
 import math
@@ -42,13 +43,13 @@ def check_step_inputs(
     Args:
         layer: The layer or cell, named in the error.
         shape: Shape of its inputs.
-        axes: The axes before those of a step: `"batch"` or `"batch, time"`.
+        axes: The axes before the axes of a step: `"batch"` or `"batch, time"`.
 
     Returns:
         The shape of a step's input, without those axes.
 
     Raises:
-        ValueError: If the rank is another one, or a size of a step is unknown.
+        ValueError: If a step has another rank, or a size that is unknown.
     """
     given = tuple(shape)[axes.count(",") + 1 :]
     step_shape = tuple(size for size in given if size is not None)

@@ -21,17 +21,17 @@ class PrediNet(keras.layers.Layer):
         E1 = softmax(Q1 Kᵀ) L       E2 = softmax(Q2 Kᵀ) L
         D = E1 W_S − E2 W_S         R = (D, P1, P2)
 
-    `P1` and `P2` are the last two elements of `E1` and `E2`: their positions.
-    Append them with `AppendCoordinates`. All heads share `W_K` and `W_S`, and
-    each has its own `W_Q1` and `W_Q2`. The layer concatenates the `R` of all
-    heads.
+    `P1` and `P2` are the positions of the two entities: the last two elements
+    of `E1` and of `E2`. `AppendCoordinates` appends positions to an image. All
+    heads share `W_K` and `W_S`, and each has its own `W_Q1` and `W_Q2`. The
+    layer concatenates the `R` of all heads.
 
-    The queries have separate weights for each position, so the number of
+    `W_Q1` and `W_Q2` have separate weights for each entity, so the number of
     entities is fixed when the layer is built.
 
     Reference: [Shanahan et al., 2020](https://arxiv.org/abs/1905.10307),
-    section 2. The method `propositions` returns the outputs as the propositions
-    of equation (1).
+    section 2. The method `propositions` returns the terms of the propositions
+    in equation (1).
 
     Args:
         num_heads: Positive integer, number of heads, k in the paper.
@@ -44,8 +44,8 @@ class PrediNet(keras.layers.Layer):
         inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`, `m`
             at least 2. An image is read row by row.
         mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
-            `True` marks a valid entity. The others are set to zero and get no
-            attention. Without any valid entity the outputs are zero.
+            `True` marks a valid entity. The other entities are set to zero and
+            get no attention. If no entity is valid, the outputs are zero.
         return_attention_scores: Boolean. If `True`, the layer also returns the
             attention masks.
 
@@ -55,8 +55,8 @@ class PrediNet(keras.layers.Layer):
         softmax(Q1 Kᵀ), softmax(Q2 Kᵀ), each `(batch, num_heads, n)`.
 
     Raises:
-        ValueError: If a size is not a positive integer, the inputs are not 3D
-            or 4D of fixed size, they have fewer than two features, or later
+        ValueError: If a size is not a positive integer, if the inputs are not
+            3D or 4D of fixed size or have fewer than two features, or if later
             inputs have another size.
 
     Example:
@@ -148,7 +148,7 @@ class PrediNet(keras.layers.Layer):
     ) -> dict[str, keras.KerasTensor]:
         """The outputs as propositions: equation (1) of the paper.
 
-        For head `h` and relation `i` they say that the entities at
+        The proposition of head `h` and relation `i` says that the entities at
         `positions_1[h]` and `positions_2[h]` lie `distances[h, i]` apart.
 
         Args:

@@ -18,10 +18,10 @@ class RelationNetwork(keras.layers.Layer):
         outputs = 1/n² Σ_ij relu(W relu(S o_i + R o_j))
 
     `o_i` is the sender of the pair, `o_j` the receiver. `S` and `R` are the two
-    halves of the hidden layer's kernel. Applied separately, they need `n`
-    products each instead of `n²`. The output layer takes the pairs of one
-    sender at a time, so that they stay in the processor's cache until they are
-    averaged. Pairs of an entity with itself count, and there are no biases.
+    halves of the hidden layer's kernel. Pairs of an entity with itself count,
+    and there are no biases. Applied separately, `S` and `R` need `n` products
+    each instead of `n²`. The output layer takes the pairs of one sender at a
+    time, so that they stay in the processor's cache until they are averaged.
 
     Reference: the relation net of [Santoro et al., 2017](
     https://arxiv.org/abs/1706.01427), in the form of [Shanahan et al., 2020](
@@ -37,7 +37,7 @@ class RelationNetwork(keras.layers.Layer):
             The number of entities may vary.
         mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
             `True` marks a valid entity. The mean is over pairs of valid
-            entities. Without any, the outputs are zero.
+            entities. If no entity is valid, the outputs are zero.
 
     Returns:
         Tensor `(batch, units)` in the compute dtype.

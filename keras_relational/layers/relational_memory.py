@@ -23,10 +23,10 @@ class RelationalMemoryCell(keras.layers.Layer):
         M ← sigmoid(i) tanh(M̃) + sigmoid(f + 1) M
 
     The initial M has ones on its diagonal and zeros elsewhere. A stateful
-    `keras.layers.RNN` resets M to zeros, and rows that are equal stay equal:
-    after a reset assign the result of `get_initial_state` to its `states`.
-    Reference: [Santoro et al., 2018](https://arxiv.org/abs/1806.01822), section
-    3, with input gates and forget gates, and without output gates.
+    `keras.layers.RNN` resets M to zeros, and equal rows stay equal. So after a
+    reset, assign the result of `get_initial_state` to its `states`. Reference:
+    [Santoro et al., 2018](https://arxiv.org/abs/1806.01822), section 3. The
+    gates are an input gate and a forget gate. There is no output gate.
 
     Args:
         units: Positive integer. Size of a row.
@@ -39,10 +39,11 @@ class RelationalMemoryCell(keras.layers.Layer):
 
     Call arguments:
         inputs: Float tensor `(batch, features)`.
-        states: List of M `(batch, num_slots * units)`, row after row.
-        training: Ignored: nothing differs in training.
-        return_attention_scores: Boolean. If `True`, return the attention
-            scores, too.
+        states: List of one tensor: M `(batch, num_slots * units)`, one row
+            after the other.
+        training: Boolean. `keras.layers.RNN` passes it. It changes nothing.
+        return_attention_scores: Boolean. If `True`, also return the attention
+            scores.
 
     Returns:
         M, and a list of M as the new state. With `return_attention_scores` also

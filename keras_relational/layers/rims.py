@@ -31,10 +31,10 @@ from keras_relational.validation import check_positive_integers
 class RIMsCell(SlotCell):
     """One step of recurrent independent mechanisms, as an RNN cell.
 
-    The state consists of modules h_k, which are LSTMs θ_k with weights of their
-    own. They attend to the positions x_p of the input, and to a null input x_0
-    = 0. The modules that attend to it least are updated, then read from all
-    others:
+    The state has a part h_k for each module, which is an LSTM with its own
+    weights θ_k. Modules attend to the positions x_p of the input, and to a null
+    input x_0 = 0. The modules that attend least to the null input are updated.
+    They then read from all modules:
 
         s_k,p = softmax_p((h_k W_q,k) · (x_p W_e) / √d)
         z_k = Σ_p s_k,p x_p W_v
@@ -47,18 +47,18 @@ class RIMsCell(SlotCell):
     Reference: equations (1) to (6) of [Goyal et al., 2019](
     https://arxiv.org/abs/1909.10893).
 
-    With several heads S is chosen by the mean of their s_k,0, and z_k is the
-    concatenation of their sums. Ŵ_v is the product of two matrices: one for
-    each head, and one that maps all heads back to `units`. The latter is scaled
-    down by 100 at first, because a GRU's h would grow with every step
-    otherwise.
+    With several heads S is chosen by the mean of s_k,0 over the heads, and z_k
+    is the concatenation of the sums of all heads. Ŵ_v is the product of two
+    matrices: one makes the values of each head, the other maps all heads back
+    to `units`. The second is scaled down by 100 at first. Otherwise the h of a
+    GRU would grow with every step.
 
     Args:
         units: Positive integer. Size of the state of one module.
         num_modules: Positive integer. Number of modules, k_T in the paper.
         num_active: Positive integer. Number of modules that are updated at a
             step, k_A in the paper.
-        dynamics: `"lstm"` or `"gru"`. What a module is.
+        dynamics: `"lstm"` or `"gru"`, the kind of network that a module is.
         num_heads: Positive integer. Number of heads of the attention to the
             input.
         key_dim: Positive integer. Size of the queries and keys, for each head
@@ -75,30 +75,34 @@ class RIMsCell(SlotCell):
             input and the output of an LSTM, or the candidate state of a GRU.
         recurrent_activation: Activation function of the gates of a module.
         kernel_initializer: Initializer of all kernels except the recurrent one.
-            The kernel that ends Ŵ_v is then scaled down by 100.
+            The last kernel for messages is then scaled down by 100.
         recurrent_initializer: Initializer of each module's recurrent kernel.
         bias_initializer: Initializer of the biases of the modules.
         unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
             is 1 at first. A GRU has no such gate.
-        dropout: Number from 0 up to, but not including, 1. Fraction of the
-            attention scores that are set to zero in training, both of the
-            input's and of the messages'.
+        dropout: Number from 0 up to, but not including, 1. Fraction of
+            attention scores that are set to zero in training, in the attention
+            to the input and in the attention between modules.
         seed: Integer or `None`. Seed of dropout.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         inputs: Float tensor: a vector `(batch, m)`, a set `(batch, n, m)` or
             an image `(batch, height, width, m)`.
-        states: List of h `(batch, num_modules * units)`, module after module,
-            and for LSTMs of c, of the same shape.
+        states: List of h `(batch, num_modules * units)`, one module after the
+            other. With LSTMs also c, of the same shape.
         training: Boolean. If `True`, apply dropout. On JAX `keras.layers.RNN`
             cannot draw random numbers in its loop: use `RIMs` for training
             there, or `unroll=True`.
-        return_attention_scores: Boolean. If `True`, return the scores, too.
+        return_attention_scores: Boolean. If `True`, also return the attention
+            scores.
 
     Returns:
-        h, and the list of the new states. With `return_attention_scores` also
-        a tuple of three scores, which are those of `RIMs` at one step.
+        h, and the list of the new states. With `return_attention_scores`, also
+        a tuple of three tensors: the scores of inputs `(batch, num_heads,
+        num_modules, 1 + n)`, the null input first, the activity `(batch,
+        num_modules)`, 1 for active modules and 0 for the others, and the scores
+        of messages `(batch, num_message_heads, num_modules, num_modules)`.
 
     Raises:
         ValueError: If an argument has a value that is not allowed, or if the
@@ -164,7 +168,7 @@ class RIMsCell(SlotCell):
         keys = self.num_heads * self.key_dim
         message_keys = self.num_message_heads * self.message_key_dim
         message_values = self.num_message_heads * self.message_value_dim
-        # The order of the weights is that of saved files.
+        # Saved files list the weights in this order.
         add_weights(
             self,
             self.kernel_initializer,
@@ -200,20 +204,22 @@ class RIMsCell(SlotCell):
         """Equations (1) to (6).
 
         Args:
-            inputs: The inputs of a call.
-            states: The states of a call.
+            inputs: The `inputs` of `call`.
+            states: The `states` of `call`.
             mask: Optional boolean tensor `(batch, n)`, `True` for valid
                 positions.
-            dropout_mask: Optional factors of the input's scores.
-            message_dropout_mask: Optional factors of the messages' scores.
+            dropout_mask: Optional tensor. The scores of inputs are multiplied
+                by it.
+            message_dropout_mask: Optional tensor. The scores of messages are
+                multiplied by it.
 
         Returns:
-            The new states, and a list of three scores, whose shapes are those
-            of `scores_shapes`.
+            The new states, and a list of three tensors of scores, with the
+            shapes that `scores_shapes` gives.
         """
         h, *c = old = self.split_slots(states)
 
-        # The input's positions x_p, after the null input x_0 = 0.
+        # The null input x_0 = 0, then the positions x_p of the input.
         x = ops.pad(flatten_positions(inputs), [(0, 0), (1, 0), (0, 0)])
         if mask is not None:  # The null input is always valid.
             mask = ops.pad(mask, [(0, 0), (1, 0)], constant_values=True)
@@ -263,7 +269,7 @@ class RIMsCell(SlotCell):
         return new_states, [scores, is_active[..., 0], message_scores]
 
     def scores_shapes(self, step_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        """Shapes of the scores of input, activity and messages.
+        """The shapes of the scores of inputs, of activity, and of messages.
 
         Args:
             step_shape: Shape of one step's input, without the batch.
@@ -285,23 +291,23 @@ class RIMsCell(SlotCell):
 class RIMs(SlotRNN):
     """A recurrent layer of independent mechanisms.
 
-    Modules, each an LSTM with weights of its own, compete for the input. Only
-    those that attend to it most are updated and read from the others:
-    `RIMsCell` has the equations. Reference: [Goyal et al., 2019](
-    https://arxiv.org/abs/1909.10893).
+    Modules compete for the input. Each is an LSTM with its own weights. Only
+    the modules that attend most to the input are updated, and read from all
+    modules. `RIMsCell` has the equations. Reference: [Goyal et al.,
+    2019](https://arxiv.org/abs/1909.10893).
 
     RIMs can replace `keras.layers.LSTM`. Masks, states and
-    `keras.layers.Bidirectional` work as they do there. There are no
-    regularizers, constraints, `recurrent_dropout`, `use_bias` and `use_cudnn`,
-    and `dropout` acts on attention scores. Each step's input may be a set or an
-    image (`accepts_sets` is `True`).
+    `keras.layers.Bidirectional` work as with an LSTM. RIMs has no regularizers,
+    constraints, `recurrent_dropout`, `use_bias` or `use_cudnn`. Its `dropout`
+    acts on attention scores. A step's input is a vector, a set or an image
+    (`accepts_sets` is `True`).
 
     Args:
         units: Positive integer. Size of the state of one module.
         num_modules: Positive integer. Number of modules, k_T in the paper.
         num_active: Positive integer. Number of modules that are updated at a
             step, k_A in the paper.
-        dynamics: `"lstm"` or `"gru"`. What a module is.
+        dynamics: `"lstm"` or `"gru"`, the kind of network that a module is.
         num_heads: Positive integer. Number of heads of the attention to the
             input.
         key_dim: Positive integer. Size of the queries and keys, for each head
@@ -318,60 +324,63 @@ class RIMs(SlotRNN):
             input and the output of an LSTM, or the candidate state of a GRU.
         recurrent_activation: Activation function of the gates of a module.
         kernel_initializer: Initializer of all kernels except the recurrent one.
-            The kernel that ends Ŵ_v is then scaled down by 100.
+            The last kernel for messages is then scaled down by 100.
         recurrent_initializer: Initializer of each module's recurrent kernel.
         bias_initializer: Initializer of the biases of the modules.
         unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
             is 1 at first. A GRU has no such gate.
-        dropout: Number from 0 up to, but not including, 1. Fraction of the
-            attention scores that are set to zero in training, both of the
-            input's and of the messages'.
+        dropout: Number from 0 up to, but not including, 1. Fraction of
+            attention scores that are set to zero in training, in the attention
+            to the input and in the attention between modules.
         seed: Integer or `None`. Seed of dropout.
-        return_sequences: Boolean. If `True`, return h of all steps, else h
-            of the last step.
-        return_state: Boolean. If `True`, return the final states, too.
+        return_sequences: Boolean. If `True`, return h of all steps. Otherwise
+            return h of the last step.
+        return_state: Boolean. If `True`, also return the final states.
         go_backwards: Boolean. If `True`, read each sequence from its end, and
             return the outputs in that order.
-        stateful: Boolean. If `True`, a batch starts from the final states of
-            the batch before it, example by example.
-        unroll: Boolean. If `True`, unroll the loop over the steps, whose number
-            must then be fixed.
+        stateful: Boolean. If `True`, each example starts from the final state
+            of the example at the same place in the batch before.
+        unroll: Boolean. If `True`, unroll the loop over the steps. The number
+            of steps must be fixed then.
         **kwargs: Other arguments of `keras.layers.RNN`: `zero_output_for_mask`,
             `name`, `dtype` and `trainable`.
 
     Call arguments:
         sequences: Float tensor `(batch, time, m)` of vectors, `(batch, time, n,
             m)` of sets or `(batch, time, height, width, m)` of images.
-        initial_state: Optional list of h `(batch, num_modules * units)` and,
-            for LSTMs, c of the same shape. It replaces zeros.
+        initial_state: Optional list of tensors: h `(batch, num_modules *
+            units)` and, with LSTMs, c of the same shape. By default it is zero.
         mask: Optional boolean tensor: a mask of steps `(batch, time)`, or a
-            mask of positions, of the shape of `sequences` without its last
-            axis. `True` marks valid ones. Invalid positions get no attention. A
-            step is valid if any of its positions is. At other steps the state
-            does not change and the layer repeats its last output, or zero if
-            there was no valid step yet.
+            mask of positions, which has the shape of `sequences` without its
+            last axis. `True` marks a real step or position. Padded positions
+            get no attention. A step is real if any of its positions is. At a
+            padded step the state does not change, and the layer repeats its
+            last output. Before the first real step the output is zero. With
+            `zero_output_for_mask` it is zero at all padded steps.
         training: Boolean. If `True`, apply dropout.
-        return_attention_scores: Boolean. If `True`, return the scores of all
-            steps, too.
+        return_attention_scores: Boolean. If `True`, also return the attention
+            scores of all steps.
 
     Returns:
-        h at the last step, `(batch, num_modules * units)`, module after module;
-        with `return_sequences` h at all steps, `(batch, time, …)`. With
-        `return_state` a tuple of h and the final states. With
-        `return_attention_scores` a pair: all this, and a tuple of three
-        tensors:
+        h of the last step, `(batch, num_modules * units)`, one module after the
+        other. With `return_sequences`, h of all steps, `(batch, time,
+        num_modules * units)`. With `return_state`, a tuple: h, then the final
+        states. With `return_attention_scores`, a pair: these results, and a
+        tuple of three tensors:
 
         - the scores of inputs `(batch, time, num_heads, num_modules, 1 + n)`,
           the null input first,
-        - `(batch, time, num_modules)`, 1 for active modules, else 0,
+        - `(batch, time, num_modules)`: 1 for active modules, 0 for the others,
         - the scores of messages `(batch, time, num_message_heads, num_modules,
-          num_modules)`, the reader first.
+          num_modules)`: the reader comes first, then the module that it reads.
 
-        At padded steps all three are zero.
+        The scores are in the order of the inputs, even with `go_backwards`. At
+        padded steps all scores are zero.
 
     Raises:
-        ValueError: As `RIMsCell` does, and if the mask or the initial state has
-            another shape.
+        ValueError: If an argument has a value that is not allowed, if the
+            inputs have another rank or unknown sizes, or if the mask or the
+            initial state has another shape.
 
     Example:
 

@@ -38,8 +38,9 @@ class SCOFFCell(SlotCell):
     """One step of SCOFF, as an RNN cell: object files that choose schemata.
 
     The state consists of object files h_k. They compete for the positions a_p
-    of the input. Each then tries all schemata, which are GRUs θ_j, and takes
-    the one that fits best. At the end the object files read from each other:
+    of the input. Each object file then tries all schemata, and takes the result
+    of the one that fits best. A schema is a GRU with weights θ_j. At the end
+    the object files exchange messages:
 
         s_k,p = softmax_k((h_k W_q) · (a_p W_e) / √d)
         z_k = Σ_p s_k,p a_p W_v
@@ -49,38 +50,42 @@ class SCOFFCell(SlotCell):
         ŝ_k,k' = softmax_k'((h_k Ŵ_q) · (h'_k' Ŵ_e) / √d)
         h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v
 
-    In the first softmax object files compete for each position. All object
-    files share all weights, so they are exchangeable, and the same weights
-    serve any number of them. The noise γ is drawn in training only. The choice
-    of a schema is hard, and has the gradient of softmax((… + γ) / temperature).
-    Reference: Algorithm 1 of [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225).
+    The first softmax runs over object files: they compete for each position.
+    All object files share all weights, so they are exchangeable, and the same
+    weights serve any number of them. The noise γ is drawn in training only. The
+    choice of a schema is hard: i_k becomes a one-hot vector. Its gradient is
+    that of softmax((… + γ) / temperature). This is the straight-through
+    Gumbel-softmax. Reference: Algorithm 1 of [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225).
 
-    Heads. With several heads z_k is the concatenation of their sums. Ŵ_v is the
-    product of two matrices: one for each head, and one that maps all heads back
-    to `units`. The paper gives sizes of heads without saying how they are
-    joined. It does not give the sizes of the encodings of positions (here
-    `position_dim`) and of the keys of schemata (here `key_dim`).
+    Heads. With several heads z_k is the concatenation of the sums of all heads.
+    Ŵ_v is the product of two matrices: one makes the values of each head, the
+    other maps all heads back to `units`. The paper gives the size of a head,
+    but does not say how heads are joined. It does not give the size of the
+    position encodings (here `position_dim`) or of the keys of schemata (here
+    `key_dim`).
 
-    Initial state. Object files that start alike would stay alike. Each starts
-    from a mean and a scale, which are learned and shared, and from noise of its
-    own, which is the same in every layer: h_k = mean + scale · noise_k.
+    Initial state. h_k = mean + scale · noise_k, because object files that start
+    alike would stay alike. The mean and the scale are learned, and shared by
+    all object files. The noise is fixed: it differs from object file to object
+    file, and is the same in every layer.
 
     Initial weights. The paper does not specify them. W_v is scaled down by
     √positions, since z adds up the values of all positions. The matrix of Ŵ_v
     that maps back to `units` is scaled down by 100. A new layer is then nearly
-    a GRU with attended input. At full size h would grow with every step, and
-    with h the differences between the scores of schemata, until one schema was
-    drawn every time. Training may still lead there in episodes of hundreds of
-    steps: a GRU keeps part of its h, messages included. An LSTM computes h anew
-    from c at each step, and messages are added to h alone.
+    a GRU with attended input. With a kernel of full size h would grow with
+    every step. The scores of schemata would grow with h, until the same schema
+    was drawn every time. With GRUs this may still happen in training, in
+    episodes of hundreds of steps, because a GRU keeps part of its h, including
+    messages. With LSTMs it does not happen: messages are added to h alone, and
+    an LSTM computes h from c at each step.
 
     Sparse updates. With `num_active` only the object files with the most input
-    attention are updated, and schemata are tried for them alone. The paper's
-    appendix calls this SCOFF, and the dense layer SCOFF-ab. The pseudocode of
-    appendix G differs from Algorithm 1, which is followed here: it takes the
-    queries of messages from the new h, and each schema has its own queries,
-    keys and values of messages.
+    attention are updated, and only they try schemata. The paper's appendix
+    calls this SCOFF, and the dense layer SCOFF-ab. This cell follows Algorithm
+    1. The pseudocode of appendix G differs: there the queries of messages come
+    from the new h, and each schema has its own queries, keys and values of
+    messages.
 
     Args:
         units: Positive integer. Size of the state of one object file.
@@ -88,10 +93,10 @@ class SCOFFCell(SlotCell):
             paper.
         num_schemata: Positive integer. Number of schemata that object files
             choose from, n_s in the paper.
-        dynamics: `"gru"` or `"lstm"`. What a schema is.
+        dynamics: `"gru"` or `"lstm"`, the kind of network that a schema is.
         num_active: Positive integer or `None`. Number of object files that are
-            updated at a step: those that get the most attention in step 2. The
-            others keep their state. `None` updates all of them.
+            updated at a step: those with the most attention to the input. The
+            others keep their state. With `None` all are updated.
         num_heads: Positive integer. Number of heads of the attention to the
             input.
         key_dim: Positive integer. Size of the queries and keys, for each head
@@ -110,21 +115,22 @@ class SCOFFCell(SlotCell):
             no encodings, and the number of positions may differ from call to
             call. Vectors get no encoding.
         temperature: Positive number. Temperature of the softmax that gives the
-            choice of a schema its gradient. It is the first value of the cell's
-            weight `current_temperature`, which a callback may `assign`.
+            choice of a schema its gradient. The cell's weight
+            `current_temperature` starts at this value, and a callback may
+            `assign` another.
         activation: Activation function of a schema's new content: the candidate
             state of a GRU, or the cell input and the output of an LSTM.
         recurrent_activation: Activation function of the gates of a schema.
         kernel_initializer: Initializer of all kernels except the recurrent one.
-            Two kernels are then scaled down: see "Initial weights" at
-            `SCOFFCell`.
+            Two of these kernels are then scaled down: the one for values of the
+            input by √positions, the last one for messages by 100.
         recurrent_initializer: Initializer of each schema's recurrent kernel.
         bias_initializer: Initializer of the biases of the schemata.
         unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
             is 1 at first. A GRU has no such gate.
-        dropout: Number from 0 up to, but not including, 1. Fraction of the
-            attention scores that are set to zero in training, both of the
-            input's and of the messages'.
+        dropout: Number from 0 up to, but not including, 1. Fraction of
+            attention scores that are set to zero in training, in the attention
+            to the input and in the attention between object files.
         seed: Integer or `None`. Seed of the random choice of schemata in
             training, and of dropout.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -132,21 +138,25 @@ class SCOFFCell(SlotCell):
     Call arguments:
         inputs: Float tensor: a vector `(batch, m)`, a set `(batch, n, m)` or
             an image `(batch, height, width, m)`.
-        states: List of h `(batch, num_object_files * units)`, object file after
-            object file, and for LSTMs of c, of the same shape.
+        states: List of h `(batch, num_object_files * units)`, one object file
+            after the other. With LSTMs also c, of the same shape.
         training: Boolean. If `True`, draw γ and apply dropout. On JAX
             `keras.layers.RNN` cannot draw random numbers in its loop: use
             `SCOFF` for training there, or `unroll=True`.
-        return_attention_scores: Boolean. If `True`, return the scores, too.
+        return_attention_scores: Boolean. If `True`, also return the attention
+            scores.
 
     Returns:
-        h, and the list of the new states. With `return_attention_scores` also
-        a tuple of three scores, which are those of `SCOFF` at one step.
+        h, and the list of the new states. With `return_attention_scores`, also
+        a tuple of three tensors: the scores of inputs `(batch, num_heads,
+        num_object_files, n)`, of schemata `(batch, num_object_files,
+        num_schemata)` and of messages `(batch, num_message_heads,
+        num_object_files, num_object_files)`.
 
     Raises:
         ValueError: If an argument has a value that is not allowed, if the
-            inputs have another rank or unknown sizes, or if their number of
-            positions differs from that at build.
+            inputs have another rank or unknown sizes, or if there are position
+            encodings, for another number of positions.
 
     Example:
 
@@ -223,7 +233,7 @@ class SCOFFCell(SlotCell):
         step_shape = check_step_inputs(self, input_shape, "batch")
         self.input_spec = keras.layers.InputSpec(axes={-1: step_shape[-1]})
         n, features = num_positions(step_shape), step_shape[-1]
-        # The order of the weights is that of saved files.
+        # Saved files list the weights in this order.
         self.position_encodings = None
         if len(step_shape) > 1 and self.position_dim:
             features += self.position_dim
@@ -284,17 +294,19 @@ class SCOFFCell(SlotCell):
         """Algorithm 1, from the concatenation in step 1 to step 4.
 
         Args:
-            inputs: The inputs of a call.
-            states: The states of a call.
+            inputs: The `inputs` of `call`.
+            states: The `states` of `call`.
             mask: Optional boolean tensor `(batch, n)`, `True` for valid
                 positions.
             gumbel: Optional γ, `(batch, num_object_files, num_schemata)`.
-            dropout_mask: Optional factors of the input's scores.
-            message_dropout_mask: Optional factors of the messages' scores.
+            dropout_mask: Optional tensor. The scores of inputs are multiplied
+                by it.
+            message_dropout_mask: Optional tensor. The scores of messages are
+                multiplied by it.
 
         Returns:
-            The new states, and a list of three scores, whose shapes are those
-            of `scores_shapes`.
+            The new states, and a list of three tensors of scores, with the
+            shapes that `scores_shapes` gives.
         """
         old_h, *old_c = self.split_slots(states)
 
@@ -312,13 +324,14 @@ class SCOFFCell(SlotCell):
         scores = ops.swapaxes(scores, 2, 3)  # (batch, heads, files, n)
         if mask is not None:
             scores = ops.where(mask[:, None, None], scores, 0)
-        # Sparse SCOFF: nothing below is computed for the other object files.
+        # Sparse SCOFF: from here on only the active object files are computed.
         active = None
         if self.num_active is not None:
             relevance = ops.sum(scores, axis=(1, 3))
             active = most_relevant(relevance, self.num_active)
         h, *c = (gather_active(x, active) for x in (old_h, *old_c))
-        # z_k = Σ_p s_k,p a_p W_v, here times the kernels of all schemata.
+        # z_k = Σ_p s_k,p a_p W_v, multiplied at once by the kernels of all
+        # schemata.
         weights = ops.cast(scores, values.dtype)
         if dropout_mask is not None:
             weights = weights * dropout_mask
@@ -368,7 +381,8 @@ class SCOFFCell(SlotCell):
         """`a_p = [c_p e_p]`, from `(batch, n, m)`.
 
         Raises:
-            ValueError: If there are encodings, for another number of positions.
+            ValueError: If there are encodings, and their number is not that of
+                the positions.
         """
         if self.position_encodings is None:
             return c
@@ -377,8 +391,8 @@ class SCOFFCell(SlotCell):
             raise ValueError(
                 f"{self.name} was built for {encodings.shape[0]} positions "
                 "a step, and has an encoding for each. Received: "
-                f"{c.shape[1]} of them. Pad the inputs to as many and mask "
-                "the padding, or let `position_dim` be 0."
+                f"{c.shape[1]} of them. Pad the inputs to that number and mask "
+                "the padding, or set `position_dim` to 0."
             )
         shape = (ops.shape(c)[0], *encodings.shape)
         return ops.concatenate([c, ops.broadcast_to(encodings, shape)], axis=-1)
@@ -397,11 +411,11 @@ class SCOFFCell(SlotCell):
             gumbel: Optional γ, `(batch, files, num_schemata)`.
 
         Returns:
-            i_k as a one-hot vector, `(batch, files, num_schemata)`, with the
-            gradient of the softmax; and the softmax, of the same shape.
+            A pair of tensors `(batch, files, num_schemata)`: i_k as a one-hot
+            vector, which has the gradient of the softmax, and the softmax.
         """
         query = project(h, self.schema_query_kernel)
-        # (h W̃_q) W̃_eᵀ · h̃ is the same, and needs no keys of all candidates.
+        # (h W̃_q) W̃_eᵀ · h̃ is the same, without the keys of all candidates.
         query = project(query, ops.transpose(self.schema_key_kernel))
         logits = ops.sum(
             at_least_float32(ops.expand_dims(query, 2))
@@ -421,7 +435,17 @@ class SCOFFCell(SlotCell):
     def noise(
         self, batch_shape: Sequence, step_shape: Sequence[int], training: bool
     ) -> dict[str, keras.KerasTensor]:
-        """Draws γ and the factors of dropout: see `SlotCell`."""
+        """Draws γ and the masks of dropout.
+
+        Args:
+            batch_shape: First axes of the tensors: `(batch,)` for one step,
+                `(batch, time)` for all steps of a sequence.
+            step_shape: Shape of one step's input, without the batch.
+            training: Boolean. If `False`, nothing is drawn.
+
+        Returns:
+            Dictionary of tensors, by the names of `step`'s arguments.
+        """
         if not training:
             return {}
         shape = (*batch_shape, self.num_object_files, self.num_schemata)
@@ -432,7 +456,7 @@ class SCOFFCell(SlotCell):
         }
 
     def scores_shapes(self, step_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        """Shapes of the scores of input, schemata and messages.
+        """The shapes of the scores of inputs, of schemata and of messages.
 
         Args:
             step_shape: Shape of one step's input, without the batch.
@@ -448,8 +472,8 @@ class SCOFFCell(SlotCell):
         self, batch_size: int | None = None
     ) -> list[keras.KerasTensor]:
         check_built(self)
-        # The first files' noise is the same for any number of files, so that
-        # weights can be moved to a layer with another number of them.
+        # The noise of the first files does not depend on how many follow. So a
+        # layer with another number of files can take the weights.
         noise = np.random.default_rng(0).standard_normal(
             (self.num_object_files, self.units), "float32"
         )
@@ -465,24 +489,25 @@ class SCOFFCell(SlotCell):
 class SCOFF(SlotRNN):
     """A recurrent layer of object files that share schemata.
 
-    At each step object files compete for parts of the input. Each is updated by
-    the one of several schemata that fits best, and then they exchange messages:
-    `SCOFFCell` has the equations. Reference: Algorithm 1 of [Goyal et al.,
-    2020](https://arxiv.org/abs/2006.16225).
+    At each step object files compete for parts of the input. Each object file
+    is updated by the schema that fits it best. Then the object files exchange
+    messages. `SCOFFCell` has the equations. Reference: Algorithm 1 of [Goyal et
+    al., 2020](https://arxiv.org/abs/2006.16225).
 
     SCOFF can replace `keras.layers.GRU`. Masks, states and
-    `keras.layers.Bidirectional` work as they do there. The state has the size
-    of all object files, and the number of weights does not depend on theirs.
-    There are no regularizers, constraints, `recurrent_dropout`, `use_bias`,
-    `reset_after` and `use_cudnn`, and `dropout` acts on attention scores.
+    `keras.layers.Bidirectional` work as with a GRU. The state has
+    `num_object_files * units` numbers, and the number of weights does not
+    depend on `num_object_files`. SCOFF has no regularizers, constraints,
+    `recurrent_dropout`, `use_bias`, `reset_after` or `use_cudnn`. Its `dropout`
+    acts on attention scores.
 
     The initial state is learned. A stateful layer starts from the state at
-    which it stopped: call `reset_state` after you load it or set its weights,
-    to start from the learned state.
+    which it stopped. To start from the learned state, call `reset_state`, also
+    after you load the layer or set its weights.
 
-    Each step's input may be a set or an image (`accepts_sets` is `True`). For
-    the layers that follow, SCOFF turns a mask of positions into a mask of
-    steps. `keras.layers.Bidirectional` does not.
+    A step's input is a vector, a set or an image (`accepts_sets` is `True`).
+    SCOFF passes on a mask of steps, even if its inputs have a mask of
+    positions. `keras.layers.Bidirectional` passes on the mask as it is.
 
     Args:
         units: Positive integer. Size of the state of one object file.
@@ -490,10 +515,10 @@ class SCOFF(SlotRNN):
             paper.
         num_schemata: Positive integer. Number of schemata that object files
             choose from, n_s in the paper.
-        dynamics: `"gru"` or `"lstm"`. What a schema is.
+        dynamics: `"gru"` or `"lstm"`, the kind of network that a schema is.
         num_active: Positive integer or `None`. Number of object files that are
-            updated at a step: those that get the most attention in step 2. The
-            others keep their state. `None` updates all of them.
+            updated at a step: those with the most attention to the input. The
+            others keep their state. With `None` all are updated.
         num_heads: Positive integer. Number of heads of the attention to the
             input.
         key_dim: Positive integer. Size of the queries and keys, for each head
@@ -512,71 +537,78 @@ class SCOFF(SlotRNN):
             no encodings, and the number of positions may differ from call to
             call. Vectors get no encoding.
         temperature: Positive number. Temperature of the softmax that gives the
-            choice of a schema its gradient. It is the first value of the cell's
-            weight `current_temperature`, which a callback may `assign`.
+            choice of a schema its gradient. The cell's weight
+            `current_temperature` starts at this value, and a callback may
+            `assign` another.
         activation: Activation function of a schema's new content: the candidate
             state of a GRU, or the cell input and the output of an LSTM.
         recurrent_activation: Activation function of the gates of a schema.
         kernel_initializer: Initializer of all kernels except the recurrent one.
-            Two kernels are then scaled down: see "Initial weights" at
-            `SCOFFCell`.
+            Two of these kernels are then scaled down: the one for values of the
+            input by √positions, the last one for messages by 100.
         recurrent_initializer: Initializer of each schema's recurrent kernel.
         bias_initializer: Initializer of the biases of the schemata.
         unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
             is 1 at first. A GRU has no such gate.
-        dropout: Number from 0 up to, but not including, 1. Fraction of the
-            attention scores that are set to zero in training, both of the
-            input's and of the messages'.
+        dropout: Number from 0 up to, but not including, 1. Fraction of
+            attention scores that are set to zero in training, in the attention
+            to the input and in the attention between object files.
         seed: Integer or `None`. Seed of the random choice of schemata in
             training, and of dropout.
-        return_sequences: Boolean. If `True`, return h of all steps, else h
-            of the last step.
-        return_state: Boolean. If `True`, return the final states, too.
+        return_sequences: Boolean. If `True`, return h of all steps. Otherwise
+            return h of the last step.
+        return_state: Boolean. If `True`, also return the final states.
         go_backwards: Boolean. If `True`, read each sequence from its end, and
             return the outputs in that order.
-        stateful: Boolean. If `True`, a batch starts from the final states of
-            the batch before it, example by example.
-        unroll: Boolean. If `True`, unroll the loop over the steps, whose number
-            must then be fixed.
+        stateful: Boolean. If `True`, each example starts from the final state
+            of the example at the same place in the batch before.
+        unroll: Boolean. If `True`, unroll the loop over the steps. The number
+            of steps must be fixed then.
         **kwargs: Other arguments of `keras.layers.RNN`: `zero_output_for_mask`,
             `name`, `dtype` and `trainable`.
 
     Call arguments:
         sequences: Float tensor `(batch, time, m)` of vectors, `(batch, time, n,
             m)` of sets or `(batch, time, height, width, m)` of images.
-        initial_state: Optional list of h `(batch, num_object_files * units)`
-            and, for LSTMs, c of the same shape. It replaces the learned state.
+        initial_state: Optional list of tensors: h `(batch, num_object_files *
+            units)` and, with LSTMs, c of the same shape. By default it is the
+            learned state.
         mask: Optional boolean tensor: a mask of steps `(batch, time)`, or a
-            mask of positions, of the shape of `sequences` without its last
-            axis. `True` marks valid ones. Invalid positions get no attention. A
-            step is valid if any of its positions is. At other steps the state
-            does not change and the layer repeats its last output, or zero if
-            there was no valid step yet.
+            mask of positions, which has the shape of `sequences` without its
+            last axis. `True` marks a real step or position. Padded positions
+            get no attention. A step is real if any of its positions is. At a
+            padded step the state does not change, and the layer repeats its
+            last output. Before the first real step the output is zero. With
+            `zero_output_for_mask` it is zero at all padded steps.
         training: Boolean. If `True`, draw schemata at random, with Gumbel
             noise, and apply dropout.
-        return_attention_scores: Boolean. If `True`, return the scores of all
-            steps, too.
+        return_attention_scores: Boolean. If `True`, also return the attention
+            scores of all steps.
 
     Returns:
-        h at the last step, `(batch, num_object_files * units)`, object file
-        after object file; with `return_sequences` h at all steps, `(batch,
-        time, …)`. With `return_state` a tuple of h and the final states. With
-        `return_attention_scores` a pair: all this, and a tuple of three
-        tensors:
+        h of the last step, `(batch, num_object_files * units)`, one object file
+        after the other. With `return_sequences`, h of all steps, `(batch, time,
+        num_object_files * units)`. With `return_state`, a tuple: h, then the
+        final states. With `return_attention_scores`, a pair: these results, and
+        a tuple of three tensors:
 
         - the scores of inputs `(batch, time, num_heads, num_object_files, n)`,
           which sum to 1 over object files,
         - the scores of schemata `(batch, time, num_object_files,
-          num_schemata)`, the largest of which is chosen,
+          num_schemata)`: the schema with the largest score is chosen,
         - the scores of messages `(batch, time, num_message_heads,
-          num_object_files, num_object_files)`, the reader first.
+          num_object_files, num_object_files)`: the reader comes first, then the
+          object file that it reads.
 
-        At padded steps all scores are zero. The scores of schemata and of
-        messages are zero for object files that are not updated, too.
+        The scores are in the order of the inputs, even with `go_backwards`. At
+        padded steps all scores are zero. Object files that are not updated have
+        zeros as scores of schemata and of messages.
 
     Raises:
-        ValueError: As `SCOFFCell` does, and if the mask or the initial state
-            has another shape.
+        ValueError: If an argument has a value that is not allowed, if the
+            inputs have another rank or unknown sizes, if there are position
+            encodings, for another number of positions, or if the mask or the
+            initial state has another shape.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Attention between slots, and which slots are active.
+"""Attention between slots, and the choice of active slots.
 
 A slot is a part of a recurrent state: an object file of SCOFF, a module of
 RIMs, a row of a relational memory.
@@ -18,18 +18,19 @@ def attend_to_slots(
     num_heads: int,
     dropout_mask: keras.KerasTensor | None = None,
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """What each slot reads from all others, and the attention scores.
+    """Lets each reader attend to all slots.
 
     Args:
         queries: `(batch, readers, heads * d)`.
         keys: `(batch, slots, heads * d)`.
         values: `(batch, slots, heads * size)`.
         num_heads: Number of heads.
-        dropout_mask: Optional factors of the scores, of their shape.
+        dropout_mask: Optional tensor of the shape of the scores, which are
+            multiplied by it.
 
     Returns:
-        Tensors `(batch, readers, heads * size)`, and `(batch, heads, readers,
-        slots)`.
+        What each reader reads, `(batch, readers, heads * size)`, and the
+        attention scores `(batch, heads, readers, slots)`.
     """
     queries, keys, values = (
         split_heads(x, num_heads) for x in (queries, keys, values)
@@ -42,9 +43,9 @@ def most_relevant(
 ) -> keras.KerasTensor:
     """The slots with the largest relevance, as one-hot rows.
 
-    Of slots that are equally relevant, those with the lowest numbers are taken.
-    `ops.top_k` does not promise that on torch, and all modules of RIMs are
-    equal at the first step.
+    Among equally relevant slots the first are taken. This matters at the first
+    step of RIMs, where all modules are equal. On torch `ops.top_k` does not
+    promise this order.
 
     Args:
         relevance: `(batch, slots)`.
@@ -62,19 +63,21 @@ def gather_active(
     active: keras.KerasTensor | None,
     axis: int = 1,
 ) -> keras.KerasTensor | None:
-    """The active slots alone, from a tensor of all slots.
+    """Selects the active slots from a tensor of all slots.
 
-    It selects and sums, so that `scatter_active` can do the same in reverse. A
-    product with one-hot rows would round on some GPUs, and a gather makes
-    SCOFF's training no faster.
+    It masks the slots and sums them, and `scatter_active` does the same in
+    reverse. A product with one-hot rows would round on some GPUs, and
+    `ops.take_along_axis` makes SCOFF's training no faster.
 
     Args:
         x: Tensor with an axis of slots, or `None`.
-        active: What `most_relevant` returns. With `None` all slots are active.
+        active: Boolean tensor of `most_relevant`. With `None` all slots are
+            active.
         axis: The axis of slots.
 
     Returns:
-        Tensor with `num_active` in place of `slots`; `None` if `x` is.
+        Tensor with `num_active` in place of `slots`, or `None` if `x` is
+        `None`.
     """
     if x is None or active is None:
         return x
@@ -90,12 +93,14 @@ def scatter_active(
     others: keras.KerasTensor | int = 0,
     axis: int = 1,
 ) -> keras.KerasTensor:
-    """All slots, from a tensor of the active ones.
+    """Puts the active slots back into a tensor of all slots.
 
     Args:
         x: Tensor with `num_active` along the axis of slots.
-        active: What `most_relevant` returns. With `None` all slots are active.
-        others: What the other slots get: a tensor of all slots, or a number.
+        active: Boolean tensor of `most_relevant`. With `None` all slots are
+            active.
+        others: Values of the slots that are not active: a tensor of all slots,
+            or a number.
         axis: The axis of slots.
 
     Returns:

@@ -1,7 +1,7 @@
-"""What the cells of SCOFF and of RIMs share: their arguments and their call.
+"""Base class of the cells of SCOFF and RIMs.
 
-The state of such a cell consists of slots, each with dynamics of its own: the
-object files of SCOFF, the modules of RIMs.
+The state of such a cell consists of slots, which change separately: the object
+files of SCOFF, or the modules of RIMs.
 """
 
 import inspect
@@ -18,8 +18,8 @@ from keras_relational.validation import check_positive_integers
 
 
 def argument_names(cell_class: type) -> list[str]:
-    """The names of the arguments of a cell's constructor, bar `**kwargs`."""
-    # `signature(cell_class)` would be that of Keras' `__new__`.
+    """Names of the arguments of a cell's constructor, without `**kwargs`."""
+    # `signature(cell_class)` would return the signature of Keras' `__new__`.
     constructor = inspect.getattr_static(cell_class, "__init__")
     parameters = inspect.signature(constructor).parameters.values()
     return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD][1:]
@@ -28,20 +28,20 @@ def argument_names(cell_class: type) -> list[str]:
 class SlotCell(keras.layers.Layer):
     """An RNN cell whose state consists of slots.
 
-    A subclass stores each argument of its constructor as an attribute of the
-    same name, then calls `set_up_slots`. It has these methods:
+    The constructor of a subclass stores each argument as an attribute of the
+    same name, then calls `set_up_slots`. A subclass has these methods:
 
     - `step(inputs, states, mask=None, **noise)` computes the new states, and a
       list of three tensors of scores. `mask` is a boolean tensor `(batch, n)`,
       `True` for valid positions of the input.
-    - `noise(batch_shape, step_shape, training)` draws what `step` takes as
-      `**noise`.
+    - `noise(batch_shape, step_shape, training)` draws the random tensors that
+      `step` takes as `**noise`.
     - `scores_shapes(step_shape)` gives the shapes of the three scores, without
       the batch.
     """
 
     def set_up_slots(self, num_slots: int) -> None:
-        """Checks the arguments that all such cells have, and sets the sizes.
+        """Checks the arguments that all these cells have, and sets the sizes.
 
         Args:
             num_slots: Number of slots, a positive integer.
@@ -90,16 +90,16 @@ class SlotCell(keras.layers.Layer):
     def noise(
         self, batch_shape: Sequence, step_shape: Sequence[int], training: bool
     ) -> dict[str, keras.KerasTensor]:
-        """Draws the factors of dropout for attention scores.
+        """Draws the dropout masks of the attention scores.
 
         Args:
-            batch_shape: The first axes of what is drawn: `(batch,)` for one
-                step, `(batch, time)` for all steps of a sequence.
+            batch_shape: First axes of the tensors: `(batch,)` for one step,
+                `(batch, time)` for all steps of a sequence.
             step_shape: Shape of one step's input, without the batch.
-            training: Nothing is drawn if this is `False`.
+            training: Boolean. If `False`, nothing is drawn.
 
         Returns:
-            Dictionary of tensors, with the names that `step` has for them.
+            Dictionary of tensors, by the names of `step`'s arguments.
         """
         if not training or not self.dropout:
             return {}

@@ -1,7 +1,7 @@
-"""The GRUs or LSTMs that update slots, with the equations of Keras' own.
+"""The GRUs or LSTMs that update slots. They compute what Keras' own compute.
 
-Several of them, SCOFF's schemata or the modules of RIMs, have their weights in
-one kernel, along an axis of its own.
+A cell has several of them: the schemata of SCOFF, or the modules of RIMs. Their
+weights are stacked along one axis of a kernel.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ def add_dynamics(cell: keras.layers.Layer, number: int, axis: int) -> None:
     Args:
         cell: A `SlotCell`.
         number: Number of GRUs or LSTMs.
-        axis: Their axis in the kernels: 0 for `(number, m, gates)`, 1 for
-            `(m, number, gates)`.
+        axis: Axis along which their kernels are stacked: 0 for `(number, m,
+            gates)`, 1 for `(m, number, gates)`.
     """
     gates = NUM_GATES[cell.dynamics] * cell.units
 
@@ -67,7 +67,7 @@ def update(
         from_inputs: Inputs times `kernel`, `(..., number, gates)`.
         from_state: h times `recurrent_kernel`, of the same shape.
         h: `(..., units)`.
-        c: An LSTM's c as a list of one tensor; for a GRU an empty list.
+        c: List of the LSTM's c `(..., units)`. For a GRU the list is empty.
 
     Returns:
         List of the new h and, for an LSTM, the new c.

@@ -1,8 +1,8 @@
 """Initial values of the kernels of slots.
 
-`stacked` and `scaled` return what `add_weights` takes as its third argument: a
-function from an initializer and the number of a weight to the initializer of
-that weight.
+`stacked` and `scaled` return a function that `add_weights` takes as `clone`.
+The function takes an initializer and the number of a weight, and returns the
+initializer of that weight.
 """
 
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from keras import ops
 
 from keras_relational.layers.initial_weights import clone_initializer
 
-# Initial scale of the kernel that adds messages to a slot's state. Nothing
-# bounds the h of a GRU to which messages are added: with a kernel of full size
-# h would grow with every step.
+# Initial scale of the kernel that adds messages to a slot's state. Messages are
+# not bounded. With a kernel of full size the h of a GRU would grow with every
+# step.
 MESSAGE_SCALE = 0.01
 
 
 def stacked(axis: int) -> Callable:
-    """Draws the matrices of a kernel one by one, and stacks them along an axis.
+    """Draws the matrices of a kernel one by one and stacks them along an axis.
 
-    Each matrix has the values that it would have alone, and with a seed no two
-    are alike. They are drawn in float32, since no smaller type has orthogonal
-    matrices.
+    Each matrix is drawn as a separate kernel, and all differ, even if the
+    initializer has a seed. They are drawn in float32, because the orthogonal
+    initializer needs it.
     """
 
     def draws(initializer, weight_number):
@@ -42,7 +42,7 @@ def stacked(axis: int) -> Callable:
 
 
 def scaled(factor: float, draws: Callable = clone_initializer) -> Callable:
-    """Multiplies by a factor what `draws` would give a kernel."""
+    """Multiplies the initial values that `draws` gives by a factor."""
 
     def scaled_draws(initializer, weight_number):
         own = draws(initializer, weight_number)
@@ -56,7 +56,7 @@ def scaled(factor: float, draws: Callable = clone_initializer) -> Callable:
 
 
 def forget_gate_at_one(initializer: Callable, units: int) -> Callable:
-    """Initializer of an LSTM's bias `(..., 4 * units)`, forget gate at 1."""
+    """Initializer of an LSTM's bias `(..., 4 * units)`: forget gate at 1."""
 
     def initial_values(shape, dtype=None):
         axes = shape[:-1]

@@ -1,6 +1,6 @@
-"""Random numbers that a layer draws for all steps, before its loop over them.
+"""Random numbers that a layer draws for all steps before its loop over steps.
 
-Inside of the loop a backend may have no random numbers: JAX has none there.
+On JAX, Keras cannot draw random numbers inside the loop.
 """
 
 import math
@@ -17,7 +17,7 @@ def uniform(
 ) -> keras.KerasTensor:
     """Random numbers in [0, 1), float32.
 
-    XLA takes a hundred times as long for TensorFlow's own on a CPU.
+    On a CPU, XLA takes a hundred times as long for TensorFlow's own generator.
     """
     seed, count = ops.unstack(seed_generator.next())
     numbers = ops.reshape(ops.arange(math.prod(shape)), shape)
@@ -38,6 +38,6 @@ def dropout_mask(
     seed_generator: keras.random.SeedGenerator,
     dtype: str,
 ) -> keras.KerasTensor:
-    """Factors of dropout: 0 with probability `rate`, else `1 / (1 - rate)`."""
+    """Dropout mask: 0 with probability `rate`, `1 / (1 - rate)` otherwise."""
     draws = uniform(shape, seed_generator)
     return ops.cast(draws >= rate, dtype) / (1 - rate)

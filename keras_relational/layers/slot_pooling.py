@@ -14,21 +14,22 @@ from keras_relational.validation import check_positive_integers
 class SlotPooling(keras.layers.Layer):
     """Pools the slots of a state into one vector that ignores their order.
 
-    One network maps every slot h_k, and attention adds up the results:
+    The same layer maps every slot h_k to features f_k, and attention adds them
+    up:
 
         f_k = relu(h_k W + b)
         z = Σ_k softmax_k(f_k w) f_k
 
-    Each head has its own w and its own part of f, and z is the concatenation of
-    the heads' sums. Reference: [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225), section 4: a siamese network maps the
-    state of each object file, and attention over the results makes object files
-    exchangeable. The paper also says that the results are concatenated, but not
-    how the attention works. Here it adds them up.
+    Each head has its own w, and adds up its own part of f_k. z is the
+    concatenation of the sums of all heads. Reference: [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225), section 4: a siamese network maps
+    the state of each object file, and attention over the results makes object
+    files exchangeable. The paper also says that the results are concatenated,
+    but not how the attention works. Here the attention adds them up.
 
     Args:
-        num_slots: Positive integer. Number of slots in the last axis of the
-            inputs, one after the other.
+        num_slots: Positive integer. Number of slots. The last axis of the
+            inputs has them one after the other.
         units: Positive integer. Size of the output.
         num_heads: Positive integer, a divisor of `units`. Number of heads of
             the attention.
@@ -40,9 +41,10 @@ class SlotPooling(keras.layers.Layer):
         inputs: Float tensor `(batch, ..., num_slots * m)`, such as SCOFF's
             outputs at all steps.
         mask: Optional boolean tensor of the shape of `inputs` without its last
-            axis, `True` for valid vectors. The output is zero for the others,
-            and the mask is passed on.
-        return_attention_scores: Boolean. If `True`, return the softmax, too.
+            axis. `True` marks a valid vector. For the others the output is
+            zero. The layer passes the mask on.
+        return_attention_scores: Boolean. If `True`, also return the scores,
+            softmax_k(f_k w).
 
     Returns:
         Tensor `(batch, ..., units)`. With `return_attention_scores` a pair of

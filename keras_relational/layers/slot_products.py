@@ -43,7 +43,7 @@ def project(
 def project_each(
     x: keras.KerasTensor, kernels: keras.KerasTensor
 ) -> keras.KerasTensor:
-    """`(batch, n, m)` times `(n, m, k)`: for each of the n its own kernel.
+    """`(batch, n, m)` times `(n, m, k)`: each of the n has its own kernel.
 
     Returns:
         Tensor `(batch, n, k)`.
@@ -69,8 +69,9 @@ def project_attended(
     num_slots, n = weights.shape[2:]
     if n >= num_slots:
         return project(weighted_sum(weights, values), kernel)
-    # With fewer positions than slots it is less work to multiply the values
-    # first: (batch, positions * heads, ...), each head by its own rows.
+    # With fewer positions than slots it is less work to multiply the values by
+    # the kernel first. Each head has its own rows of the kernel. The result is
+    # (batch, positions * heads, ...).
     heads, _, size = values.shape[1:]
     rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))
     values = project_each(rows, ops.reshape(kernel, (heads, size, -1)))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-# Keras has no public function for this loop, through which gradients pass on
-# all backends.
+# This module has `rnn`, a loop with gradients on all backends. Keras has no
+# public function for it.
 from keras.src import backend
 
 from keras_relational.layers.operations import at_least_float32
@@ -28,11 +28,11 @@ RNN_ARGUMENTS = (
 
 
 def constructor_signature(cell_class: type) -> inspect.Signature:
-    """The signature of the layer around a cell.
+    """The signature of the constructor of a layer around a cell.
 
     First come the cell's arguments, then those of `keras.layers.RNN`.
     """
-    # `signature(cell_class)` would be that of Keras' `__new__`.
+    # `signature(cell_class)` would return the signature of Keras' `__new__`.
     constructor = inspect.getattr_static(cell_class, "__init__")
     signature = inspect.signature(constructor)
     *of_cell, kwargs = signature.parameters.values()
@@ -47,8 +47,8 @@ def constructor_signature(cell_class: type) -> inspect.Signature:
 class SlotRNN(keras.layers.RNN):
     """A Keras RNN over a `SlotCell`, with masks of positions and with scores.
 
-    Its arguments are the cell's and the RNN's, as in `constructor_signature`,
-    and are attributes of the layer.
+    It takes the arguments of the cell, then those of `keras.layers.RNN`, in the
+    order of `constructor_signature`. All are attributes of the layer.
 
     Args:
         cell_class: A subclass of `SlotCell`.
@@ -56,16 +56,16 @@ class SlotRNN(keras.layers.RNN):
         **kwargs: Arguments by name.
     """
 
-    # Whether each step's input may also be a set or an image, `(batch, time, n,
-    # m)` or `(batch, time, height, width, m)`, to whose positions slots attend.
+    # A step's input may also be a set or an image, `(batch, time, n, m)` or
+    # `(batch, time, height, width, m)`. Slots attend to its positions.
     accepts_sets = True
 
     def __init__(self, cell_class: type, *args: object, **kwargs: object):
-        # An argument that is missing or given twice is a `TypeError` here.
+        # This raises a `TypeError` if an argument is missing or given twice.
         bound = constructor_signature(cell_class).bind(self, *args, **kwargs)
         bound.apply_defaults()
         given, names = bound.arguments, argument_names(cell_class)
-        # An unknown one is left in `kwargs`, and Keras refuses it by its name.
+        # Keras refuses unknown arguments, which are in `kwargs`.
         options = given["kwargs"]
         cell = cell_class(
             **{name: given[name] for name in names}, dtype=options.get("dtype")
@@ -105,7 +105,7 @@ class SlotRNN(keras.layers.RNN):
             positions = mask_of_positions(self, sequences, mask)
             mask = mask_of_steps(mask)
             valid = ops.reshape(positions, (*batch_shape, *step_shape[:-1], 1))
-            # A zero in place of padding: zero times a NaN in it would be NaN.
+            # Padding may hold NaN, and a zero weight times NaN would be NaN.
             given["inputs"] = ops.where(valid, given["inputs"], 0)
             given["mask"] = positions
         outputs, states = self._loop(given, states, return_attention_scores)
@@ -133,9 +133,11 @@ class SlotRNN(keras.layers.RNN):
         ]
 
     def _loop(self, given, states, return_attention_scores):
-        """Outputs of all steps, packed with scores if so asked, and states.
+        """Outputs of all steps, and the final states.
 
-        `given` has what `cell.step` takes, by name, for all steps.
+        `given` has the tensors of all steps, by the names of the arguments of
+        `cell.step`. With `return_attention_scores` the outputs are packed with
+        the scores.
         """
         names, tensors = list(given), tuple(given.values())
 
@@ -150,15 +152,17 @@ class SlotRNN(keras.layers.RNN):
                 ]
             outputs = new_states[0]
             if return_attention_scores:
-                # In half precision the largest score may have equals.
+                # Half precision may round the two largest scores to the same
+                # number.
                 scores = [at_least_float32(x) for x in scores]
                 outputs = pack([outputs, *scores], scores[0].dtype)
             return outputs, tuple(new_states)
 
         time = given["inputs"].shape[1]
         if time is None:
-            # Of nested inputs Keras cannot tell the number of steps itself. A
-            # tensor alone would be taken for the lengths of the sequences.
+            # Keras cannot read the number of steps from nested inputs. It is in
+            # a list, because Keras takes a lone tensor for the lengths of the
+            # sequences.
             time = [ops.shape(given["inputs"])[1]]
         _, outputs, states = backend.rnn(
             step,
@@ -174,8 +178,8 @@ class SlotRNN(keras.layers.RNN):
     def _results(self, outputs, last, mask):
         """The outputs, with zeros where `keras.layers.GRU` has them.
 
-        These are the steps before the first valid one or, with
-        `zero_output_for_mask`, all padded steps.
+        Outputs are zero before the first real step. With
+        `zero_output_for_mask`, they are zero at all padded steps.
         """
         outputs = outputs[..., : self.cell.output_size]
         outputs = ops.cast(outputs, self.compute_dtype)
@@ -248,9 +252,9 @@ class SlotRNN(keras.layers.RNN):
 
 
 def pack(tensors: Sequence[keras.KerasTensor], dtype: str) -> keras.KerasTensor:
-    """Tensors `(batch, ...)` as one `(batch, size)`.
+    """Joins tensors `(batch, ...)` to one tensor `(batch, size)`.
 
-    The loops of Keras' backends return one tensor a step, not several.
+    Keras' loop returns one tensor for each step, not several.
     """
     batch = ops.shape(tensors[0])[0]
     tensors = [ops.reshape(ops.cast(x, dtype), (batch, -1)) for x in tensors]
@@ -260,7 +264,7 @@ def pack(tensors: Sequence[keras.KerasTensor], dtype: str) -> keras.KerasTensor:
 def unpack(
     packed: keras.KerasTensor, shapes: Sequence[Sequence[int]]
 ) -> list[keras.KerasTensor]:
-    """Tensors `(batch, time, *shape)` from `(batch, time, size)`."""
+    """Splits `(batch, time, size)` into tensors `(batch, time, *shape)`."""
     parts, end = [], 0
     for shape in shapes:
         begin, end = end, end + math.prod(shape)
@@ -291,15 +295,15 @@ def check_states(
 
 
 def check_batch_size(layer: SlotRNN, sequences: keras.KerasTensor) -> None:
-    """Checks that a stateful layer gets as many sequences as it has states for.
+    """Checks that a stateful layer gets one sequence for each of its states.
 
     Raises:
-        ValueError: If their number is another one.
+        ValueError: If it gets another number of sequences.
     """
     expected, received = layer.states[0].shape[0], sequences.shape[0]
     if received not in (None, expected):
         raise ValueError(
             f"{layer.name} is stateful and was built for batches of {expected} "
             f"sequences. Received: inputs.shape={tuple(sequences.shape)}. "
-            "Pad the batch, or let `stateful` be False"
+            "Pad the batch, or set `stateful=False`."
         )

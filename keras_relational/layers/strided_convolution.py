@@ -6,13 +6,13 @@ from keras import ops
 class StridedConv2D(keras.layers.Conv2D):
     """A `keras.layers.Conv2D` made of matrix products, for loops under XLA.
 
-    It has the weights, arguments and outputs of `keras.layers.Conv2D`:
+    Its weights, arguments and outputs are those of `keras.layers.Conv2D`:
 
         outputs[i, j] = Σ_kl blocks[i + k, j + l] kernel[k, l]
 
-    `blocks` is the image, cut into blocks of one stride, and `kernel[k, l]` is
-    the part of the kernel that covers one block. In a loop that XLA compiles
-    for a CPU, `keras.layers.Conv2D` takes several times as long.
+    `blocks` is the image, cut into blocks of the size of a stride. `kernel[k,
+    l]` is the part of the kernel that covers one block. In a loop that XLA
+    compiles for a CPU, `keras.layers.Conv2D` takes several times as long.
 
     Args:
         *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole
@@ -54,7 +54,7 @@ class StridedConv2D(keras.layers.Conv2D):
         ):
             if value != right:
                 raise ValueError(
-                    f"StridedConv2D needs {name} = {right!r}; use "
+                    f"StridedConv2D needs {name} = {right!r}. Use "
                     f"keras.layers.Conv2D otherwise. Received: {name} = "
                     f"{value!r}"
                 )

@@ -11,17 +11,17 @@ from keras_relational.layers.operations import shapes_match
 class TimeFolded(keras.layers.TimeDistributed):
     """Applies a layer to all steps of all sequences as one batch.
 
-    `outputs[i, j] = layer(inputs[i, j])`, as `keras.layers.TimeDistributed`
-    computes it, for layers that read each example on its own. A layer that
-    reads its whole batch, such as batch normalization, gets all steps of all
-    sequences as one batch. With `unroll` a batch is one step of all sequences.
+    `outputs[i, j] = layer(inputs[i, j])`, as with
+    `keras.layers.TimeDistributed`. Batch normalization, and any other layer
+    that reads its whole batch, gets all steps of all sequences as one batch.
+    With `unroll` a batch is one step of all sequences.
 
     Args:
         layer: A `keras.layers.Layer`, such as the encoder of an image.
-        unroll: Boolean. If `True`, and if the number of steps is known when the
-            layer is traced, apply the layer to one step after the other. It is
-            for convolutions that XLA compiles for a CPU: they are slower when a
-            batch does not fit the cache.
+        unroll: Boolean. If `True` and the number of steps is fixed, the layer
+            is applied to one step after the other. This is faster for
+            convolutions that XLA compiles for a CPU, if a batch of all steps
+            does not fit the cache.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -32,13 +32,14 @@ class TimeFolded(keras.layers.TimeDistributed):
             layer, step by step, if its `call` takes one.
 
     Returns:
-        Tensor `(batch, time, ...)`. The mask is passed on as it is if the
-        outputs have its axes. Otherwise, as after a layer that pools a set, it
-        becomes a mask of steps: a step is valid if anything in it is.
+        Tensor `(batch, time, ...)`. If the outputs have all axes of the mask,
+        the mask is passed on unchanged. Otherwise, for example after a layer
+        that pools a set, it becomes a mask of steps: a step is valid if any
+        part of it is.
 
     Raises:
-        ValueError: If the inputs have fewer than 3 axes, or if batch and time
-            of the mask differ from those of the inputs.
+        ValueError: If the inputs have fewer than 3 axes, or if the mask has
+            another batch size or number of steps than the inputs.
 
     Example:
 

@@ -29,10 +29,10 @@ class VirtualEntities(keras.layers.Layer):
         embeddings_initializer: Initializer of the entities `(num_entities, m)`.
 
     Call arguments:
-        inputs: Float tensor `(batch, n, m)`. Only its batch size and the size
-            of its last axis matter.
-        mask: Optional boolean tensor `(batch, n)`. It changes nothing, and the
-            layer does not pass it on.
+        inputs: Float tensor `(batch, n, m)`. Only its batch size and its last
+            axis are used.
+        mask: Optional boolean tensor `(batch, n)`. It changes nothing, and is
+            not passed on.
 
     Returns:
         Tensor `(batch, num_entities, m)` in the compute dtype.
@@ -131,7 +131,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(batch, n, m)`.
         mask: Optional boolean tensor `(batch, n)`. `True` marks a valid entity.
-            The others get no attention, and their outputs are zero.
+            The other entities get no attention, and their outputs are zero.
         return_attention_scores: Boolean. If `True`, the layer also returns the
             attention scores.
 
@@ -248,7 +248,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.input_normalizations = self._normalizations("input", features)
 
     def _build_feedforward(self, features, width):
-        """Builds the hidden layer, which reads `width` features, and the rest.
+        """Builds the dense layers and the output normalizations.
 
         Args:
             features: Number of features of an entity.
@@ -288,8 +288,8 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self, x: keras.KerasTensor
     ) -> tuple[keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
         """Queries, keys and values, each `(batch, num_heads, n, key_dim)`."""
-        # Three products are faster than one with a wide kernel, under XLA on a
-        # CPU.
+        # Under XLA on a CPU, three products are faster than one with a wide
+        # kernel.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
         queries, keys, values = (
             split_heads(ops.matmul(x, kernel), self.num_heads)
@@ -338,8 +338,8 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         entities: Float tensor `(batch, n, m)`, the standard entities.
         virtual_entities: Float tensor `(batch, v, m)`, the virtual entities.
         entities_mask: Optional boolean tensor `(batch, n)`. `True` marks a
-            valid standard entity. The others get no attention, and their
-            outputs are zero.
+            valid standard entity. The other entities get no attention, and
+            their outputs are zero.
         return_attention_scores: Boolean. If `True`, the layer also returns the
             attention scores.
 
@@ -393,7 +393,8 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         self.num_simplicial_heads = num_simplicial_heads
         self.simplicial_key_dim = simplicial_key_dim
         self.score = score
-        # Created here, and not in `build`, to check the arguments at once.
+        # Created here rather than in `build`, so that its arguments are checked
+        # at once.
         self.simplicial_attention = TwoSimplicialAttention(
             num_simplicial_heads,
             simplicial_key_dim,

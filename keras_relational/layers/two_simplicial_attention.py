@@ -18,8 +18,8 @@ from keras_relational.validation import check_positive_integers
 
 SCORES = ("unsigned", "trilinear", "determinant")
 
-# Largest number of attention weights for one block of queries of an example and
-# head: 2¹⁸ float32 numbers are 1 MiB.
+# Largest number of attention weights in a block of queries, for one example and
+# head. 2¹⁸ float32 numbers are 1 MiB.
 BLOCK_SIZE = 2**18
 
 
@@ -27,8 +27,8 @@ BLOCK_SIZE = 2**18
 class TwoSimplicialAttention(keras.layers.Layer):
     """Attention to pairs of entities: 2-simplicial attention.
 
-    With queries p = W_P e, keys l¹ = W_L1 e and l² = W_L2 e, values u = W_U e,
-    and a learned bilinear map B, each head computes for every query i
+    Each head has queries p = W_P e, keys l¹ = W_L1 e and l² = W_L2 e, values u
+    = W_U e, and a learned bilinear map B. For every query i it computes
 
         a_ijk = softmax over all (j, k) of ⟨p_i, l¹_j, l²_k⟩
         outputs_i = Σ_jk a_ijk B(u_j ⊗ u_k)
@@ -46,19 +46,19 @@ class TwoSimplicialAttention(keras.layers.Layer):
     https://arxiv.org/abs/1909.00668).
 
     Two other scores, from [Roy et al., 2025](https://arxiv.org/abs/2507.02754),
-    can replace the triple product: `"trilinear"` is Σ_r a_r b_r c_r / √d,
-    and `"determinant"` cuts a, b and c into pieces of three numbers and adds up
-    the determinants of the pieces, divided by √d.
+    can replace the triple product. `"trilinear"` is Σ_r a_r b_r c_r / √d.
+    `"determinant"` cuts a, b and c into pieces of three numbers. It is the sum
+    of the determinants of the pieces, divided by √d.
 
-    With d for `key_dim`, each head needs about `n v² d` multiplications to
-    average. If the base is smaller than the query, B is applied to every pair
-    of values first, which needs `v d² (v + d)` multiplications. Otherwise the
-    outer products of values are averaged first, and B needs `n d² (v + d)`.
+    Cost. Let d be `key_dim`. The averages need about `n v² d` multiplications
+    for each head. If the base is smaller than the query, B is applied first, to
+    every pair of values, with `v d² (v + d)` more multiplications. Otherwise
+    the outer products of values are averaged first, and B needs `n d² (v + d)`.
 
-    If both sizes are known and no scores are returned, the layer computes the
-    weights for one block of queries at a time, and again for the gradient. So
-    for each head and example it never holds more than 1 MiB of weights, or the
-    `v²` weights of one query if these are more.
+    Memory. If `n` and `v` are known and no scores are returned, the layer
+    computes the weights block by block, and again for the gradient. A block is
+    as many queries as have 1 MiB of weights for each head and example, and at
+    least one query.
 
     Args:
         num_heads: Positive integer, number of heads.
@@ -75,13 +75,13 @@ class TwoSimplicialAttention(keras.layers.Layer):
         query_mask: Optional boolean tensor `(batch, n)`. `True` marks a valid
             entity of the query. The outputs of the others are zero.
         base_mask: Optional boolean tensor `(batch, v)`. `True` marks a valid
-            entity of the base. Pairs with another entity get no attention.
-            Without any valid pair the outputs are zero. If `base` is not given,
-            it is `query_mask` by default.
+            entity of the base. Pairs with an invalid entity get no attention.
+            If no pair is valid, the outputs are zero. Without a `base` it
+            defaults to `query_mask`.
         return_attention_scores: Boolean. If `True`, the layer also returns the
             weights a_ijk.
-        mask: Another name of `query_mask`. Keras uses it to pass the mask of a
-            query without a base.
+        mask: Another name of `query_mask`. Keras passes the mask of the query
+            under this name if there is no base.
 
     Returns:
         Tensor `(batch, n, num_heads * key_dim)` in the compute dtype. With
@@ -89,10 +89,10 @@ class TwoSimplicialAttention(keras.layers.Layer):
         num_heads, n, v, v)`.
 
     Raises:
-        ValueError: If a size is not a positive integer, `score` is unknown,
-            the inputs are not 3D with a last axis of known size, or the base
-            has another last axis than at build or another batch size than the
-            query.
+        ValueError: If a size is not a positive integer, if `score` is unknown,
+            if the inputs are not 3D with a last axis of known size, or if the
+            base has another last axis than at build or another batch size than
+            the query.
 
     Example:
 
@@ -169,12 +169,12 @@ class TwoSimplicialAttention(keras.layers.Layer):
         if base_mask is not None:
             valid = base_mask[:, None, None]
             pair_mask = valid[..., :, None] & valid[..., None, :]
-        # With B first it needs v d² (v + d) multiplications, with B last
-        # n d² (v + d).
+        # Multiplications by B: v d² (v + d) if B comes first, n d² (v + d) if
+        # it comes last.
         n, v = query.shape[1], base.shape[1]
         products_first = None not in (n, v) and v < n
-        # Cast here: Keras does not cast weights inside the function that
-        # `in_blocks` computes again for the gradient.
+        # `in_blocks` computes its function again for the gradient. Keras does
+        # not cast weights there, so the cast is here.
         product_kernel = ops.cast(self.product_kernel, self.compute_dtype)
         if products_first:
             values = products(values, product_kernel)
@@ -324,11 +324,11 @@ def triple_product(
     bb: keras.KerasTensor,
     cc: keras.KerasTensor,
 ) -> tuple[keras.KerasTensor, Callable]:
-    """The root of the right-hand side of equation (8), from all dot products.
+    """The root of the right-hand side of equation (8), from the dot products.
 
-    The gradient is written by hand, as matrix products. XLA computes the
-    gradient of automatic differentiation as sums over different axes in a
-    single loop, which takes five times as long on a CPU.
+    The gradient is written by hand, as matrix products. Automatic
+    differentiation gives sums over different axes. XLA fuses these into one
+    loop, which takes five times as long on a CPU.
 
     Args:
         ab: Tensor `(..., n, v)`, a_i · b_j.
@@ -352,7 +352,7 @@ def triple_product(
         + ops.square(bc_) * aa[..., :, None, None]
         - 2 * ab_ * ac_ * bc_
     )
-    # Rounding may make it a little less than 0.
+    # Rounding may make the square a little less than 0.
     root = ops.sqrt(ops.maximum(square, 0))
 
     def gradient(upstream):
@@ -512,7 +512,7 @@ def in_blocks(
 ) -> keras.KerasTensor:
     """Computes `function(queries, *others)` for one block of queries at a time.
 
-    Intermediate results are not kept for the gradient. They are computed again.
+    Intermediate results are not stored for the gradient, but computed again.
 
     Args:
         function: Takes queries `(batch, heads, n, d)` and the other tensors,

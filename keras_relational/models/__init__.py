@@ -1,4 +1,4 @@
-"""Networks of the papers: each function builds a `keras.Model`.
+"""Models of the papers. Each function builds a `keras.Model`.
 
 Relations Game (PrediNet):
     `relations_classifier`, with `CENTRAL_MODULES`.
@@ -12,10 +12,9 @@ Abstract rules (ESBN):
     `SEQUENTIAL`.
 Videos (SCOFF and RIMs):
     `video_predictor` and `roll_out_model`.
-What a model says about itself:
-    `declare` declares the kinds of a model's outputs, its states and its
-    parts, for any Keras model. `roles` and `part` read them. Training, analysis
-    and export depend on them.
+Roles of a model's outputs, states and parts:
+    `declare` declares them, for any Keras model. `roles` and `part` read them.
+    Training, analysis and export depend on them.
 """
 
 from keras_relational.models.adding_model import ADDING_CORES

@@ -1,4 +1,4 @@
-"""Which candidate completes an analogy?"""
+"""Scores the candidates that may complete an analogy."""
 
 import typing
 
@@ -19,7 +19,7 @@ def analogy_scorer(
     image_size: int = 128,
     num_candidates: int | None = 7,
 ) -> keras.Model:
-    """Builds a model that scores the candidates of A is to B as C is to what.
+    """Builds a model that scores the candidates for D in A : B = C : D.
 
     With embeddings z of the images, the score of a candidate X is
 
@@ -28,31 +28,31 @@ def analogy_scorer(
     A softmax over the scores is the probability that X is the answer. The
     encoder has four convolutions and three dense layers, as in section 4.1 of
     [Webb et al., 2020](https://arxiv.org/abs/2007.05059). The model encodes
-    every image once, even if several candidates use it, and scores all
-    candidates in one batch. Initial weights are Glorot uniform, and all biases
-    are zero, also the bias of the forget gate. For reproducible weights call
+    each image once, even if several candidates use it, and scores all
+    candidates in one batch. Initial weights are Glorot uniform. All biases are
+    zero, including the bias of the forget gate. For reproducible weights call
     `keras.utils.set_random_seed` first.
 
-    Its parts are `"encoder"`, from images to embeddings `(batch, images,
-    256)`; `"scorer"`, a `keras.Model` from embeddings, `context` and
-    `candidates` to scores; and, inside the scorer, `"sequences"`,
-    `"normalization"`, `"recurrent"` and `"score"`.
+    The model declares these parts: `"encoder"`, from images to embeddings
+    `(batch, images, 256)`, and `"scorer"`, a `keras.Model` from embeddings,
+    `context` and `candidates` to scores. Parts inside the scorer are
+    `"sequences"`, `"normalization"`, `"recurrent"` and `"score"`.
 
     Args:
-        normalization: A row of Table 1. One of `layers.NORMALIZATIONS`;
-            `"layer_recurrent"`, which uses `layers.LayerNormLSTMCell` in place
-            of the LSTM; or `"batch_dropout"`, which is `"batch"` with 50 %
-            dropout after it.
+        normalization: A row of Table 1: one of `layers.NORMALIZATIONS`,
+            `"layer_recurrent"` or `"batch_dropout"`. With `"layer_recurrent"`,
+            `layers.LayerNormLSTMCell` replaces the LSTM. `"batch_dropout"` is
+            `"batch"`, followed by 50 % dropout.
         image_size: Height and width of the images, a multiple of 16.
         num_candidates: Number of candidates of a problem, or `None` for any
             number.
 
     Returns:
-        `keras.Model` to scores `(batch, num_candidates)`. Its input is a
-        dictionary: `images`, uint8 `(batch, images, image_size, image_size,
-        3)`; `context`, integers `(batch, 3)` that say which images are A, B and
-        C; and `candidates`, integers `(batch, num_candidates)` that say which
-        images are candidates. The model divides pixels by 255.
+        `keras.Model` that returns scores `(batch, num_candidates)`. Its input
+        is a dictionary: `images`, uint8 `(batch, images, image_size,
+        image_size, 3)`, and two tensors of indices into the images: `context`
+        `(batch, 3)` for A, B and C, and `candidates` `(batch, num_candidates)`.
+        The model divides pixels by 255.
 
     Raises:
         ValueError: If `normalization` is unknown, or `image_size` is not a
@@ -150,20 +150,23 @@ def visual_analogy_scorer(
 
     The encoder has four convolutions, and z is their flattened output: 800
     numbers for images of 80 pixels. The RNN has 64 units. This is the network
-    of Hill et al., 2019, as [Webb et al., 2020](
-    https://arxiv.org/abs/2007.05059) use it in sections 4.1 and 5.2. The model
-    encodes every panel once. The paper names neither the kind of RNN nor the
-    initial weights. Here the RNN is a simple one. Initial weights are He normal
-    for the convolutions and Glorot normal for the other layers, and biases are
-    zero. For reproducible weights call `keras.utils.set_random_seed` first.
+    of Hill et al., 2019, as [Webb et al.,
+    2020](https://arxiv.org/abs/2007.05059) use it in sections 4.1 and 5.2. The
+    model encodes every panel once. The paper names neither the kind of RNN nor
+    the initial weights. Here the RNN is a `SimpleRNN`. Initial weights are He
+    normal for the convolutions and Glorot normal for the other layers, and
+    biases are zero. For reproducible weights call `keras.utils.set_random_seed`
+    first.
 
-    Its parts are `"encoder"`, `"normalization"`, `"recurrent"` and `"score"`.
+    The model declares the parts `"encoder"`, `"normalization"`, `"recurrent"`
+    and `"score"`.
 
     Args:
-        normalization: A row of Table 3. `"source_target"` is temporal context
-            normalization with one context for each row of the matrix;
-            `"temporal_context"` has a single context; the others are `"batch"`
-            and `"none"`.
+        normalization: A row of Table 3: `"source_target"`,
+            `"temporal_context"`, `"batch"` or `"none"`. The first two are
+            temporal context normalization. In `"source_target"` each row of the
+            matrix is a context, and in `"temporal_context"` the whole matrix
+            is.
         image_size: Height and width of the images, a multiple of 16.
 
     Returns:
@@ -232,13 +235,13 @@ def visual_analogy_scorer(
 
 
 def named_normalization(normalization: str) -> keras.layers.Layer:
-    """A new normalization as a layer of the name `"normalization"`.
+    """Creates a normalization layer that is named `"normalization"`.
 
     Args:
         normalization: One of `layers.NORMALIZATIONS`.
 
     Returns:
-        A layer from and to `(batch, ..., time, features)`.
+        A layer whose inputs and outputs are `(batch, ..., time, features)`.
     """
     layer = layers.normalization(normalization)
     config = {**layer.get_config(), "name": "normalization"}
@@ -251,12 +254,13 @@ def _scores(
     """`(batch, candidates, terms, features)` → `(batch, candidates)`."""
     z = normalized(sequences)
     if dropout:
-        # On torch, dropout with a noise shape draws from the layer's own seed,
-        # which a checkpoint holds. Without one it draws from the global state.
+        # On torch, dropout without a noise shape draws from the global random
+        # state. With a noise shape it draws from the layer's own seed, which
+        # checkpoints hold.
         z = keras.layers.Dropout(
             dropout, noise_shape=(None,) * len(z.shape), name="dropout"
         )(z)
-    # The recurrent layer treats each candidate as a sequence of its own.
+    # The recurrent layer reads a separate sequence for each candidate.
     recurrent = keras.layers.RNN(cell, unroll=True)
     z = layers.TimeFolded(recurrent, name="recurrent")(z)
     scores = keras.layers.Dense(
@@ -279,9 +283,10 @@ class CandidateSequences(keras.layers.Layer):
 
     Call arguments:
         embeddings: Tensor `(batch, images, features)`.
-        context: Integer tensor `(batch, terms)`: which images are the terms.
-        candidates: Integer tensor `(batch, candidates)`: which images are the
-            candidates.
+        context: Integer tensor `(batch, terms)`, the indices of the terms among
+            the images.
+        candidates: Integer tensor `(batch, candidates)`, the indices of the
+            candidates among the images.
 
     Returns:
         Tensor `(batch, candidates, terms + 1, features)`.
@@ -322,8 +327,9 @@ class CandidateSequences(keras.layers.Layer):
             candidates: Integer tensor `(batch, candidates)`.
 
         Returns:
-            Dictionary from the name of each tensor of indices to the tensor,
-            the bound that they must be below, and the bound in words.
+            Dictionary from the name of each index tensor to a tuple: the
+            tensor, the bound that its indices must be below, and a description
+            of the bound.
         """
         bound = ops.shape(embeddings)[1], "the number of images"
         return {

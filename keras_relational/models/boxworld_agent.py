@@ -33,29 +33,31 @@ def boxworld_agent(
     """Builds the network of an agent that plays BoxWorld.
 
     Two 2 × 2 convolutions of 12 and 24 features turn the image into entities,
-    and each entity gets its position. A Transformer block updates the entities,
-    a maximum over the entities pools them, and four dense layers of 256 units
+    and each entity gets its position. A Transformer block updates the entities.
+    A maximum over the entities pools them. Four dense layers of 256 units then
     lead to logits and a value. The sizes are those in section 4 of [Clift et
     al., 2019](https://arxiv.org/abs/1909.00668): entities of size 64, two
     1-simplicial heads of 32, one 2-simplicial head of 48, and 64 hidden units.
-    All iterations share the block's weights, but each iteration has its own
-    normalizations.
+    All iterations share the block's attention and dense weights, but each
+    iteration has its own layer normalizations.
 
     With a `cell` the agent has a memory: the last dense layer feeds a recurrent
     layer, which feeds the policy and the value. The agent then takes sequences
-    of frames of any length. Its memory starts anew where an episode begins. If
-    the cell has several object files, as a `SCOFFCell`, `SlotPooling` follows,
-    which makes the object files exchangeable, as in section 4 of [Goyal et al.,
-    2020](https://arxiv.org/abs/2006.16225).
+    of frames of any length. Its memory is reset where an episode begins. If the
+    cell has several object files, such as a `SCOFFCell`, `SlotPooling` follows
+    the recurrent layer. It makes the object files exchangeable, as in section 4
+    of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
 
-    Its parts are `"policy"`; `"entities"`, `"block"` and, for `"simplicial"`,
-    `"virtual_entities"`; and, with a cell, `"core"`, the recurrent layer.
+    The model declares the part `"policy"`. All networks but the convolutional
+    one have the parts `"entities"` and `"block"`. The simplicial network has
+    `"virtual_entities"`, too. With a cell, `"core"` is the recurrent layer.
 
     Args:
-        network: `"relational"`, `"simplicial"`, or `"convolutional"`. The last
-            is a small network to compare with: the two convolutions and two
-            dense layers of 256.
-        image_shape: `(rows, columns + 1, 3)`, at least `(3, 3, 3)`.
+        network: `"relational"`, `"simplicial"`, or `"convolutional"`. The
+            convolutional network is a small baseline: the two convolutions and
+            two dense layers of 256 units.
+        image_shape: Shape of an image, `(rows, columns + 1, 3)`, at least `(3,
+            3, 3)`.
         num_actions: Number of actions.
         num_iterations: Number of times that the block is applied.
         num_virtual_entities: Number of virtual entities of `"simplicial"`, M in
@@ -67,10 +69,10 @@ def boxworld_agent(
         `keras.Model` from uint8 images `(batch, *image_shape)` to a pair:
         logits `(batch, num_actions)` and values `(batch,)`. The model divides
         pixels by 255. With a `cell` the input is a list: images `(batch, time,
-        *image_shape)`; booleans `(batch, time)`, `True` for the first frame of
-        an episode; and the states of the cell, each `(batch, size)`. The output
-        is a list too: logits `(batch, time, num_actions)`, values `(batch,
-        time)`, and the states after the last frame.
+        *image_shape)`, booleans `(batch, time)` that are `True` for the first
+        frame of an episode, and the states of the cell, each `(batch, size)`.
+        The output is a list, too: logits `(batch, time, num_actions)`, values
+        `(batch, time)`, and the states after the last frame.
 
     Raises:
         ValueError: If `network` is unknown or the image is too small.

@@ -1,7 +1,8 @@
-"""What a model says about itself: its states, its outputs and its parts.
+"""The roles of a model's states, outputs and parts.
 
-A builder declares the roles once. Training, analysis and export read them
-here, so that no other file looks a layer up by its name or its place.
+The function that builds a model declares the roles once. Training, analysis and
+export read them here. So no other file looks up a layer by its name or its
+position.
 """
 
 import re
@@ -15,7 +16,8 @@ from keras_relational.validation import check_choice
 
 KINDS = ("logits", "probabilities", "raw")
 
-# For models that declare nothing: the kind of an output, by its layer's name.
+# The kind of an output by the name of its layer, for models that declare
+# nothing.
 _KIND_OF_NAME = {
     "logits": "logits",
     "policy": "logits",
@@ -35,7 +37,7 @@ class Roles(typing.NamedTuple):
     Attributes:
         outputs: Dictionary from the name of each output, in the model's order,
             to its kind: `"logits"`, `"probabilities"`, `"raw"`, or `None` if
-            the kind is not known. States are not among them.
+            the kind is not known. States are left out.
         states: Names of the inputs that are states. They are the model's last
             inputs. The model's last outputs are the new states, in the same
             order.
@@ -55,10 +57,10 @@ def declare(
     states: Sequence[str] = (),
     parts: Mapping[str, str] | None = None,
 ) -> keras.Model:
-    """Declares what a model's outputs, states and parts are.
+    """Declares the outputs, states and parts of a model.
 
-    `roles` reads the declaration, also after the model was saved and loaded, or
-    cloned. The last declaration counts.
+    `roles` reads the declaration, even after the model was saved and loaded, or
+    cloned. If a model is declared twice, the last declaration counts.
 
     Args:
         model: Functional or sequential `keras.Model` that is built.
@@ -75,7 +77,7 @@ def declare(
 
     Returns:
         `keras.Model` with the same inputs, outputs, layers and weights. Compile
-        this one.
+        this new model.
 
     Raises:
         ValueError: If the names or kinds do not fit the model.
@@ -107,12 +109,13 @@ def declare(
 def roles(model: keras.Model) -> Roles:
     """The roles that a model declares.
 
-    A model that declares nothing, such as one from a file of an earlier
-    version, is read by Keras' names: each layer is a part of its own name;
-    inputs `state_0`, `state_1`, ... are states; and the kind of one output is
-    taken from a softmax, from its layer's name (`"logits"`, `"policy"`,
-    `"probabilities"` or `"predicted"`), or from a categorical cross-entropy of
-    logits that the model was compiled with.
+    If a model declares nothing, for example because an earlier version saved
+    it, the roles follow from names. Each layer is a part, with its own name as
+    the role. Inputs `state_0`, `state_1`, ... are states. The kind of an output
+    is known in three cases: it is a softmax, its layer is named `"logits"`,
+    `"policy"`, `"probabilities"` or `"predicted"`, or the model was compiled
+    with a categorical cross-entropy of logits. Only one output gets a kind in
+    this way.
 
     Args:
         model: Functional or sequential `keras.Model` that is built.
@@ -173,12 +176,12 @@ def check_built(model: keras.Model) -> None:
 class DeclaredRoles(keras.layers.Layer):
     """Returns a model's outputs unchanged, and holds the model's roles.
 
-    Being a layer, it is saved, loaded and cloned with the model. `declare` adds
-    it.
+    `declare` adds this layer to a model. The roles are then saved, loaded and
+    cloned with the model.
 
     Args:
-        outputs: Dictionary from a name for each output but the states, in the
-            model's order, to its kind.
+        outputs: Dictionary from the name of each output to its kind, in the
+            model's order, without the states.
         states: Names of the inputs that are states.
         parts: Dictionary from the roles of layers to their names or paths.
 
@@ -225,7 +228,7 @@ def _check_numbers(model: keras.Model, declared: Roles) -> None:
     outputs, states, _ = declared
     if len(outputs) + len(states) != len(model.outputs):
         raise ValueError(
-            "`outputs` must name every output of the model but the states. "
+            "`outputs` must name every output of the model except the states. "
             f"Received: outputs={outputs}, states={states}, for a model of "
             f"{len(model.outputs)} outputs"
         )
@@ -291,13 +294,13 @@ def _is_softmax(layer: keras.Operation, rank: int) -> bool:
 
 
 def _output_names(model: keras.Model) -> list[str]:
-    """The names that the model's author gave the outputs, or numbers."""
+    """The names that the model's author gave to its outputs, or numbers."""
     structure = getattr(model, "output", None)  # A Sequential has none.
     if isinstance(structure, dict):
         return sorted(structure)
     makers = map(_maker, model.outputs)
     names = [None if _is_named_by_keras(x) else x.name for x in makers]
-    # The outputs of one layer would all have its name.
+    # Several outputs of one layer would share its name.
     return numbered(
         [x if names.count(x) == 1 else None for x in names], "output"
     )
@@ -310,10 +313,10 @@ def _is_named_by_keras(layer: keras.Operation) -> bool:
 
 
 def numbered(names: Sequence[str | None], word: str) -> list[str]:
-    """Completes a list of names: an only one is `words`, others `word_0`, ...
+    """Fills the gaps in a list of names with `word_0`, `word_1`, ...
 
     Args:
-        names: The names that were given, `None` where there is none.
+        names: List of names. `None` stands for a missing name.
         word: `"input"` or `"output"`.
 
     Returns:
@@ -325,7 +328,7 @@ def numbered(names: Sequence[str | None], word: str) -> list[str]:
 
 
 def _parts_by_name(model: keras.Model) -> dict[str, str]:
-    """Every layer by its name, with those of models inside the model."""
+    """Every layer by its name, including the layers of inner models."""
     parts = {layer.name: layer.name for layer in model.layers}
     for layer in model.layers:
         if isinstance(layer, keras.Model):

@@ -1,4 +1,4 @@
-"""What will the next image show? An autoencoder with an LSTM inside it."""
+"""Predicts the next image of a sequence: an LSTM inside an autoencoder."""
 
 import keras
 
@@ -15,13 +15,14 @@ IMAGE_SHAPE = (64, 64, 1)
 def image_autoencoder(embedding_size: int = 10) -> keras.Model:
     """Builds an autoencoder of grey images of 64 × 64 pixels.
 
-    The encoder has three convolutions and three dense layers, and the decoder
-    the same in reverse, as in section 4.3 of [Webb et al., 2020](
-    https://arxiv.org/abs/2007.05059). Initial weights are uniform within ±1/√n
-    for a unit with n inputs, which is PyTorch's default. For reproducible
+    The encoder has three convolutions and three dense layers. The decoder has
+    the same layers in reverse. Both are as in section 4.3 of [Webb et al.,
+    2020](https://arxiv.org/abs/2007.05059). Initial weights are uniform within
+    ±1/√n for a unit with n inputs, which is PyTorch's default. For reproducible
     weights call `keras.utils.set_random_seed` first. With these weights the
-    output hardly depends on the image at first, and gradients are about 1e-9,
-    so train with `training.adam`. Its parts are `"encoder"` and `"decoder"`.
+    output hardly depends on the image at first. The first gradients are about
+    1e-9, so train with `training.adam`. The model declares the parts
+    `"encoder"` and `"decoder"`.
 
     Args:
         embedding_size: Positive integer.
@@ -96,35 +97,35 @@ def image_autoencoder(embedding_size: int = 10) -> keras.Model:
 def object_predictor(
     autoencoder: keras.Model, normalization: str = "temporal_context"
 ) -> keras.Model:
-    """Builds a model that predicts, after each image of a sequence, the next.
+    """Builds a model that predicts the image after each image of a sequence.
 
     With embeddings z, moments μ and σ of the normalization, and an LSTM of 20
     units, the predicted embedding is
 
         ẑ_{t+1} = σ (W LSTM(normalize(z_1), …, normalize(z_t)) + b) + μ
 
-    and the decoder turns it into an image. Reference: section 3.3 and equation
-    (4) of [Webb et al., 2020](https://arxiv.org/abs/2007.05059). The context of
+    The decoder turns it into an image. Reference: section 3.3 and equation (4)
+    of [Webb et al., 2020](https://arxiv.org/abs/2007.05059). The context of
     `"temporal_context"` is all images of the input, z_1 to z_{T−1}, as in
-    sections 3.1 and 3.3. The moments therefore depend on later images; nothing
-    else does.
+    sections 3.1 and 3.3. So the moments of a step depend on later images, too.
+    Nothing else does.
 
-    Its parts are `"encoder"`; `"predictor"`, a `keras.Model` from embeddings to
-    predicted embeddings; `"decoder"`; and, inside the predictor,
-    `"normalization"`, `"recurrent"` and `"prediction"`. Train the predictor
-    alone on embeddings, or the whole model on images.
+    The model declares the parts `"encoder"`, `"predictor"` and `"decoder"`. The
+    predictor is a `keras.Model` from embeddings to predicted embeddings. Parts
+    inside it are `"normalization"`, `"recurrent"` and `"prediction"`. You can
+    train the predictor alone on embeddings, or the whole model on images.
 
     Args:
         autoencoder: Model of `image_autoencoder`. The new model shares its
             weights.
-        normalization: `"none"`, or one of `layers.NORMALIZATIONS` that can be
-            undone. All but `"layer"` can.
+        normalization: One of `layers.NORMALIZATIONS`. `"layer"` is not allowed,
+            because it cannot be undone.
 
     Returns:
         `keras.Model` from uint8 images `(batch, time, 64, 64, 1)` to images of
-        the same shape with pixels between 0 and 1. It takes any number of
-        steps. Only `"batch_training_statistics"`, which stores moments for each
-        step, takes exactly 19.
+        the same shape with pixels between 0 and 1. The number of steps may
+        vary. With `"batch_training_statistics"` it must be 19, because the
+        moments of each step are stored.
 
     Raises:
         ValueError: If the normalization is unknown or cannot be undone.

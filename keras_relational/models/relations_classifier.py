@@ -25,24 +25,26 @@ def relations_classifier(
 
     The model is one convolution, coordinates, a central module, and an MLP with
     one hidden layer, as in Figs. 1b and 3 and Table S2 of [Shanahan et al.,
-    2020](https://arxiv.org/abs/1905.10307). It has k = 32 heads, from section
-    4 of the paper. Every central module returns `num_heads * (num_relations +
-    4)` numbers. As in the authors' model, initial weights are truncated normal
-    with deviation 0.1, and initial biases are 0.1. The position weights of
-    `"mha"` are an exception: see `MultiHeadAttentionPooling`. For reproducible
-    weights call `keras.utils.set_random_seed` first.
+    2020](https://arxiv.org/abs/1905.10307). The default of k = 32 heads is from
+    section 4 of the paper. Table S2 prints 16. Every central module returns
+    `num_heads * (num_relations + 4)` numbers. As in the authors' model, initial
+    weights are truncated normal with deviation 0.1, and initial biases are 0.1.
+    The position weights of `"mha"` are an exception: they have the default of
+    `MultiHeadAttentionPooling`. For reproducible weights call
+    `keras.utils.set_random_seed` first.
 
-    Its parts are `"encoder"`, `"coordinates"`, `"central"`, `"hidden"` and
-    `"logits"`.
+    The model declares the parts `"encoder"`, `"coordinates"`, `"central"`,
+    `"hidden"` and `"logits"`.
 
     Args:
-        central: The central module: `"predinet"`; `"mlp1"` or `"mlp2"`, one or
-            two dense layers; `"relation_network"`; or `"mha"`, which is
-            `MultiHeadAttentionPooling`.
+        central: The central module: `"predinet"`, `"mlp1"` (one dense layer),
+            `"mlp2"` (two dense layers), `"relation_network"` or `"mha"`
+            (`MultiHeadAttentionPooling`).
         num_classes: Number of labels. The task `"colour_and_shape"` has 4.
-        num_tasks: Number of tasks. With 1 or more, the model takes a task id
-            beside each image, and the id's one-hot code joins the central
-            module's output. An id of `num_tasks` or more gives a code of zeros.
+        num_tasks: Number of tasks. With 1 or more, the model also takes a task
+            id for each image. The one-hot code of the id is concatenated with
+            the output of the central module. An id of `num_tasks` or more gives
+            a code of zeros.
         num_heads: Number of heads, k in the paper.
         num_relations: Number of relations of a head, j in the paper.
         key_dim: Size of PrediNet's keys. The keys of `"mha"` have size 16.

@@ -1,4 +1,4 @@
-"""Which filler is missing? An encoder, a reasoner, and a decoder or scores.
+"""Finds the missing filler of a sequence by an abstract rule.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
 Learning*, section 4.
@@ -31,27 +31,29 @@ def filler_autoencoder(
     """Builds an autoencoder of fillers.
 
     For images of 32 × 32 pixels the encoder has three convolutions and two
-    dense layers, to an embedding of 128 numbers, and the decoder has the same
-    in reverse. Its last layer has one kernel; the paper prints 32. For one-hot
-    vectors the encoder is one dense layer to 10 numbers, and the decoder one
-    dense layer back. Reference: sections 4.1.3, 4.1.4 and A.1 of [Sinha et al.,
-    2020](https://arxiv.org/abs/2012.01944). Initial weights are Kaiming normal
-    before ReLU and Xavier normal before sigmoid and softmax. The paper does not
-    mention biases; here they are uniform within ±1/√fan-in, which is PyTorch's
-    default. For reproducible weights call `keras.utils.set_random_seed` first.
+    dense layers. An embedding has 128 numbers. The decoder has the same layers
+    in reverse. Its last layer has one filter, since the images are grey. The
+    paper prints 32. For one-hot vectors the encoder is one dense layer with 10
+    outputs, and the decoder is one dense layer. Reference: sections 4.1.3,
+    4.1.4 and A.1 of [Sinha et al., 2020](https://arxiv.org/abs/2012.01944).
+    Initial weights are Kaiming normal before ReLU and Xavier normal before
+    sigmoid and softmax. The paper does not mention biases. Here they are
+    uniform within ±1/√fan-in, which is PyTorch's default. For reproducible
+    weights call `keras.utils.set_random_seed` first.
 
-    Its parts are `"encoder"` and `"decoder"`.
+    The model declares the parts `"encoder"` and `"decoder"`.
 
     Args:
         fillers: `"image"` or `"vector"`.
         num_fillers: Size of the vectors.
-        batch_normalization: Whether batch normalization precedes each
-            nonlinearity. For images alone.
+        batch_normalization: Boolean. If `True`, batch normalization precedes
+            each nonlinearity. It has no effect on vectors.
 
     Returns:
-        `keras.Model` from uint8 images `(batch, 32, 32)`, which the model
-        divides by 255, to images between 0 and 1; or from float vectors
-        `(batch, num_fillers)` to shares that sum to 1.
+        `keras.Model`. For images it maps uint8 `(batch, 32, 32)` to images of
+        the same shape with pixels between 0 and 1. It divides pixels by 255.
+        For vectors it maps floats `(batch, num_fillers)` to probabilities of
+        the same shape.
 
     Raises:
         ValueError: If `fillers` is unknown.
@@ -164,15 +166,15 @@ def rule_learner(
     have 256 numbers. For multiple choice a linear layer on its last output
     scores the options. In the generative mode the model predicts an embedding,
     and the decoder turns it into a filler. An ESBN predicts the embedding that
-    it retrieves; the others predict by a linear layer. Reference: section 4 of
-    [Sinha et al., 2020](https://arxiv.org/abs/2012.01944).
+    it retrieves. The other networks predict by a linear layer. Reference:
+    section 4 of [Sinha et al., 2020](https://arxiv.org/abs/2012.01944).
 
-    Its parts are `"encoder"`; `"reasoner"`, a `keras.Model` from embeddings to
-    scores or to an embedding; in the generative mode `"decoder"`; and, inside
-    the reasoner, `"esbn"`, `"ntm"` or `"lstm"`, and the linear layer
-    `"output"`. If the number of steps is known when the model is compiled, the
-    encoder processes images step by step. Batch normalization then uses the
-    statistics of one step at a time.
+    The model declares the parts `"encoder"`, `"reasoner"` and, in the
+    generative mode, `"decoder"`. The reasoner is a `keras.Model` from
+    embeddings to scores or to an embedding. Parts inside it are `"esbn"`,
+    `"ntm"` or `"lstm"`, and the linear layer `"output"`. If the number of steps
+    is known when the model is compiled, the encoder processes images step by
+    step. Batch normalization then uses the statistics of one step at a time.
 
     Args:
         autoencoder: Model of `filler_autoencoder`. The new model shares its
@@ -180,23 +182,23 @@ def rule_learner(
         sequential: `"esbn"`, `"ntm"` or `"lstm"`.
         mode: `"multiple_choice"` or `"generative"`.
         num_options: Number of scores.
-        confidence: Whether the ESBN has a confidence, as `confidence` of
-            `layers.ESBN`. The paper's has none. With only two fillers, as in
-            same/different, an ESBN without a confidence is at chance: pass
-            `True`, and a normalization.
+        confidence: Boolean, the `confidence` of `layers.ESBN`. The first paper
+            has none. With only two fillers, as in same/different, an ESBN
+            without a confidence stays at chance. Pass `True` there, and a
+            normalization.
         normalization: Optional layer that normalizes the sequence of
-            embeddings, such as `layers.TemporalContextNormalization()`. For
-            multiple choice alone.
+            embeddings, such as `layers.TemporalContextNormalization()`. It is
+            allowed in multiple choice only.
 
     Returns:
-        `keras.Model` from fillers `(batch, time, ...)`, of any number of steps,
-        to scores `(batch, num_options)`, or to a filler in the form of the
-        autoencoder's output.
+        `keras.Model` from fillers `(batch, time, ...)`, of any number of steps.
+        It returns scores `(batch, num_options)`, or in the generative mode a
+        filler, like the autoencoder.
 
     Raises:
-        ValueError: If `sequential` or `mode` is unknown; if `normalization` is
-            not a layer, or is given in the generative mode; or if `confidence`
-            is asked for without an ESBN.
+        ValueError: If `sequential` or `mode` is unknown, if `normalization` is
+            not a layer or is given in the generative mode, or if `confidence`
+            is `True` without an ESBN.
 
     Example:
 
@@ -298,12 +300,11 @@ def task_rule_learner(
     confidence: bool = False,
     normalization: bool = False,
 ) -> keras.Model:
-    """Builds a `rule_learner` with the options and normalization of a task.
+    """Builds the `rule_learner` of a task, with its options and normalization.
 
-    A pair of fillers is the same or not, and a pair matches one of two others:
-    two options. The other tasks have four. Temporal context normalization is
-    over the whole sequence, and in the relational match to sample over each
-    pair, as in Webb et al., 2021.
+    Same/different and relational match to sample have two options. The other
+    tasks have four. The context of the normalization is the whole sequence. In
+    relational match to sample it is each pair, as in Webb et al., 2021.
 
     Args:
         task: `"distribution_of_three"`, `"identity_rules"`,
@@ -312,14 +313,17 @@ def task_rule_learner(
             weights.
         sequential: `"esbn"`, `"ntm"` or `"lstm"`.
         mode: `"multiple_choice"` or `"generative"`.
-        confidence: If `True`, the ESBN has a confidence.
-        normalization: If `True`, the embeddings are normalized.
+        confidence: Boolean. If `True`, the ESBN has a confidence.
+        normalization: Boolean. If `True`, temporal context normalization is
+            applied to the embeddings.
 
     Returns:
         `keras.Model`, as `rule_learner` returns it.
 
     Raises:
-        ValueError: If the task is unknown, and as for `rule_learner`.
+        ValueError: If the task, `sequential` or `mode` is unknown, if
+            `normalization` is `True` in the generative mode, or if `confidence`
+            is `True` without an ESBN.
 
     Example:
 
@@ -341,17 +345,17 @@ def task_rule_learner(
 
 
 def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:
-    """Builds the same model for problems of a few fillers that are known.
+    """Builds a faster model for problems with a known set of fillers.
 
-    The new model takes the numbers of fillers in place of fillers. It encodes
-    every filler once in each batch, however often the batch shows it. Batch
-    normalization therefore takes its statistics over the fillers, and counts
-    each filler once. Use the new model for training and tests, and save
-    `model`.
+    The new model takes numbers of fillers instead of fillers. It encodes each
+    filler once in each batch, even if the batch shows it many times. So batch
+    normalization counts each filler once, too. Use the new model for training
+    and tests, but save `model`.
 
     Args:
         model: Model of `rule_learner`. The new model shares its weights.
-        fillers: Array of all fillers, in the form of the model's input.
+        fillers: Array of all fillers `(num_fillers, ...)`, in the form that the
+            model takes.
 
     Returns:
         `keras.Model` from numbers of fillers, integers `(batch, time)`, to the

@@ -25,46 +25,47 @@ def video_predictor(
     mean_pixel: float = 0.5,
     positions: bool = True,
 ) -> keras.Model:
-    """Builds a model that predicts, after each frame of a video, the next.
+    """Builds a model that predicts the next frame after each frame of a video.
 
-    Three convolutions encode a frame into 8 × 8 positions. Then comes the core,
-    and then two dense layers and three transposed convolutions decode the next
-    frame. If the core has object files, as `layers.SCOFF`, `SlotPooling`
-    follows it, which makes the object files exchangeable.
+    Three convolutions encode a frame into 8 × 8 positions. The core reads them
+    step by step. Two dense layers and three transposed convolutions decode the
+    next frame. If the core has object files, such as `layers.SCOFF`,
+    `SlotPooling` follows it and makes the object files exchangeable.
 
-    Encoder and decoder are those of [Van Steenkiste et al., 2018](
-    https://arxiv.org/abs/1802.10353), in the version of [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225), section 4 and appendix F.1: kernels of
-    4 × 4, layer normalization, ELU in the encoder, ReLU in the decoder, and a
-    sigmoid at the end. The sizes are from the earlier paper. The later paper
-    calls the decoder deconvolutional; here this means transposed convolutions.
+    Encoder and decoder are those of [Van Steenkiste et al.,
+    2018](https://arxiv.org/abs/1802.10353), in the version of [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225), section 4 and appendix F.1: kernels
+    of 4 × 4, layer normalization, ELU in the encoder, ReLU in the decoder, and
+    a sigmoid at the end. The sizes are from the earlier paper. The later paper
+    calls the decoder deconvolutional. Here this means transposed convolutions.
 
-    A core that attends to the positions sees a weighted sum of them. The sum
-    must tell where something is, and not only what it is. Each position
-    therefore has its own dense layer of 64 units. Neither paper has these
-    layers. With one dense layer for all positions, and coordinates appended,
-    hundreds of batches taught nothing but the mean image.
+    A core that attends to positions reads a weighted sum of their features. The
+    sum must show where an object is as well as what it is. So each position has
+    its own dense layer of 64 units. Neither paper has these layers. We tried
+    one dense layer for all positions, with coordinates appended. After hundreds
+    of batches that model predicted only the mean image.
 
-    Its parts are `"stacked"`, `"encoder"`, `"core"`, with object files
-    `"pooling"`, and `"decoder"`. The core keeps its name.
+    The model declares the parts `"stacked"`, `"encoder"`, `"core"`, `"pooling"`
+    (with object files only) and `"decoder"`. The core keeps its own name as a
+    layer.
 
     Args:
         core: A Keras RNN layer with `return_sequences` and `return_state`, such
             as `layers.SCOFF(100, 4, 4, value_dim=100, return_sequences=True,
             return_state=True)`.
-        num_channels: Number of channels of a frame: 1, or 3 for colours.
+        num_channels: Number of channels of a frame: 1 for grey, 3 for colour.
         num_stacked: Number of frames that the encoder sees at each step: the
             current one and those before it, as channels. Black frames precede
             the first one.
         mean_pixel: Mean of the predicted pixels before training, a number
-            between 0 and 1, which sets the last bias. For a video that is
-            mostly black, pass its mean: the first hundred batches teach little
-            else. For a single ball the loss after 150 batches is then a
-            quarter.
-        positions: Whether the core attends to the 8 × 8 positions, as
-            `layers.SCOFF` and `layers.RIMs` can. If `False`, the core gets one
-            vector a frame, from a dense layer of 512 units. Other cores, such
-            as `keras.layers.GRU`, need `False`.
+            between 0 and 1. It sets the last bias. For videos that are mostly
+            black, pass the mean of their pixels. Otherwise the first hundred
+            batches learn little else. With it, the loss for a single ball after
+            150 batches is a quarter of that with the default.
+        positions: Boolean. If `True`, the core attends to the 8 × 8 positions.
+            `layers.SCOFF` and `layers.RIMs` can do this. If `False`, the core
+            gets one vector for each frame, from a dense layer of 512 units.
+            Other cores, such as `keras.layers.GRU`, need `False`.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, num_channels)` to
@@ -72,9 +73,10 @@ def video_predictor(
         model divides pixels by 255.
 
     Raises:
-        ValueError: If `core` does not return sequences and states, or takes
-            vectors alone and `positions` is `True`; if a number is not a
-            positive integer; or if `mean_pixel` is not between 0 and 1.
+        ValueError: If `core` does not return sequences and states, if
+            `positions` is `True` and the core takes only vectors, if a number
+            is not a positive integer, or if `mean_pixel` is not between 0 and
+            1.
 
     Example:
 
@@ -96,8 +98,8 @@ def video_predictor(
         )
     if positions and getattr(core.input_spec, "ndim", None) == 3:
         raise ValueError(
-            f"{core.name} takes one vector a step, and not the positions of a "
-            "frame. Pass positions=False. Received: positions=True, "
+            f"{core.name} takes one vector for each step, not the positions of "
+            "a frame. Pass positions=False. Received: positions=True, "
             f"core={core!r}"
         )
     shape = (SIZE, SIZE, num_channels)
@@ -156,15 +158,15 @@ class StackedFrames(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_relational")
 class RollOut(keras.layers.Layer):
-    """Continues a video: the predictor gets each predicted frame as input.
+    """Continues a video: each predicted frame is the next input.
 
     Args:
         predictor: Model of `video_predictor`.
         num_frames: Positive integer, number of frames to predict.
 
     Call arguments:
-        frames: Float tensor `(batch, time, 64, 64, channels)` between 0 and 1,
-            the frames to start from.
+        frames: Float tensor `(batch, time, 64, 64, channels)`, the first frames
+            of the video, with pixels between 0 and 1.
 
     Returns:
         Tensor `(batch, num_frames, 64, 64, channels)`, between 0 and 1.
@@ -200,7 +202,7 @@ class RollOut(keras.layers.Layer):
         return ops.swapaxes(rolled, 0, 1)
 
     def _step(self, stack, states):
-        """The frame after the last stacked one, and the core's new states."""
+        """The predicted next frame, and the new states of the core."""
         x = part(self.predictor, "encoder")(stack)
         x, *states = part(self.predictor, "core")(x, initial_state=states)
         x = x[:, -1:]
@@ -265,8 +267,8 @@ def _encoder(num_channels, positions):
                 "bhwc,hwcd->bhwd",
                 output_shape=(8, 8, 64),
                 bias_axes="hwd",
-                # Glorot's scale for one position. Keras would compute it from
-                # all positions together.
+                # Glorot's scale for one position. Keras would compute the scale
+                # for all positions together.
                 kernel_initializer=keras.initializers.RandomNormal(
                     stddev=64**-0.5
                 ),

@@ -1,7 +1,7 @@
-"""A run is data: a folder that tells how it was made and what came of it.
+"""A run: the folder of one experiment, with all that it was made from.
 
-A script that trains a model opens one `Run`. Supervised training and agents use
-it alike:
+A script that trains a model opens one `Run`. Models and agents are trained
+inside its `with` statement:
 
     arguments = vars(args)                         # of any parser
     name = runs.run_name("adding", arguments, defaults, always=["core"])
@@ -18,7 +18,7 @@ it alike:
         run.save_model(model)
         run.finish({"errors": errors})
 
-For an agent the middle line is
+For an agent the line with `training.fit` becomes
 
         curves = agent_runs.train_agent(
             impala.ActorLearner(agent, environment), num_steps,
@@ -26,41 +26,39 @@ For an agent the middle line is
         )
 
 and for a classifier `training.train_classifier(model, x, y, run=run)`. A run
-that trains several networks names the parts: `training.fit(..., run=run,
-part="autoencoder")` keeps curves and checkpoints of that part in a folder of
-its own within the run's; `training.four_stage_transfer` does so by itself.
+that trains several networks names each part: `training.fit(..., run=run,
+part="autoencoder")` writes the curves and checkpoints of this part to a
+subfolder. `training.four_stage_transfer` names its parts itself. Without a run
+(`run=None`) these functions keep everything in memory.
 
 The folder holds
 
-    config.json      the command, every argument, digests of the files read,
-                     versions of the libraries, the commit of the source, the
-                     machine and the date; of each later start the same again
-    curves.csv       the learning curves, a row an epoch
-    tensorboard/     the same, each point once
+    config.json      the command, every argument, digests of the files read, the
+                     versions of libraries, the commit of the source, the
+                     machine and the date, and the same for each later start
+    curves.csv       the learning curves, one row for each epoch
+    tensorboard/     the same curves for TensorBoard
     checkpoint-*.npz or checkpoints/: the last two checkpoints
-    model.keras      what `run.save_model` saved
-    result.json      what `run.finish` wrote; it is there if the run has
+    model.keras      the model that `run.save_model` saved
+    result.json      the figures that `run.finish` wrote, once the run has
                      finished
-    run.lock         the number of the process that has the folder
+    run.lock         the number of the process that uses the folder
 
-**One rule for starting again.** The same command continues the run, with the
-result that it would have had without a break, and says so in one line. A run
-that has finished trains nothing, and says so. Arguments in `may_differ` may be
-others: with more batches or steps, a finished run goes on. If anything else
-differs, the `Run` is refused, on entry, by a `ValueError` that tells what it is
-there and here. Paths may always differ, as files can be moved: `data` has a
-digest of what was read. Versions, commit, machine and date may differ, too, and
-`config.json` lists them for each start, under `continued`.
+**Starting again.** The same command continues the run. The result is the same
+as without the break. A line of output says where the run continues. If the run
+has finished, nothing is trained, and a line says so. Arguments in `may_differ`
+may change: with a larger number of batches or steps, a finished run continues.
+If any other argument differs, a `ValueError` names both values. Paths may
+always differ, because files can be moved: `data` has digests of their content.
+Versions, commit, machine and date may differ, too. `config.json` lists them for
+each later start, under `continued`.
 
-**One process at a time.** A second start on the same folder is refused by a
-`RuntimeError` with the number of the process that has it.
+**One process at a time.** A second process that opens the folder gets a
+`RuntimeError` with the number of the first.
 
-**Nothing is lost by a kill.** Files appear when they are complete. A checkpoint
-that is damaged is left for the one before, with a warning. Ctrl-C ends a run as
-a kill does: the folder is as the last epoch left it.
-
-Without a run, `run=None`, the functions of `training` keep everything in
-memory.
+**Killed processes.** Each file appears when it is complete. If the newest
+checkpoint is damaged, the run continues from the one before, with a warning.
+Ctrl-C ends a run in the same way: the folder is as it was after the last epoch.
 
 A script should turn the errors of a bad command into one line:
 

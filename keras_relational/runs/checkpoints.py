@@ -1,4 +1,4 @@
-"""Checkpoints of a Keras model in training, in NumPy's `.npz` files."""
+"""Checkpoints of a Keras model in training, as NumPy's `.npz` files."""
 
 import json
 import pathlib
@@ -23,12 +23,11 @@ class ModelCheckpoints:
     """The last two checkpoints of a model and its optimizer, in a folder.
 
     A file `checkpoint-NUMBER.npz` holds all variables of the model and of its
-    optimizer, random seeds included, in their own types, and the learning
-    curves so far. Nothing in it is a pickle.
+    optimizer, including random seeds, and the learning curves so far. Each
+    variable keeps its dtype. The file contains no pickles.
 
     Args:
-        model: A compiled `keras.Model`, its weights and those of its optimizer
-            built.
+        model: A compiled `keras.Model`. The model and its optimizer are built.
         directory: Folder of the files.
     """
 
@@ -58,7 +57,7 @@ class ModelCheckpoints:
             curves: The curves so far.
 
         Raises:
-            OSError: If the file cannot be written; the error names it.
+            OSError: If the file cannot be written. The error names it.
         """
         arrays: dict[str, Any] = {
             name: _storable(variable)
@@ -79,24 +78,24 @@ class ModelCheckpoints:
             The curves of the checkpoint.
 
         Raises:
-            ValueError: If the file is damaged, or of another model.
+            ValueError: If the file is damaged, or belongs to another model.
         """
         path, variables = self.path(number), self._variables()
         try:
             curves, values = _read(path, variables)
-        # Of any class, from what is neither JSON nor a table of numbers.
+        # A damaged file can raise errors of any class.
         except Exception as error:
             raise ValueError(
-                f"{path} is damaged, or of another model or optimizer, and "
-                f"this run cannot go on from it: {error or repr(error)} Put an "
-                "intact copy in its place, or delete it to begin again."
+                f"{path} is damaged, or of another model or optimizer: "
+                f"{error or repr(error)} Put an intact copy in its place, or "
+                "delete it to begin again."
             ) from error
         for variable, value in zip(variables.values(), values, strict=True):
             variable.assign(value)
         return curves
 
     def remove_newer(self, number: int) -> None:
-        """Removes the checkpoints after one, which are damaged."""
+        """Removes the checkpoints after this one, which are damaged."""
         for newer in self.numbers():
             if newer > number:
                 self.path(newer).unlink()
@@ -113,21 +112,21 @@ class ModelCheckpoints:
 def _read(
     path: pathlib.Path, variables: Mapping[str, Any]
 ) -> tuple[dict[str, list[float]], list[np.ndarray]]:
-    """Curves, and a value for each variable of this model."""
+    """Reads the curves, and a value for each variable of this model."""
     shapes = {name: tuple(x.shape) for name, x in variables.items()}
 
     def check(headers: Mapping[str, Any]) -> None:
         for name, (shape, dtype) in headers.items():
             if name == "curves":
                 if shape or dtype.itemsize > 4 * MAX_TEXT_BYTES:
-                    raise ValueError("its curves are no text, or too long")
+                    raise ValueError("its curves are not text, or too long")
             elif dtype.kind not in "biuf":
-                raise ValueError(f"{name!r} holds no numbers: {dtype}")
+                raise ValueError(f"{name!r} holds {dtype}, not numbers")
         found = {k: x.shape for k, x in headers.items() if k != "curves"}
         if found != shapes:
             raise ValueError(
-                f"it holds {len(found)} variables, this run has {len(shapes)}, "
-                "or their shapes or types differ"
+                f"it holds {len(found)} variables, and this run has "
+                f"{len(shapes)}, or their shapes or types differ"
             )
         for name, variable in variables.items():
             expected = _stored_dtype(_dtype(variable))
@@ -147,13 +146,13 @@ def _read(
 
 
 def _dtype(variable: Any) -> np.dtype:
-    """The type of a variable; those NumPy lacks are from `ml_dtypes`."""
+    """The dtype of a variable. `ml_dtypes` has the dtypes that NumPy lacks."""
     name = keras.backend.standardize_dtype(variable.dtype)
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def _is_known(dtype: np.dtype) -> bool:
-    """Whether an `.npz` tells this type; it has `bfloat16` as mere bytes."""
+    """Tells whether `.npz` files record this dtype, unlike bfloat16."""
     return dtype.kind in "biuf" and dtype.isbuiltin == 1
 
 
@@ -177,5 +176,6 @@ def _storable(variable: Any) -> np.ndarray:
 def _assignable(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if _is_known(dtype):
         return array
-    # Not every backend takes the type from NumPy; float32 holds its values.
+    # Not every backend takes this dtype from NumPy. float32 holds all its
+    # values.
     return array.view(dtype).astype("float32")

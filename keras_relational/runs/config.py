@@ -18,7 +18,7 @@ import keras
 from keras_relational.version import __version__
 
 FORMAT = 1
-# The libraries that can change a result, by the names of their packages.
+# Names of the packages that can change a result.
 _LIBRARIES = ("keras", "numpy", "tensorflow", "jax", "torch", "tf-agents")
 
 
@@ -34,10 +34,10 @@ def new_config(
         experiment: Name of the experiment, such as `"adding"`.
         arguments: Dictionary of all arguments of the command.
         data: Dictionary of digests of the files that were read.
-        part: What `current_part` returns.
+        part: The dictionary of `current_part`.
 
     Returns:
-        Dictionary as `config.json` has it.
+        Dictionary, the content of `config.json`.
     """
     return {
         "format": FORMAT,
@@ -50,7 +50,7 @@ def new_config(
 
 
 def current_part() -> dict:
-    """What may differ between the parts of a run, as it is now.
+    """Describes this start: everything that may change when a run continues.
 
     Returns:
         Dictionary of `command`, `versions`, `commit`, `machine` and `started`.
@@ -65,34 +65,34 @@ def current_part() -> dict:
 
 
 def now() -> str:
-    """The time in UTC, to the second, as ISO 8601 has it."""
+    """The time in UTC, to the second, in ISO 8601 format."""
     time = datetime.datetime.now(datetime.UTC)
     return time.isoformat(timespec="seconds")
 
 
 def differences(
-    there: Mapping[str, Any],
+    saved: Mapping[str, Any],
     experiment: str,
     arguments: Mapping[str, object],
     data: Mapping[str, str],
     may_differ: Container[str] = (),
 ) -> list[str]:
-    """How a new start differs from the run in a folder, where it matters.
+    """Lists the differences between a new start and the run in a folder.
 
-    An argument that is a `pathlib.Path`, or a list of them, may always differ:
-    files can be moved, and `data` tells whether they are the same ones.
+    An argument that is a `pathlib.Path`, or a list of paths, may always differ,
+    because files can be moved. `data` shows whether their content is the same.
 
     Args:
-        there: The `config.json` of the folder.
+        saved: The `config.json` of the folder.
         experiment: Name of the experiment that starts.
-        arguments: Its arguments.
-        data: Its digests of files.
+        arguments: Arguments of the new start.
+        data: Digests of the files that it read.
         may_differ: Names of arguments that may differ.
 
     Returns:
-        List of lines such as `"seed: there 0, here 1"`.
+        List of strings such as `"seed: was 0, now 1"`.
     """
-    here = {
+    new = {
         "experiment": experiment,
         **{
             name: value
@@ -102,35 +102,35 @@ def differences(
         **{f"digest of {name}": digest for name, digest in data.items()},
     }
     before = {
-        "experiment": there["experiment"],
+        "experiment": saved["experiment"],
         **{
             name: value
-            for name, value in (there["arguments"] or {}).items()
+            for name, value in (saved["arguments"] or {}).items()
             if name not in may_differ
             and not holds_paths(arguments.get(name, None))
         },
-        **{f"digest of {k}": v for k, v in there["data"].items()},
+        **{f"digest of {k}": v for k, v in saved["data"].items()},
     }
     return [
-        f"{name}: there {_shown(before, name)}, here {_shown(here, name)}"
-        for name in dict.fromkeys([*before, *here])
-        if _shown(before, name) != _shown(here, name)
+        f"{name}: was {_shown(before, name)}, now {_shown(new, name)}"
+        for name in dict.fromkeys([*before, *new])
+        if _shown(before, name) != _shown(new, name)
     ]
 
 
 def holds_paths(value: object) -> bool:
-    """Whether an argument is a `pathlib.Path`, or a list of them."""
+    """Tells whether an argument is a `pathlib.Path`, or a list of paths."""
     if isinstance(value, list | tuple):
         return bool(value) and all(map(holds_paths, value))
     return isinstance(value, pathlib.PurePath)
 
 
 def _shown(values: Mapping[str, object], name: str) -> str:
-    return json.dumps(values[name]) if name in values else "nothing"
+    return json.dumps(values[name]) if name in values else "not given"
 
 
 def _as_json(arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Arguments as they come back from a file: paths as text, no tuples."""
+    """Arguments as JSON returns them: paths as text, tuples as lists."""
 
     def default(value: object) -> object:
         if isinstance(value, pathlib.PurePath):
@@ -173,7 +173,7 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit of the library's source, if git keeps it."""
+    """The commit of the library's source, if it is in a git repository."""
     folder = pathlib.Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -186,7 +186,8 @@ def _commit() -> str | None:
         ).stdout.strip()
 
     try:
-        # A package that is installed inside another project is not its own.
+        # Without this check, a package that is installed inside another
+        # project's repository would get the commit of that project.
         git("ls-files", "--error-unmatch", pathlib.Path(__file__).name)
         return git(
             "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"

@@ -1,4 +1,4 @@
-"""Learning curves: a table with a row an epoch, in `curves.csv`."""
+"""Learning curves in `curves.csv`: a table with one row for each epoch."""
 
 import csv
 import io
@@ -16,11 +16,12 @@ from keras_relational.file_io import write_atomically
 def write_curves(
     path: pathlib.Path | str, curves: Mapping[str, Sequence[float]]
 ) -> None:
-    """Writes learning curves, a column each.
+    """Writes learning curves, one in each column.
 
     Args:
         path: Path of a `curves.csv`.
-        curves: Dictionary of names and lists of numbers, all of one length.
+        curves: Dictionary of names and lists of numbers. All lists have the
+            same length.
     """
     table = io.StringIO()
     writer = csv.writer(table)
@@ -30,18 +31,19 @@ def write_curves(
 
 
 def read_curves(path: pathlib.Path | str) -> dict[str, list[float]]:
-    """Reads learning curves, as `write_curves` writes them.
+    """Reads learning curves that `write_curves` wrote.
 
     Args:
         path: Path of a `curves.csv`, of up to 8 MiB.
 
     Returns:
-        Dictionary of names and lists of numbers, all of one length: integers
-        where the file has digits alone, else floats.
+        Dictionary of names and lists of numbers. All lists have the same
+        length. A number that is written in digits only becomes an integer, any
+        other number a float.
 
     Raises:
-        ValueError: If the file cannot be read, is larger, or is no table of
-            numbers below a line of names.
+        ValueError: If the file cannot be read, is larger than 8 MiB, or is not
+            a line of names above a table of numbers.
         FileNotFoundError: If the file does not exist.
     """
     try:
@@ -66,19 +68,19 @@ def read_curves(path: pathlib.Path | str) -> dict[str, list[float]]:
     except (OSError, ValueError, csv.Error) as error:
         raise ValueError(
             f"{path} cannot be read: {error}. Expected the learning curves of "
-            "a run: a line of names, and lines of as many numbers."
+            "a run: a line of names, then lines with a number for each name."
         ) from error
 
 
 def check_curves(curves: Any, unit: str) -> None:
-    """Raises a `ValueError` unless these are the curves of a checkpoint.
+    """Raises a `ValueError` unless a checkpoint holds valid curves.
 
     Args:
-        curves: What the checkpoint holds.
+        curves: The curves that the checkpoint holds.
         unit: Name of the curve that counts the progress, such as `"batches"`.
     """
     lengths = {len(np.array(x, "float64")) for x in curves.values()}
     if not {unit, "minutes"} <= set(curves) or len(lengths) != 1:
-        raise ValueError("its curves are not of one length")
+        raise ValueError("its curves differ in length")
     if 0 in lengths:
         raise ValueError("its curves are empty")

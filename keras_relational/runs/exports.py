@@ -1,4 +1,4 @@
-"""Checks that a run can export its model, before any work."""
+"""Checks before training that a run can export its model."""
 
 import importlib.util
 import pathlib
@@ -8,15 +8,15 @@ import keras
 
 
 def check_export(path: pathlib.Path | str | None, version: int = 1) -> None:
-    """Refuses an export that could not be made after the training.
+    """Raises an error if the export after training would fail.
 
-    It also removes what a killed export left in the folder, so no other process
-    should export to it at the time.
+    It also removes the files that a killed export left in the folder. So no
+    other process may export to this folder at the same time.
 
     Args:
-        path: Folder of the model, as `serving.export_model` takes it, or
+        path: Folder of the model, the `path` of `serving.export_model`, or
             `None` for no export.
-        version: Positive integer, the version that is to be written.
+        version: Positive integer, the version to write.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow, or the

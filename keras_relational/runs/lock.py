@@ -14,15 +14,16 @@ else:
 class FolderLock:
     """Holds the file `run.lock` in a folder.
 
-    The system drops the lock when the process ends, however it ends. The file
-    stays, and holds the number of the process that had the lock last.
+    The operating system releases the lock when the process ends, even if it is
+    killed. The file stays. It holds the number of the last process that had the
+    lock.
 
     Args:
         directory: Path of the folder.
 
     Raises:
-        RuntimeError: If another process, or another object of this one, holds
-            the lock.
+        RuntimeError: If another process, or another `FolderLock` of this
+            process, holds the lock.
     """
 
     def __init__(self, directory: pathlib.Path) -> None:
@@ -36,7 +37,7 @@ class FolderLock:
             self._file.close()
             raise RuntimeError(
                 f"Another process writes to the run in {directory}: process "
-                f"{process}. Wait for its end or stop it, or use another "
+                f"{process}. Wait until it ends, stop it, or use another "
                 "directory."
             ) from error
         self._file.truncate(0)
@@ -53,8 +54,8 @@ class FolderLock:
 
     def _lock(self) -> None:
         if sys.platform == "win32":
-            # Windows keeps others from reading what is locked, so this is a
-            # byte far behind the number of the process.
+            # On Windows other processes cannot read locked bytes. So the lock
+            # is on a byte far behind the number of the process.
             self._file.seek(_FAR)
             msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
         else:

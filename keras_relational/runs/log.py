@@ -14,23 +14,25 @@ from keras_relational.runs.tensorboard import TensorBoardCurves
 
 
 class TrainingLog:
-    """Takes learning curves and checkpoints, and finds where to go on.
+    """Writes learning curves and checkpoints, and finds where to continue.
 
-    `training.fit` and `agent_runs.train_agent` use it. After every epoch they
-    call `add` with a row of the curves, which is written to `curves.csv`, to
-    `tensorboard/` and, with all variables, to a checkpoint. Before the first
-    one, `restore` takes up the newest checkpoint that is intact.
+    `training.fit` and `agent_runs.train_agent` use it. Before the first epoch
+    they call `restore`, which loads the newest intact checkpoint. After every
+    epoch they call `add` with a row of the curves. `add` writes the row to
+    `curves.csv` and to `tensorboard/`, and saves a checkpoint.
 
     Args:
-        run: A `Run`, or `None`: then the curves are in memory alone.
-        part: Name of the part of the run, for runs that train several networks.
-            It has a folder of its own within that of the run.
+        run: A `Run`. With `None` the curves are kept in memory only.
+        part: Name of this training, for runs that train several networks. Its
+            files are in a subfolder of this name. `None` for a run with one
+            training.
         unit: Name of the curve that counts the progress, such as `"batches"`.
-        open_checkpoints: Function from a folder to checkpoints, such as
-            `ModelCheckpoints`.
+        open_checkpoints: Function that takes a folder and returns an object
+            such as `ModelCheckpoints`.
 
     Attributes:
-        curves: Dictionary of names and lists of numbers, one entry an epoch.
+        curves: Dictionary of names and lists of numbers, one number for each
+            epoch.
         directory: Folder of the log, or `None`.
     """
 
@@ -56,25 +58,25 @@ class TrainingLog:
 
     @property
     def done(self) -> int:
-        """How far the training has come, in its unit."""
+        """Number of batches or steps so far."""
         return int(self.curves[self.unit][-1]) if self.curves else 0
 
     @property
     def minutes(self) -> float:
-        """The time spent so far, all parts of the training together."""
+        """Minutes of training so far, including those before a break."""
         return self.curves["minutes"][-1] if self.curves else 0.0
 
     def restore(self, goal: int) -> None:
-        """Takes up the newest checkpoint that is intact, if there is one.
+        """Loads the newest intact checkpoint, if there is one.
 
-        It says in a line that it does, and where the training goes on. Of a
-        damaged checkpoint it warns.
+        It prints where the training continues, and warns if a checkpoint is
+        damaged.
 
         Args:
-            goal: How far the training is to go, in its unit.
+            goal: Number of batches or steps at which the training ends.
 
         Raises:
-            ValueError: If there are checkpoints and none can be restored.
+            ValueError: If there are checkpoints, but none can be restored.
         """
         numbers = [] if self.run is None else self._checkpoints.numbers()
         first_error = None
@@ -108,18 +110,19 @@ class TrainingLog:
             )
 
     def drop_last_row(self) -> None:
-        """Removes the last row, that of an epoch which is then made up."""
+        """Removes the row of an incomplete last epoch."""
         for curve in self.curves.values():
             curve.pop()
 
     def add(self, row: Mapping[str, float], number: int | None = None) -> None:
-        """Adds a row to the curves and, with a run, takes a checkpoint.
+        """Adds a row to the curves and, with a run, saves a checkpoint.
 
-        A curve that begins late, or is missing in this row, is NaN elsewhere.
+        If a curve has no number for an epoch, it gets NaN there.
 
         Args:
             row: Dictionary of names and numbers.
-            number: Number of the checkpoint; by default the progress.
+            number: Number of the checkpoint. By default it is the number of
+                batches or steps so far.
         """
         epochs = len(self.curves.get(self.unit, ()))
         for name in {**self.curves, **row}:
@@ -130,14 +133,15 @@ class TrainingLog:
         self.run.has_new_results()
         write_curves(self.directory / "curves.csv", self.curves)
         self._tensorboard.write(self.curves)
-        # Last: what the files above have beyond the checkpoint is made again.
+        # The checkpoint is saved last. After a kill, training continues from it
+        # and writes any later rows of the files above again.
         self._checkpoints.save(
             self.done if number is None else number, self.curves
         )
 
 
 def remove_partial_files(directory: pathlib.Path) -> None:
-    """Removes files that a killed process left half written.
+    """Removes unfinished files of a killed process.
 
     Args:
         directory: Folder that no other process writes to.
@@ -148,7 +152,7 @@ def remove_partial_files(directory: pathlib.Path) -> None:
 
 
 def _plain(number: float) -> float:
-    """A number that JSON takes."""
+    """The same number, as a Python type that JSON can store."""
     if isinstance(number, int | np.integer):
         return int(number)
     return float(number)

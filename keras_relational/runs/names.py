@@ -20,19 +20,19 @@ def run_name(
     """The name of a run: its experiment, its options, and its seed.
 
     Two runs that differ in an option have different names, so they are kept in
-    different folders. Options at their defaults are left out, for brevity.
+    different folders. Options at their default values are left out to keep
+    names short.
 
     Args:
         experiment: Name of the experiment, such as `"adding"`.
         arguments: Dictionary of all arguments of the command.
         defaults: Dictionary of their default values.
-        always: Names of arguments whose values stand in every name, right
-            after the experiment and without their own names.
-        leave_out: Names of arguments that may differ within one run, such as
-            the number of epochs to train.
+        always: Names of arguments whose values are in every name. The values
+            follow the experiment, without the names of the arguments.
+        leave_out: Names of arguments that are never in a name, because they may
+            change within a run, such as the number of epochs.
         data: Dictionary of digests of files that were read, as `Run` takes it.
-            An argument that is a `pathlib.Path` never stands in a name: its
-            digest does.
+            A `pathlib.Path` is never in a name, but a digest is.
 
     Returns:
         String.
@@ -60,8 +60,8 @@ def run_name(
 def data_digest(*arrays: object) -> str:
     """A short hash of data that were read from files.
 
-    Runs on different files must not continue each other, whatever the files are
-    called. Runs on the same files should, wherever the files lie.
+    The hash depends on the content of files and not on their paths. So a run
+    continues if its files were moved, and is refused if they were changed.
 
     Args:
         *arrays: Arrays of numbers, or lists of strings.

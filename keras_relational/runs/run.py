@@ -1,4 +1,4 @@
-"""A run: a folder that tells how it was made and what came of it."""
+"""A run: a folder with the configuration and the result of an experiment."""
 
 import json
 import pathlib
@@ -20,32 +20,32 @@ from keras_relational.runs.log import remove_partial_files
 class Run:
     """A folder for a run of an experiment, to be used in a `with` statement.
 
-    On entry the folder is made and locked, and `config.json` written. If the
-    folder holds the same run already, what is trained in it continues. If it
-    holds another one, it is refused with the difference.
+    On entry it creates and locks the folder, and writes `config.json`. If the
+    folder holds the same run already, training continues. If it holds another
+    run, a `ValueError` lists the differences.
 
     Args:
-        directory: Path of the folder, one for each run: `runs.run_name` makes
-            its name.
+        directory: Path of the folder. Each run has its own. `runs.run_name`
+            makes a name for it.
         experiment: Name of the experiment, such as `"adding"`.
         arguments: Dictionary of all arguments of the command, defaults
             included: numbers, text, paths, and lists of them.
         may_differ: Names of arguments that may differ when the run is started
-            again, such as the number of epochs. Paths always may.
-        data: Dictionary of digests of files that were read, by a name for each,
-            as `runs.data_digest` makes them.
+            again, such as the number of epochs. Paths may always differ.
+        data: Dictionary from a name of each input file or data set to its
+            digest, as `runs.data_digest` makes it.
 
     Attributes:
         directory: `pathlib.Path` of the folder.
-        name: Its name.
+        name: Name of the folder.
         config: Dictionary, the content of `config.json`.
         result: Dictionary, the content of `result.json`, or `None` if the run
             has not finished.
 
     Raises:
-        ValueError: On entry, if the folder holds another run, or files of a run
-            without its `config.json`, or if `config.json` is damaged.
-        RuntimeError: On entry, if another process has the folder.
+        ValueError: On entry, if the folder holds another run, if it holds files
+            of a run without a `config.json`, or if `config.json` is damaged.
+        RuntimeError: On entry, if another process uses the folder.
 
     Example:
 
@@ -94,10 +94,11 @@ class Run:
             self._lock.release()
 
     def add_log(self, log: Any, part: str | None) -> pathlib.Path:
-        """Makes the folder of a training, for a `TrainingLog`.
+        """Registers a `TrainingLog`, and creates its folder.
 
         Args:
-            log: The log, whose minutes and progress go into the result.
+            log: The log. `finish` adds its minutes and its progress to the
+                result.
             part: Name of the part of the run, or `None` for its only training.
 
         Returns:
@@ -117,7 +118,7 @@ class Run:
         return directory
 
     def has_new_results(self) -> None:
-        """Removes the result of a run that goes on, which holds no longer."""
+        """Removes `result.json`: the run continues, so it is out of date."""
         (self.directory / "result.json").unlink(missing_ok=True)
 
     def save_model(
@@ -133,7 +134,7 @@ class Run:
             Path of the file.
 
         Raises:
-            OSError: If the file cannot be written; the error names it.
+            OSError: If the file cannot be written. The error names it.
         """
         path = self.directory / name
         with atomic_path(path) as partial:
@@ -141,18 +142,18 @@ class Run:
         return path
 
     def finish(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Writes `result.json`: the run has finished.
+        """Writes `result.json`, which marks the run as finished.
 
         Args:
-            figures: Dictionary of what JSON can hold.
+            figures: Dictionary of results that JSON can store.
 
         Returns:
-            What was written: the date as `finished`, the `minutes` spent, the
-            progress as `batches` or `steps`, and the figures, which replace
-            those of the same names.
+            Dictionary, the content of the file: the date as `finished`,
+            `minutes`, the progress as `batches` or `steps`, and the figures. A
+            figure replaces another entry of the same name.
 
         Raises:
-            OSError: If the file cannot be written; the error names it.
+            OSError: If the file cannot be written. The error names it.
         """
         result: dict[str, Any] = {"finished": config.now()}
         if self._logs:
@@ -173,23 +174,23 @@ class Run:
         part = config.current_part()
         new = config.new_config(experiment, arguments, data, part)
         try:
-            there = read_json(path)
+            saved = read_json(path)
         except FileNotFoundError:
-            self._check_that_it_is_empty()
+            self._check_is_empty()
             self.config = new
         else:
-            _check_format(there, path)
-            self._check_differences(there)
-            continued = [*there.get("continued", []), part]
+            _check_format(saved, path)
+            self._check_differences(saved)
+            continued = [*saved.get("continued", []), part]
             self.config = {
-                **there,
+                **saved,
                 "arguments": new["arguments"],
                 "continued": continued,
             }
         write_atomically(path, json.dumps(self.config, indent=1).encode())
 
-    def _check_differences(self, there: Mapping[str, Any]) -> None:
-        found = config.differences(there, *self._started_with, self._may_differ)
+    def _check_differences(self, saved: Mapping[str, Any]) -> None:
+        found = config.differences(saved, *self._started_with, self._may_differ)
         if found:
             raise ValueError(
                 f"{self.directory} holds another run. The difference: "
@@ -197,20 +198,20 @@ class Run:
                 "arguments to continue that run, or delete the folder."
             )
 
-    def _check_that_it_is_empty(self) -> None:
+    def _check_is_empty(self) -> None:
         for pattern in ("curves.csv", "checkpoint*", "result.json"):
             if any(self.directory.glob(pattern)):
                 raise ValueError(
                     f"{self.directory} holds files of a run without its "
-                    "config.json, so it cannot be told what run it is. Use "
-                    "another directory, or delete the folder."
+                    "config.json, which says what run it is. Use another "
+                    "directory, or delete the folder."
                 )
 
 
-def _check_format(there: Any, path: pathlib.Path) -> None:
-    is_known = isinstance(there, dict) and there.get("format") == config.FORMAT
-    if not is_known or not {"experiment", "arguments", "data"} <= set(there):
+def _check_format(saved: Any, path: pathlib.Path) -> None:
+    is_known = isinstance(saved, dict) and saved.get("format") == config.FORMAT
+    if not is_known or not {"experiment", "arguments", "data"} <= set(saved):
         raise ValueError(
             f"{path} cannot be read: expected the description of a run in "
-            f"format {config.FORMAT}. Received: {str(there)[:80]}"
+            f"format {config.FORMAT}. Received: {str(saved)[:80]}"
         )

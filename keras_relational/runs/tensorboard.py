@@ -1,4 +1,4 @@
-"""Learning curves for TensorBoard, each point once."""
+"""Learning curves for TensorBoard."""
 
 import importlib.util
 import math
@@ -14,13 +14,14 @@ from keras_relational.file_io import errors_name
 class TensorBoardCurves:
     """Writes curves to a folder that TensorBoard shows.
 
-    A run that continues writes all of its curves again, into a new file in
-    place of the old ones. So the points that it made after its last checkpoint,
-    and then makes again, are there once. Nothing is written where TensorBoard
-    is not installed. TensorFlow is not needed.
+    A run that continues writes all of its curves to a new file, and removes the
+    old files. Without this, points after the last checkpoint would appear
+    twice. If TensorBoard is not installed, nothing is written. TensorFlow is
+    not needed.
 
     Args:
-        directory: Folder for the events, made if it is missing.
+        directory: Folder of the event files. It is created if it does not
+            exist.
         unit: Name of the curve that counts the progress, such as `"batches"`.
     """
 
@@ -30,15 +31,16 @@ class TensorBoardCurves:
         self._path: pathlib.Path | None = None
 
     def write(self, curves: Mapping[str, Sequence[float]]) -> None:
-        """Writes the last point of each curve, at first all points.
+        """Writes the last point of each curve, or in the first call all points.
 
         Points that are NaN are left out.
 
         Args:
-            curves: Dictionary of names and lists of numbers, of one length.
+            curves: Dictionary of names and lists of numbers. All lists have the
+                same length.
 
         Raises:
-            OSError: If the file cannot be written; the error names it.
+            OSError: If the file cannot be written. The error names it.
         """
         if not _is_installed():
             return
@@ -66,7 +68,7 @@ class TensorBoardCurves:
         from tensorboard.plugins.scalar import summary_v2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
-        # So that "relative" time in TensorBoard is time spent in training.
+        # With this start, "relative" time in TensorBoard is training time.
         began = time.time() - 60 * curves["minutes"][-1]
         with errors_name(path), open(path, "ab") as file:
             writer = RecordWriter(file)

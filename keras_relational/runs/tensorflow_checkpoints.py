@@ -1,6 +1,6 @@
 """TensorFlow checkpoints of an agent in training.
 
-This file is apart from the rest of the package because it needs TensorFlow.
+This module is not imported by the package, because it needs TensorFlow.
 """
 
 import json
@@ -22,13 +22,14 @@ from keras_relational.runs.curves import check_curves
 class AgentCheckpoints:
     """The last two checkpoints of an agent and its environment, in a folder.
 
-    A checkpoint holds all variables that the learner names, random seeds
-    included, and the learning curves so far.
+    A checkpoint holds all variables that `actor_learner.checkpointed` returns,
+    including random seeds, and the learning curves so far.
 
     Args:
         actor_learner: An `impala.ActorLearner`, or a
             `distributed.DistributedActorLearner`.
-        directory: Folder of the run; its checkpoints are in `checkpoints/`.
+        directory: Folder of the run. The checkpoints are in its subfolder
+            `checkpoints/`.
     """
 
     unit = "steps"
@@ -44,11 +45,11 @@ class AgentCheckpoints:
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints, from the newest to the oldest.
 
-        It removes what a killed process left: temporary files, and those of a
-        checkpoint that is not in TensorFlow's list.
+        It also removes files that a killed process left: temporary files, and
+        files of a checkpoint that is not in TensorFlow's list.
 
         Raises:
-            ValueError: If TensorFlow's list of the checkpoints is damaged.
+            ValueError: If TensorFlow's list of checkpoints is damaged.
         """
         names = self._listed()
         for path in self.directory.glob("ckpt-*"):
@@ -69,7 +70,7 @@ class AgentCheckpoints:
             curves: The curves so far.
 
         Raises:
-            OSError: If the disk is full; the error names the checkpoint.
+            OSError: If the disk is full. The error names the checkpoint.
         """
         self._curves.curves = curves
         if self._manager is None:
@@ -98,41 +99,41 @@ class AgentCheckpoints:
             The curves of the checkpoint.
 
         Raises:
-            ValueError: If the checkpoint is damaged, or of another agent; some
-                variables may then have been assigned.
+            ValueError: If the checkpoint is damaged, or belongs to another
+                agent. Some variables may have been assigned by then.
         """
         path = self.path(number)
         try:
             status = self._checkpoint.restore(str(path))
             status.assert_consumed()
-            # The number of checkpoints is restored when the next one is saved;
-            # a run that has finished saves none.
+            # TensorFlow restores the save counter at the next save. A finished
+            # run never saves again.
             status.expect_partial()
             check_curves(self._curves.curves, self.unit)
-        # What TensorFlow raises of a damaged checkpoint is of any class.
+        # A damaged checkpoint can raise errors of any class.
         except Exception as error:
             raise ValueError(
                 f"{path} cannot be restored: {_explained(error)}. Expected an "
-                "intact checkpoint of this very agent and environment. Put an "
-                "intact copy in its place, or begin anew in another directory."
+                "intact checkpoint of the same agent and environment. Put an "
+                "intact copy in its place, or start again in another directory."
             ) from error
         return dict(self._curves.curves)
 
     def remove_newer(self, number: int) -> None:
-        """Removes the checkpoints after one, which are damaged."""
+        """Removes the checkpoints after this one, which are damaged."""
         rest = [n for n in self.numbers() if n <= number]
         tf.compat.v1.train.update_checkpoint_state(
             str(self.directory),
             str(self.path(number)),
             [str(self.path(n)) for n in reversed(rest)],
         )
-        self.numbers()  # Removes what is no longer in the list.
+        self.numbers()  # Removes files that are not in the list any more.
 
     def _listed(self) -> list[str]:
         """Names of the checkpoints in TensorFlow's list.
 
-        Those that have been deleted are left out, but for the newest, which is
-        then a damaged one.
+        Deleted checkpoints are left out. The newest is not: if it was deleted,
+        it counts as damaged.
         """
         path = self.directory / "checkpoint"
         if not path.exists():

@@ -72,11 +72,11 @@ def test_each_later_start_is_listed(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"seed": 1}, "seed: there 0, here 1"),
-        ({"core": "rims"}, 'core: there "scoff", here "rims"'),
-        ({"sizes": [1, 4]}, r"sizes: there \[1, 3\], here \[1, 4\]"),
-        ({"rate": 0.1}, "rate: there nothing, here 0.1"),
-        ({"seed": 2, "core": "a"}, 'core: .*"a"; seed: there 0, here 2'),
+        ({"seed": 1}, "seed: was 0, now 1"),
+        ({"core": "rims"}, 'core: was "scoff", now "rims"'),
+        ({"sizes": [1, 4]}, r"sizes: was \[1, 3\], now \[1, 4\]"),
+        ({"rate": 0.1}, "rate: was not given, now 0.1"),
+        ({"seed": 2, "core": "a"}, 'core: .*"a"; seed: was 0, now 2'),
     ],
 )
 def test_another_run_is_refused_with_the_difference(tmp_path, changes, words):
@@ -95,7 +95,7 @@ def test_an_argument_that_is_gone_is_a_difference(tmp_path):
         pass
     fewer = {"core": "scoff", "epochs": 12, "seed": 0}
     with (
-        pytest.raises(ValueError, match=r"sizes: there \[1, 3\], here nothing"),
+        pytest.raises(ValueError, match=r"sizes: was \[1, 3\], now not given"),
         runs.Run(tmp_path, "adding", fewer),
     ):
         pass
@@ -105,9 +105,9 @@ def test_another_experiment_and_other_data_are_refused(tmp_path):
     with runs.Run(tmp_path, "adding", ARGUMENTS, data={"file": "1a"}):
         pass
     for experiment, data, words in (
-        ("vaec", {"file": "1a"}, 'experiment: there "adding", here "vaec"'),
-        ("adding", {"file": "2b"}, 'digest of file: there "1a", here "2b"'),
-        ("adding", {}, 'digest of file: there "1a", here nothing'),
+        ("vaec", {"file": "1a"}, 'experiment: was "adding", now "vaec"'),
+        ("adding", {"file": "2b"}, 'digest of file: was "1a", now "2b"'),
+        ("adding", {}, 'digest of file: was "1a", now not given'),
     ):
         with (
             pytest.raises(ValueError, match=words),

@@ -284,7 +284,7 @@ def test_runs_are_not_mixed(tmp_path):
     learner = start()
     before = [x.numpy() for x in learner.agent.collect_policy.variables()]
     with (
-        pytest.raises(ValueError, match="rows: there 3, here 4"),
+        pytest.raises(ValueError, match="rows: was 3, now 4"),
         runs.Run(tmp_path, "test", {"rows": 4, "columns": 6}) as run,
     ):
         agent_runs.train_agent(learner, 1, 10.0, run)

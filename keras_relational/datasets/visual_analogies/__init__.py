@@ -1,12 +1,12 @@
-"""Visual analogies: which panel completes the second row like the first one?
+"""Visual analogies: a panel must complete the second row like the first.
 
 In the style of Hill et al., 2019, *Learning to Make Analogies by Contrasting
 Abstract Relational Structure*, on which Webb et al., 2020, test extrapolation
 (sections 2.2 and 5.2). A problem has 2 × 3 panels. In the first row, the
 source, a relation holds in one domain, such as the sizes of shapes. In the
-second row, the target, the same relation holds in another domain, and the last
-panel has to be chosen among four candidates. In all other domains the panels
-vary at random, which is the distraction.
+second row, the target, the same relation holds in another domain. Its last
+panel must be chosen from four candidates. In all other domains the panels vary
+at random. This is the distraction.
 
 `generate` makes problems of our own, and `load_npz` reads the published ones.
 The values of a panel in a domain are integers:
@@ -29,16 +29,17 @@ with a step s of 1 or −1. The third panel has, for each relation,
 
 The first two quantities of a row are v and v + s. Then `and` is the smaller
 one, `or` is the larger one, `progression` is v + 2 s, and `xor` is nothing. So
-no row of quantities has the relation `xor`, and among the candidates another
+no row of quantities has the relation `xor`. Among the candidates another
 quantity takes its place.
 
-All relations can follow the same two panels. The contrasting candidates are the
-four relations ("learning analogies by contrasting"), so the target row alone
-says almost nothing about the answer. Only for quantities it excludes the other
-quantity: with this knowledge 27 % of guesses are right in training and 28 % in
-tests. With random candidates the target row says most: a guess among the
-candidates that fit a relation is right in 79 % of the problems in training and
-in 72 % in tests.
+Any relation can follow the same two panels. Contrasting candidates are the
+results of all four relations ("learning analogies by contrasting"). So the
+target row alone says almost nothing about the answer. Only a row of quantities
+excludes one candidate, the other quantity. A solver that knows this, and
+guesses, is right in 27 % of the training problems and in 28 % of the test
+problems. With random candidates the target row nearly gives the answer. A
+solver that guesses among the candidates that fit a relation is right in 79 % of
+the training problems and in 72 % of the test problems.
 
 - `domains`: the domains and the ranges of their values.
 - `problems`: relations, candidates, and `generate`.

@@ -18,7 +18,7 @@ from keras_relational.validation import check_positive_integers
 RELATIONS = ("and", "or", "xor", "progression")
 REGIMES = ("train", "test")
 CANDIDATES = ("contrasting", "random")
-# Follows the seed, so that training and test data are drawn independently.
+# These numbers follow the seed, so that training and test data are independent.
 TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
@@ -28,12 +28,12 @@ class Problems(NamedTuple):
     Attributes:
         images: uint8 `(n, 9, image_size, image_size, 1)`: the three panels of
             the source, the two of the target, and the four candidates.
-        labels: uint8 `(n,)`, which of the candidates is the answer.
+        labels: uint8 `(n,)`, the index of the answer among the candidates.
         relations: uint8 `(n,)`, places in `RELATIONS`.
         domains: uint8 `(n, 2)`, the domains of the source and of the target,
             places in `DOMAINS`.
-        values: Boolean `(n, 9, 10)`, which values each panel has in the domain
-            of its row.
+        values: Boolean `(n, 9, 10)`. `True` marks the values that a panel has
+            in the domain of its row.
     """
 
     images: np.ndarray
@@ -92,22 +92,23 @@ def generate(
     The source and the target have different domains. Colours, sizes and
     quantities are ordered domains. In these, training problems and the sources
     of test problems use the lower half of the values (quantities 1 to 4). The
-    targets of test problems have ordered domains and use the upper half: this
+    targets of test problems have ordered domains and use the upper half. This
     is the extrapolation regime. Values that vary at random are always in the
     lower half.
 
     Args:
         num_problems: Positive integer, the number of problems.
         regime: `"train"` or `"test"`.
-        candidates: `"contrasting"`: the other candidates are what the other
-            three relations would give. `"random"`: they have other values of
+        candidates: `"contrasting"` or `"random"`. The wrong candidates are the
+            results of the other three relations, or have random other values of
             the domain.
         image_size: Integer, 24 or more. Height and width in pixels.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
-        distraction: `False` makes easier problems. A panel then has either
-            lines or shapes, three of them unless their number or places are the
-            domain, and the panels of a row differ in its domain only.
+        distraction: Boolean. If `False`, problems are easier: the panels of a
+            row differ in its domain only. A panel then has either lines or
+            shapes, and three of them, unless their number or their places are
+            the domain.
 
     Returns:
         `Problems`.
@@ -133,7 +134,7 @@ def generate(
     n = num_problems
     domains = _two_domains(rng, n, regime)
     relations = _relations(rng, domains)
-    # Whether the values of the source and of the target are beyond training.
+    # `True` if the values of the source, or of the target, are beyond training.
     is_far = np.stack([np.zeros(n, bool), np.full(n, regime == "test")], axis=1)
     source = _row(rng, domains[:, 0], is_far[:, 0])
     target = _row(rng, domains[:, 1], is_far[:, 1])
@@ -145,7 +146,7 @@ def generate(
     else:
         foils = _random_foils(rng, domains[:, 1], is_far[:, 1], answers)
 
-    # Which values each panel has in its domain: (n, panel, value).
+    # The values of each panel in its domain: (n, panel, value).
     values = np.empty((n, NUM_PANELS, NUM_VALUES), bool)
     values[:, :2] = source[:, :2]
     values[:, 2] = source[every, 2 + relations]
@@ -169,7 +170,7 @@ def generate(
 
 
 def _two_domains(rng, n, regime):
-    """Draws two different domains; the target of a test is ordered."""
+    """Draws two different domains. The target of a test problem is ordered."""
     target = rng.integers(0, len(DOMAINS), n)
     if regime == "test":
         ordered = [DOMAINS.index(name) for name in ORDERED_DOMAINS]
@@ -188,10 +189,10 @@ def _relations(rng, domains):
 
 
 def _row(rng, domains, is_far):
-    """Draws the two first panels of rows, and their third for each relation.
+    """Draws the first two panels of rows, and the third for each relation.
 
     Returns:
-        Boolean array `(n, 6, 10)`: which values each panel has.
+        Boolean array `(n, 6, 10)`. `True` marks the values that a panel has.
     """
     first, last = value_limits(domains, is_far)
     quantities = domains == _QUANTITY
@@ -261,7 +262,7 @@ def _random_foils(rng, domains, is_far, answers):
     drawn = np.zeros((len(domains), 24, NUM_VALUES), bool)
     np.put_along_axis(drawn, order, value < sizes[..., None], axis=-1)
     drawn &= allowed[:, None]
-    # There may be as few as four quantities, so each is tried once.
+    # There may be only four quantities, so each is tried once.
     quantities = domains == _QUANTITY
     drawn[quantities, :NUM_VALUES] = (
         order[quantities, 0, :, None] == value
@@ -277,7 +278,7 @@ def _random_foils(rng, domains, is_far, answers):
 
 
 def _candidates(labels, answers, foils):
-    """Puts answers in the place of the labels, foils in the others."""
+    """Puts the answers at the places of the labels, and foils elsewhere."""
     is_answer = np.arange(4) == labels[:, None]
     place = np.where(is_answer, 3, np.cumsum(~is_answer, axis=1) - 1)
     choices = np.concatenate([foils, answers[:, None]], axis=1)

@@ -17,23 +17,24 @@ def load_npz(
     paths: pathlib.Path | str | Sequence[pathlib.Path | str],
     image_size: int = IMAGE_SIZE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Reads published problems, one file a problem.
+    """Reads published problems. Each file holds one problem.
 
     Args:
         paths: Path of a file, sequence of such paths, or path of a folder.
-        image_size: Height and width of the images that are returned: 160, or
-            80, for which every other pixel is left out. Webb et al., 2020,
-            halve the images, and do not say how.
+        image_size: Height and width of the images that are returned, 160 or 80.
+            For 80 every other pixel is left out. Webb et al., 2020, halve the
+            images, too, but do not say how.
 
     Returns:
         `(images, labels)`: uint8 `(n, 9, image_size, image_size, 1)`, five
-        panels and four candidates, and uint8 `(n,)`, which of the four is the
-        answer. The problems of a folder are in the order of their names.
+        panels and four candidates, and uint8 `(n,)`, the index of the answer
+        among the candidates. The problems of a folder are in the order of their
+        file names.
 
     Raises:
-        ValueError: If a file is truncated or not an `.npz`, or lacks the arrays
-            `image` or `target` or holds them in another shape or range; if
-            there are no files; or if `image_size` is neither 160 nor 80.
+        ValueError: If a file is truncated or not an `.npz`, if it lacks the
+            array `image` or `target` or has it in another shape or range, if
+            there are no files, or if `image_size` is neither 160 nor 80.
         FileNotFoundError: If there is no such file.
     """
     check_choice("image size", image_size, (IMAGE_SIZE, IMAGE_SIZE // 2))
@@ -70,7 +71,7 @@ def _check_headers(headers):
         ("image", (shape, (math.prod(shape),))),
         ("target", ((),)),
     ):
-        # Axes of size one do no harm.
+        # Axes of size one are ignored.
         sizes = tuple(n for n in headers[name].shape if n != 1)
         if sizes not in shapes or headers[name].dtype.kind not in "iuf":
             raise ValueError(

@@ -2,15 +2,15 @@
 
 The rules of [Zambaldi et al., 2019](https://arxiv.org/abs/1806.01830) and of
 [Clift et al., 2019](https://arxiv.org/abs/1909.00668), section 3, as pure
-functions of tensors with one row an episode. New puzzles are made by such
-functions too. All of them compile.
+functions of tensors with one row for each episode. Functions of the same kind
+make new puzzles. All of them compile.
 
 A board is a grid of tiles. The player walks on blank tiles. The player picks up
-a loose key by walking onto it. A box is a key with a lock to its right. The
-player opens a box by walking onto its lock while holding a key of the lock's
-colour: this key is used up, and the key of the box takes its place. The gem
-lies in the last box. On a bridge board this box has two locks, with a gem
-beside each: both keys are used up, and both gems are taken.
+a loose key by walking onto it. A box is a key with a lock to its right. To open
+a box, the player walks onto its lock while holding a key of the lock's colour.
+This key is used up, and the player gets the key of the box. The gem lies in the
+last box. On a bridge board this box has two locks, with a gem beside each.
+Opening it takes two keys and gives both gems.
 
 Rewards: +1 for a loose key and for a box on the way to the gem, +10 for the
 gem, −1 for a distractor box or a bridge. The last two end the episode.

@@ -1,9 +1,9 @@
 """Reads a board from its picture.
 
-A picture does not show which boxes end the episode. These are the boxes that
-are not on the way to the gem. The way is found backwards from the gem: a lock
-needs a key of its colour, and this key is held, lies loose, or is in a box
-whose lock needs another key.
+A picture does not show which boxes end the episode. They are the boxes that are
+not on the way to the gem. This module finds the way backwards from the gem. A
+lock needs a key of its colour. The player holds this key, or it lies loose, or
+it is in a box, whose lock needs another key.
 """
 
 import collections
@@ -25,7 +25,7 @@ class Picture(NamedTuple):
     Attributes:
         board: Colours `(rows * columns,)`, without the player.
         inventory: Colours `(2,)`.
-        losing: Booleans `(slots,)`: whether the box in the slot ends the
+        losing: Booleans `(slots,)`. `True` marks a slot whose box ends the
             episode.
         player: The cell on which the player stands.
         ways: A list for each lock of the gem: the slots and locks of the boxes
@@ -127,7 +127,7 @@ def _gem_and_others(items, num_gem_locks):
 
 
 def _check_keys(items, held, num_gem_locks):
-    """Checks that the keys are those of so many paths."""
+    """Checks that the number of keys fits the number of paths."""
     num_free = len(held) + sum(not item.locks for item in items)
     if num_free != num_gem_locks:
         raise ValueError(
@@ -135,14 +135,14 @@ def _check_keys(items, held, num_gem_locks):
             f"{num_gem_locks}: one for each lock of the gem"
         )
     keys = collections.Counter([*held, *(item.key for item in items)])
-    # A bridge doubles the key of one box, which may be open by now.
+    # A bridge has the same key as one box, which may be open by now.
     if sum(keys.values()) - len(keys) >= num_gem_locks:
         raise ValueError("it has too many keys of one colour")
 
 
 def _items(board, cells_of_slot, columns):
     """Reads the loose keys and boxes of all slots."""
-    # Cell 0 stands for the cells that would be below the board.
+    # Cell 0 stands for cells below the board.
     inside = np.isin(np.arange(len(board)), cells_of_slot[cells_of_slot > 0])
     (wrong,) = np.nonzero((board != BLANK) & ~inside)
     if wrong.size:

@@ -142,8 +142,8 @@ class BridgeBoxWorld(Board):
 
     `level` is (a, b, c) as in appendix F of Clift et al., 2019: the solution
     length a; the place of the bridge's lock, 1 ≤ b ≤ a, counted from the gem;
-    and the place of its key, a + 1 ≤ c ≤ 2a, counted likewise. Without a bridge
-    b and c are 0.
+    and the place of its key, a + 1 ≤ c ≤ 2a, also counted from the gem. Without
+    a bridge b and c are 0.
 
     Args:
         rows: Integer, at least 4. Number of rows.
@@ -273,7 +273,7 @@ class BridgeBoxWorld(Board):
 
 
 def _path(colours, length):
-    """The boxes of a path from the gem back, and its loose key.
+    """The boxes of a path, backwards from the gem, and its loose key.
 
     The first box has no key yet: the caller puts the gem into it.
     """
@@ -292,7 +292,7 @@ def _box(key, lock, present, losing=False):
 
 
 def _select(tensors, index):
-    """In each row, the element of the tensor `(batch,)` with that index."""
+    """Selects in each row the tensor `(batch,)` with that index."""
     return sum(
         ops.where(index == i, tensor, 0) for i, tensor in enumerate(tensors)
     )

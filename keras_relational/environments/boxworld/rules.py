@@ -25,10 +25,10 @@ from keras_relational.validation import check_positive_integers
 ACTIONS = ("left", "up", "right", "down")
 GEM_REWARD = 10.0
 
-# A row and a column of the board are added for each action.
+# Change of row and column for each action.
 _DOWN, _RIGHT = np.array([(0, -1, 0, 1), (-1, 0, 1, 0)], "int32")
 _COLOUR_DRAW = 0
-# Each draw has this many counters of its own.
+# Number of counters that each draw may use.
 _COUNTERS_PER_DRAW = 100
 
 
@@ -43,7 +43,7 @@ class Board(World):
     In addition to the arrays of every world, a state has
 
     - `board` `(batch, rows * columns)` and `inventory` `(batch, 2)`: colours;
-    - `losing` `(batch, num_slots)`: whether the box in the slot ends the
+    - `losing` `(batch, num_slots)`: `True` if the box in the slot ends the
       episode;
     - `player` `(batch,)`: the cell on which the player stands.
 
@@ -92,18 +92,19 @@ class Board(World):
         """Draws a puzzle in each row. A subclass defines it.
 
         Args:
-            uniform: Function of the number of a draw, from 1 on, and a size,
-                that returns random numbers `(batch, size)`.
-            colour: Function of an integer from 0 on that returns colours
-                `(batch,)`. Other integers give other colours.
+            uniform: Function that takes the number of a draw, 1 or more, and a
+                size, and returns random numbers `(batch, size)`.
+            colour: Function that takes an integer, 0 or more, and returns
+                colours `(batch,)`. Different integers give different colours.
 
         Returns:
             `(items, ranks, level)`. `items` is a list of dictionaries, one for
-            each loose key or box: `present`, boolean `(batch,)`; `losing`,
-            whether the item ends the episode; and colours `(batch,)` under
-            `key`, `lock`, `second_key`, `second_lock`, or some of them. `ranks`
-            `(batch, num_slots)` holds the place in `items` of the item in each
-            slot. `level` holds three integer tensors `(batch,)`.
+            each loose key or box. A dictionary has `present`, boolean
+            `(batch,)`, and `losing`, a boolean that is `True` if the item ends
+            the episode. It also has colours `(batch,)` under some of the names
+            `key`, `lock`, `second_key` and `second_lock`. `ranks` `(batch,
+            num_slots)` holds the place in `items` of the item in each slot.
+            `level` holds three integer tensors `(batch,)`.
         """
         raise NotImplementedError
 
@@ -125,7 +126,7 @@ class Board(World):
 
         Args:
             state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of places in `ACTIONS`.
+            actions: int32 tensor `(batch,)` of indices into `ACTIONS`.
 
         Returns:
             The next state, the rewards, float32 `(batch,)`, and the boolean
@@ -175,8 +176,8 @@ class Board(World):
             state: A state, as `reset` returns it.
 
         Returns:
-            uint8 tensor `(batch, rows, columns + 1, 3)`, one pixel a tile. The
-            last column is the inventory, from the top.
+            uint8 tensor `(batch, rows, columns + 1, 3)`, one pixel for each
+            tile. The last column is the inventory, from the top.
         """
         cells = np.arange(self.rows * self.columns, dtype="int32")
         board = ops.where(
@@ -209,10 +210,11 @@ class Board(World):
             A state, as `reset` returns it.
 
         Raises:
-            ValueError: If the array has another shape or type, or a picture
-                shows no board that can be played: it has other colours, more or
-                fewer than one player or gem, a key or lock where none can be,
-                or no way to the gem, or its episode is over.
+            ValueError: If the array has another shape or dtype, or if a picture
+                shows no board that can be played. That is the case if it has
+                other colours, not exactly one player and one gem, a key or a
+                lock where none can be, or no way to the gem, or if its episode
+                is over.
 
         Example:
 
@@ -272,14 +274,14 @@ class Board(World):
         Args:
             seed: uint32 tensor `(batch,)`.
             episode: int32 tensor `(batch,)`, the number of the episode among
-                those of the same seed.
+                the episodes of the same seed.
 
         Returns:
             A state.
         """
 
         def uniform(draw, size=1):
-            """Numbers `(batch, size)`; other draws give other numbers."""
+            """Random numbers `(batch, size)`, different for each draw."""
             first = np.uint32(_COUNTERS_PER_DRAW * draw)
             counters = np.arange(size, dtype="uint32") + first
             return random_uniform(seed[:, None], episode[:, None], counters)
@@ -319,7 +321,7 @@ class Board(World):
         }
 
     def _target(self, player, actions):
-        """The cell onto which the player walks, or stays at the edge."""
+        """The cell that the player walks onto. At the edge the player stays."""
         row = player // self.columns + ops.take(_DOWN, actions)
         column = player % self.columns + ops.take(_RIGHT, actions)
         inside = (
@@ -355,7 +357,7 @@ class Board(World):
 
 
 def _exchanged(inventory, old, new):
-    """Whether a key is held, and the inventory with another in its place."""
+    """Tells whether a key is held, and replaces it in the inventory."""
     fits = inventory == old[:, None]
     first = ops.stack([fits[:, 0], fits[:, 1] & ~fits[:, 0]], axis=1)
     return ops.any(fits, axis=1), ops.where(first, new[:, None], inventory)
