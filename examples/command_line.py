@@ -147,9 +147,10 @@ class Command(argparse.ArgumentParser):
         for file in sorted(run.directory.glob("*")):
             if file.suffix in (".png", ".gif"):
                 print(f"  {file}")
-        folder = shlex.quote(str(run.directory))
-        print("  the learning curves, in curves.csv or in a browser:")
-        print(f"  tensorboard --logdir {folder}")
+        print(f"  {run.directory / 'curves.csv'}: the learning curves")
+        if (run.directory / "tensorboard").is_dir():
+            folder = shlex.quote(str(run.directory))
+            print(f"  in a browser: tensorboard --logdir {folder}")
         if getattr(self.args, "export", None):
             from keras_relational import serving
 

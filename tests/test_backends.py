@@ -135,8 +135,12 @@ MODELS = {
 }
 
 NOT_MADE = {
-    # Functions of a name or of layers, made of what is there.
+    # Functions that choose layers or models of the above by name.
+    "adding_model",
+    "maze_memory",
     "normalization",
+    "task_rule_learner",
+    "video_core",
     # What a model declares, tested in tests/models/.
     "Roles",
     "declare",
