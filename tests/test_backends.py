@@ -82,7 +82,12 @@ MODELS = {
         layers.RelationalTransformerBlock(2, 3, 8)
     ),
     "SCOFF": lambda: sequences(layers.SCOFF(4, 3, 2, dropout=0.2, seed=1)),
-    "SCOFFCell": lambda: cell(layers.SCOFFCell(4, 3, 2, num_active=2, seed=1)),
+    # Unrolled: in the loop on JAX each step would draw the same noise.
+    "SCOFFCell": lambda: sequences(
+        keras.layers.RNN(
+            layers.SCOFFCell(4, 3, 2, num_active=2, seed=1), unroll=True
+        )
+    ),
     "SimplicialTransformerBlock": simplicial_block,
     "SlidingWindowNormalization": lambda: sequences(
         layers.SlidingWindowNormalization(2)
