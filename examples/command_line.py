@@ -189,6 +189,14 @@ def integer_from(low):
     return integer
 
 
+def number(text):
+    """The type of an option: a number that is 0 or more."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be 0 or more, and is {text}")
+    return value
+
+
 def positive_float(text):
     """The type of an option: a number above 0."""
     value = float(text)

@@ -2,8 +2,7 @@
 
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge, Figs. 3, 4
 and 15: one object file, and as many schemata as dynamics, three that are fixed
-in a video or two that switch. In the paper each has a schema of its own after
-some five frames. The defaults take 100 minutes on one core.
+in a video or two that switch. The defaults take 100 minutes on one core.
 """
 
 import command_line
@@ -18,6 +17,7 @@ from keras_relational.random_streams import stream
 # How each is generated, how many dynamics it has, and frames of a video.
 DYNAMICS = {"fixed": (single_ball.generate, 3, 20)}
 DYNAMICS["switching"] = (single_ball.generate_switching, 2, 51)
+SIZES = {"fixed": ["image_size"], "switching": ["image_size", "bulb_radius"]}
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
 NEXT = "python examples/single_ball.py --dynamics switching"
 
@@ -28,7 +28,11 @@ def main(command):
     add("--num-object-files", int, 1, "object files")
     add("--num-schemata", int, None, "default: one for each of the dynamics")
     add("--units", int, 100, "of an object file")
-    add("--temperature", float, 1.0, "of the choice of schemata in training")
+    add("--schema-keys", ("shared", "separate"), "shared", "of all schemata")
+    add("--balance", command_line.number, 0.0, "loss for using all schemata")
+    add("--networks", models.VIDEO_NETWORKS, "convolutional", "around the core")
+    add("--image-size", int, 64, "pixels, a divisor of 64", low=8)
+    add("--bulb-radius", int, 2, "pixels of 64, of --dynamics switching")
     add("--num-frames", int, None, "default: 20, or 51 if switching", low=7)
     add("--num-stacked", int, 5, "frames seen at each step")
     add("--learning-rate", float, 1e-4, "of Adam, as in Table 7")
@@ -39,15 +43,16 @@ def main(command):
     args = command.parse_run()
 
     keras.utils.set_random_seed(args.seed)
-    generate, kinds, time = DYNAMICS[args.dynamics]
+    make, kinds, time = DYNAMICS[args.dynamics]
     kinds, time = args.num_schemata or kinds, args.num_frames or time
-    seed, test_seed = (stream(args.seed, name) for name in ("train", "test"))
-    train, *_ = generate(args.num_train, time, seed=seed)
-    test, labels, _ = generate(args.num_test, time, seed=test_seed)
-    sizes = args.units, args.num_object_files, kinds, 4, 64, args.temperature
-    core = models.video_core("scoff", *sizes)
-    shape = 1, args.num_stacked, train.mean() / 255
-    model = models.video_predictor(core, *shape)
+    seeds = [stream(args.seed, name) for name in ("train", "test")]
+    size = {x: getattr(args, x) for x in SIZES[args.dynamics]}
+    train, *_ = make(args.num_train, time, seed=seeds[0], **size)
+    test, labels, _ = make(args.num_test, time, seed=seeds[1], **size)
+    schemata = kinds, args.schema_keys, args.balance
+    sizes = args.units, args.num_object_files, *schemata, args.num_stacked
+    frames = train.mean() / 255, args.image_size, args.networks
+    model = models.single_ball_predictor(*sizes, *frames)
     training.compile_video_predictor(model, args.learning_rate)
     data = training.VideoSamples(train)
 
@@ -57,12 +62,7 @@ def main(command):
     with command.open_run(["dynamics"], ["num_batches", "num_test"]) as run:
         logged = {"run": run, "verbose": args.verbose}
         training.fit(model, batches, args.num_batches, 100, **logged)
-        found = analysis.object_files(model, test[:, :-1])
-        figures = analysis.label_information(found, labels)
-        lengths = time // 3, time - time // 3
-        errors = training.roll_out_errors(model, test[:200], *lengths)
-        figures["roll_out_error"] = float(errors.mean())
-        analysis.draw_object_files(found, run.directory, labels=labels[0])
+        figures = analysis.ball_figures(model, test, labels, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
 
 

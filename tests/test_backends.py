@@ -83,6 +83,9 @@ MODELS = {
     ),
     "SCOFF": lambda: sequences(layers.SCOFF(4, 3, 2, dropout=0.2, seed=1)),
     # Unrolled: in the loop on JAX each step would draw the same noise.
+    "SCOFF, separate keys": lambda: sequences(
+        layers.SCOFF(4, 3, 2, schema_keys="separate", balance=0.1, seed=1)
+    ),
     "SCOFFCell": lambda: sequences(
         keras.layers.RNN(
             layers.SCOFFCell(4, 3, 2, num_active=2, seed=1), unroll=True
@@ -142,6 +145,7 @@ MODELS = {
 NOT_MADE = {
     # Functions that choose layers or models of the above by name.
     "adding_model",
+    "single_ball_predictor",
     "maze_memory",
     "normalization",
     "task_rule_learner",

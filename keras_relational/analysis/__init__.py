@@ -27,7 +27,8 @@ BoxWorld and the maze (agents):
 Object files (SCOFF layers):
     `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
     `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
-    `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`.
+    `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
+    `ball_figures`.
 Abstract rules (ESBN):
     `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`,
     `draw_rule_learner`.
@@ -109,6 +110,7 @@ from keras_relational.analysis.text import board_as_text
 from keras_relational.analysis.text import markdown_table
 from keras_relational.analysis.text import mean_text
 from keras_relational.analysis.text import proposition_as_text
+from keras_relational.analysis.video_pictures import ball_figures
 from keras_relational.analysis.video_pictures import draw_object_files
 from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
@@ -124,6 +126,7 @@ __all__ = [
     "animate_attention",
     "attended_locations",
     "attention_maps",
+    "ball_figures",
     "bindings",
     "block_attention",
     "board_as_text",

@@ -334,7 +334,10 @@ def _as_uint8(video):
 
 
 def label_tables(
-    found: ObjectFiles, labels: np.ndarray, burn_in: int = BURN_IN
+    found: ObjectFiles,
+    labels: np.ndarray,
+    burn_in: int = BURN_IN,
+    after_change: int = 0,
 ) -> list[np.ndarray]:
     """How often each schema meets each label, for each object file.
 
@@ -346,6 +349,8 @@ def label_tables(
         labels: Integers `(n, time)`, the true dynamics at each step, or `(n,)`,
             the dynamics of each sequence. Labels of later steps are left out.
         burn_in: Number of steps that are left out at the beginning.
+        after_change: Number of steps that are left out whenever the label
+            changes, the step of the change included.
 
     Returns:
         List with an integer array `(number of labels, num_schemata)` for each
@@ -365,10 +370,22 @@ def label_tables(
     labels = np.asarray(labels)
     if labels.ndim == 1:
         labels = np.repeat(labels[:, None], schemata.shape[1], axis=1)
+    labels = labels[:, : schemata.shape[1]]
+    is_counted = np.ones(labels.shape, bool)
+    is_counted[:, :burn_in] = False
+    is_changed = labels[:, 1:] != labels[:, :-1]
+    for later in range(1, min(1 + after_change, labels.shape[1])):
+        is_counted[:, later:] &= ~is_changed[:, : labels.shape[1] - later]
+    if not is_counted.any():
+        raise ValueError(
+            "No step is left to be counted. Received: "
+            f"labels.shape={labels.shape}, burn_in={burn_in}, "
+            f"after_change={after_change}"
+        )
     return [
         contingency(
-            schemata[:, burn_in:, number],
-            labels[:, burn_in : schemata.shape[1]],
+            schemata[..., number][is_counted],
+            labels[is_counted],
             found.schemata.shape[-1],
         )
         for number in range(schemata.shape[2])
@@ -376,7 +393,10 @@ def label_tables(
 
 
 def label_information(
-    found: ObjectFiles, labels: np.ndarray, burn_in: int = BURN_IN
+    found: ObjectFiles,
+    labels: np.ndarray,
+    burn_in: int = BURN_IN,
+    after_change: int = 0,
 ) -> dict[str, list]:
     """What the schemata of each object file tell of the labels.
 
@@ -384,6 +404,8 @@ def label_information(
         found: `ObjectFiles` of `n` sequences of `time` steps.
         labels: Integers `(n, time)` or `(n,)`, as for `label_tables`.
         burn_in: Number of steps that are left out at the beginning.
+        after_change: Number of steps that are left out whenever the label
+            changes, the step of the change included.
 
     Returns:
         Dictionary of `contingency`, the `label_tables` as lists, and
@@ -393,7 +415,7 @@ def label_information(
     Raises:
         ValueError: As for `label_tables`.
     """
-    tables = label_tables(found, labels, burn_in)
+    tables = label_tables(found, labels, burn_in, after_change)
     return {
         "contingency": [table.tolist() for table in tables],
         "information": [mutual_information(table) for table in tables],

@@ -6,15 +6,19 @@ it makes of the beginning of a video.
 
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_relational import models
+from keras_relational import training
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.schemata import ObjectFiles
+from keras_relational.analysis.schemata import label_information
+from keras_relational.analysis.schemata import object_files
 from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
@@ -51,6 +55,48 @@ def draw_object_files(
     if frames is not None:
         figure = plot_spatial_attention(frames, found)
         save_figure(figure, directory / "attention.png")
+
+
+def ball_figures(
+    model: keras.Model,
+    videos: np.ndarray,
+    labels: np.ndarray,
+    directory: pathlib.Path,
+) -> dict[str, Any]:
+    """Figures of a predictor of one ball, and a picture of its schemata.
+
+    Writes `schemata.png`, the schemata of the first video.
+
+    Args:
+        model: Model of `models.single_ball_predictor`.
+        videos: uint8 array `(n, time, height, width, 1)`.
+        labels: Integers, the dynamics of each video `(n,)` or step `(n, time)`.
+        directory: Folder to write to.
+
+    Returns:
+        Dictionary of
+
+        - `contingency` and `information`, as `label_information` returns them,
+        - `settled`, a dictionary of the same, without the step at which the
+          dynamics change and the one after it,
+        - `roll_out_error`, the mean squared error of the last two thirds of the
+          first 200 videos, predicted from their first third.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+        ValueError: If the model does not have exactly one layer `SCOFF`, or if
+            the videos have fewer than seven frames.
+    """
+    found = object_files(model, videos[:, :-1])
+    figures: dict[str, Any] = label_information(found, labels)
+    figures["settled"] = label_information(found, labels, after_change=2)
+    given = videos.shape[1] // 3
+    lengths = given, videos.shape[1] - given
+    errors = training.roll_out_errors(model, videos[:200], *lengths)
+    figures["roll_out_error"] = float(errors.mean())
+    draw_object_files(found, directory, labels=labels[0])
+    return figures
 
 
 def draw_roll_out(

@@ -65,6 +65,42 @@ def draw(
         windows[place] = new.astype("uint8")
 
 
+def downsample(images: np.ndarray, size: int) -> np.ndarray:
+    """Makes images or videos smaller: each pixel is the mean of a square.
+
+    Args:
+        images: uint8 array `(..., height, width, channels)`, where height and
+            width are equal.
+        size: Height and width of the result, a divisor of those of the images.
+
+    Returns:
+        uint8 array `(..., size, size, channels)`. Means are rounded.
+
+    Raises:
+        ValueError: If the images are no squares, or `size` is no divisor.
+
+    Example:
+
+    >>> images = np.zeros((1, 4, 4, 1), "uint8")
+    >>> images[:, 0, 0] = 200
+    >>> downsample(images, 2)[0, :, :, 0]
+    array([[50,  0],
+           [ 0,  0]], dtype=uint8)
+    """
+    *others, height, width, channels = images.shape
+    if height != width or size < 1 or height % size:
+        raise ValueError(
+            "Images must be squares, and `size` a divisor of their height. "
+            f"Received: images.shape={images.shape}, size={size}"
+        )
+    side = height // size
+    if side == 1:
+        return images
+    blocks = images.reshape(*others, size, side, size, side, channels)
+    means = blocks.mean(axis=(-4, -2), dtype="float32")
+    return (means + np.float32(0.5)).astype("uint8")
+
+
 def _shares(x, y, size, shapes):
     """The share of each pixel that the shape covers, from 0 to 1."""
     if shapes is None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_relational.datasets.balanced_labels import balanced_labels
+from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
@@ -31,11 +32,8 @@ OSCILLATION_SPEEDS = (2, 4)
 # There are two, because training batches have the seeds `[seed, number]`.
 TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
-# Where centres of balls may be, in both directions. If there are bulbs, the
-# ball stays above them.
+# Where centres of balls may be, in both directions.
 _LOWEST, _HIGHEST = RADIUS, 64 - RADIUS
-_HIGHEST_ABOVE_BULBS = 54
-_BULBS, _BULB_RADIUS = ((3, 61), (9, 61)), 2
 _ON, _OFF = 255, 80
 
 
@@ -75,6 +73,7 @@ def generate(
     num_frames: int = NUM_FRAMES,
     dynamics: str | Sequence[str] = DYNAMICS,
     seed: int | Sequence[int] | None = None,
+    image_size: int = 64,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makes videos of a ball that moves in one of three ways.
 
@@ -93,16 +92,18 @@ def generate(
         dynamics: One of `DYNAMICS`, or a sequence of them in equal shares.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
+        image_size: Height and width of the images, a divisor of 64. They are
+            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 
     Returns:
-        `(images, labels, centres)`: uint8 `(num_sequences, num_frames, 64, 64,
-        1)`; uint8 `(num_sequences,)`, places in `DYNAMICS`; and float32
-        `(num_sequences, num_frames, 2)`, the ball's centre in pixels from the
-        left and from the top.
+        `(images, labels, centres)`: uint8 `(num_sequences, num_frames,
+        image_size, image_size, 1)`; uint8 `(num_sequences,)`, places in
+        `DYNAMICS`; and float32 `(num_sequences, num_frames, 2)`, the ball's
+        centre from the left and from the top, in pixels of 64 × 64.
 
     Raises:
-        ValueError: If a number is not a positive integer, or `dynamics` is
-            unknown or empty.
+        ValueError: If a number is not a positive integer, if `dynamics` is
+            unknown or empty, or if `image_size` is no divisor of 64.
 
     Example:
 
@@ -111,6 +112,7 @@ def generate(
     ((3, 51, 64, 64, 1), [0, 1, 2], (3, 51, 2))
     """
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
+    check_positive_integers(image_size=image_size)
     names = [dynamics] if isinstance(dynamics, str) else list(dynamics)
     if not names:
         raise ValueError(
@@ -133,13 +135,16 @@ def generate(
     centres = start[:, None] + share * way[:, None]
     walks = np.flatnonzero(labels == 2)
     centres[walks] = _walks(rng, len(walks), num_frames)
-    return _render(centres), labels, centres.astype("float32")
+    images = downsample(_render(centres), image_size)
+    return images, labels, centres.astype("float32")
 
 
 def generate_switching(
     num_sequences: int,
     num_frames: int = NUM_FRAMES,
     seed: int | Sequence[int] | None = None,
+    image_size: int = 64,
+    bulb_radius: int = 2,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makes videos of a ball that oscillates and changes its axis once.
 
@@ -155,15 +160,21 @@ def generate_switching(
         num_frames: Positive integer, the number of frames of a video.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
+        image_size: Height and width of the images, a divisor of 64. They are
+            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
+        bulb_radius: Integer from 1 to 10, the radius of the bulbs, in pixels of
+            64 × 64. The radius of the ball is 4. The paper does not give it.
 
     Returns:
-        `(images, labels, centres)`: uint8 `(num_sequences, num_frames, 64, 64,
-        1)`; uint8 `(num_sequences, num_frames)`, the bulb that is lit, a place
-        in `OSCILLATIONS`; and float32 `(num_sequences, num_frames, 2)`, the
-        ball's centre in pixels from the left and from the top.
+        `(images, labels, centres)`: uint8 `(num_sequences, num_frames,
+        image_size, image_size, 1)`; uint8 `(num_sequences, num_frames)`, the
+        bulb that is lit, a place in `OSCILLATIONS`; and float32
+        `(num_sequences, num_frames, 2)`, the ball's centre from the left and
+        from the top, in pixels of 64 × 64.
 
     Raises:
-        ValueError: If a number is not a positive integer.
+        ValueError: If a number is not a positive integer, or if `image_size` is
+            no divisor of 64, or if `bulb_radius` is not from 1 to 10.
 
     Example:
 
@@ -172,6 +183,12 @@ def generate_switching(
     array([[1, 1, 1, 0, 0, 0]], dtype=uint8)
     """
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
+    check_positive_integers(image_size=image_size, bulb_radius=bulb_radius)
+    if bulb_radius > 10:
+        raise ValueError(
+            "`bulb_radius` must be from 1 to 10, so that the ball has room "
+            f"above the bulbs. Received: bulb_radius={bulb_radius}"
+        )
     rng = np.random.default_rng(seed)
     first = balanced_labels(rng, num_sequences, 2)[:, None]
     late = np.arange(num_frames) >= (num_frames + 1) // 2
@@ -180,17 +197,21 @@ def generate_switching(
     speed = rng.uniform(*OSCILLATION_SPEEDS, (num_sequences, 1))
     steps = np.cumsum(speed[..., None] * (labels[..., None] == [0, 1]), axis=1)
     path = np.concatenate([np.zeros_like(steps[:, :1]), steps[:, :-1]], axis=1)
-    room = np.array([_HIGHEST, _HIGHEST_ABOVE_BULBS]) - _LOWEST
+    # The ball stays above the bulbs.
+    highest = np.array([_HIGHEST, 58 - 2 * bulb_radius])
+    room = highest - _LOWEST
     # The way back and forth is 2 * room long. A ball that starts in its second
     # half moves back first.
     path += rng.uniform(0, 2 * room, (num_sequences, 1, 2))
     centres = _LOWEST + room - abs(path % (2 * room) - room)
     images = _render(centres)
-    for number, bulb in enumerate(_BULBS):
+    left, top = bulb_radius + 1, 63 - bulb_radius
+    for number, bulb in enumerate([(left, top), (3 * left, top)]):
         colours = np.where(labels == number, _ON, _OFF)
         _draw(
-            images, np.broadcast_to(bulb, centres.shape), _BULB_RADIUS, colours
+            images, np.broadcast_to(bulb, centres.shape), bulb_radius, colours
         )
+    images = downsample(images, image_size)
     return images, labels, centres.astype("float32")
 
 

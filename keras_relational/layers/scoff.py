@@ -25,12 +25,16 @@ from keras_relational.layers.slot_dynamics import add_dynamics
 from keras_relational.layers.slot_dynamics import update
 from keras_relational.layers.slot_initializers import MESSAGE_SCALE
 from keras_relational.layers.slot_initializers import scaled
+from keras_relational.layers.slot_initializers import stacked
 from keras_relational.layers.slot_noise import gumbel_noise
 from keras_relational.layers.slot_products import project
 from keras_relational.layers.slot_products import project_attended
 from keras_relational.layers.slot_rnn import SlotRNN
 from keras_relational.layers.slot_rnn import constructor_signature
+from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
+
+SCHEMA_KEYS = ("shared", "separate")
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -80,6 +84,16 @@ class SCOFFCell(SlotCell):
     messages. With LSTMs it does not happen: messages are added to h alone, and
     an LSTM computes h from c at each step.
 
+    Choice of schemata. In training one schema often takes over before the
+    others have learned anything. `schema_keys="separate"` and a small `balance`
+    work against this. With separate keys, as in the authors' later code
+    (https://github.com/anirudh9119/neural_production_systems), the choice is
+
+        i_k = argmax_j((h_k W̃_q + b) · (h̃_k,j W̃_e,j + b_j) / √d + γ_j)
+
+    The authors do not divide by √d. Without it the scores grow so fast that
+    after a hundred batches the noise no longer matters.
+
     Sparse updates. With `num_active` only the object files with the most input
     attention are updated, and only they try schemata. The paper's appendix
     calls this SCOFF, and the dense layer SCOFF-ab. This cell follows Algorithm
@@ -118,6 +132,14 @@ class SCOFFCell(SlotCell):
             choice of a schema its gradient. The cell's weight
             `current_temperature` starts at this value, and a callback may
             `assign` another.
+        schema_keys: `"shared"` or `"separate"`. How the scores of schemata are
+            computed. `"shared"` is the paper's form: one W̃_e for all schemata.
+            With `"separate"` each schema has its own W̃_e, queries and keys have
+            biases, and the scores are divided by √key_dim.
+        balance: Number, 0 or more. Weight of a loss that `SCOFF` adds in
+            training: Σ_j m_j log m_j, where m_j is schema j's share of all
+            scores in a batch. The loss is smallest if all schemata are used
+            alike. The paper has no such loss. A `SCOFFCell` alone adds none.
         activation: Activation function of a schema's new content: the candidate
             state of a GRU, or the cell input and the output of an LSTM.
         recurrent_activation: Activation function of the gates of a schema.
@@ -180,6 +202,8 @@ class SCOFFCell(SlotCell):
         message_value_dim: int = 32,
         position_dim: int = 16,
         temperature: float = 1.0,
+        schema_keys: str = "shared",
+        balance: float = 0.0,
         activation: str | Callable = "tanh",
         recurrent_activation: str | Callable = "sigmoid",
         kernel_initializer: str | Callable = "glorot_uniform",
@@ -204,6 +228,11 @@ class SCOFFCell(SlotCell):
                 "`temperature` must be positive. Received: "
                 f"temperature={temperature}"
             )
+        check_choice("schema_keys", schema_keys, SCHEMA_KEYS)
+        if not balance >= 0:
+            raise ValueError(
+                f"`balance` must be 0 or more. Received: balance={balance}"
+            )
         self.units = units
         self.num_object_files = num_object_files
         self.num_schemata = num_schemata
@@ -217,6 +246,8 @@ class SCOFFCell(SlotCell):
         self.message_value_dim = message_value_dim
         self.position_dim = position_dim
         self.temperature = temperature
+        self.schema_keys = schema_keys
+        self.balance = balance
         self.activation = keras.activations.get(activation)
         self.recurrent_activation = keras.activations.get(recurrent_activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -251,7 +282,11 @@ class SCOFFCell(SlotCell):
             query_kernel=(units, keys),  # W_q
             key_kernel=(features, keys),  # W_e
             schema_query_kernel=(units, self.key_dim),  # W̃_q
-            schema_key_kernel=(units, self.key_dim),  # W̃_e
+        )
+        self.add_schema_keys()
+        add_weights(
+            self,
+            self.kernel_initializer,
             message_query_kernel=(units, message_keys),  # Ŵ_q
             message_key_kernel=(units, message_keys),  # Ŵ_e
             message_value_kernel=(units, message_values),  # Ŵ_v, for each head
@@ -280,6 +315,28 @@ class SCOFFCell(SlotCell):
             keras.initializers.Constant(self.temperature),
             trainable=False,
             name="current_temperature",
+        )
+
+    def add_schema_keys(self) -> None:
+        """Adds W̃_e, or with separate keys every W̃_e,j and the biases."""
+        if self.schema_keys == "shared":
+            add_weights(
+                self,
+                self.kernel_initializer,
+                schema_key_kernel=(self.units, self.key_dim),
+            )
+            return
+        add_weights(
+            self,
+            self.kernel_initializer,
+            stacked(axis=0),
+            schema_key_kernel=(self.num_schemata, self.units, self.key_dim),
+        )
+        add_weights(
+            self,
+            self.bias_initializer,
+            schema_query_bias=(self.key_dim,),
+            schema_key_bias=(self.num_schemata, self.key_dim),
         )
 
     def step(
@@ -416,12 +473,20 @@ class SCOFFCell(SlotCell):
         """
         query = project(h, self.schema_query_kernel)
         # (h W̃_q) W̃_eᵀ · h̃ is the same, without the keys of all candidates.
-        query = project(query, ops.transpose(self.schema_key_kernel))
+        if self.schema_keys == "shared":
+            kernel = ops.transpose(self.schema_key_kernel)
+            of_units = ops.expand_dims(project(query, kernel), 2)
+        else:
+            query = query + ops.cast(self.schema_query_bias, query.dtype)
+            query = query * self.key_dim**-0.5
+            kernel = ops.transpose(self.schema_key_kernel, (2, 0, 1))
+            of_units = project(query, kernel)
         logits = ops.sum(
-            at_least_float32(ops.expand_dims(query, 2))
-            * at_least_float32(candidates),
-            axis=-1,
+            at_least_float32(of_units) * at_least_float32(candidates), axis=-1
         )
+        if self.schema_keys == "separate":
+            of_bias = project(query, ops.transpose(self.schema_key_bias))
+            logits = logits + at_least_float32(of_bias)
         if gumbel is not None:
             logits = logits + ops.cast(gumbel, logits.dtype)
         chosen = ops.one_hot(
@@ -540,6 +605,14 @@ class SCOFF(SlotRNN):
             choice of a schema its gradient. The cell's weight
             `current_temperature` starts at this value, and a callback may
             `assign` another.
+        schema_keys: `"shared"` or `"separate"`. How the scores of schemata are
+            computed. `"shared"` is the paper's form: one W̃_e for all schemata.
+            With `"separate"` each schema has its own W̃_e, queries and keys have
+            biases, and the scores are divided by √key_dim.
+        balance: Number, 0 or more. Weight of a loss that `SCOFF` adds in
+            training: Σ_j m_j log m_j, where m_j is schema j's share of all
+            scores in a batch. The loss is smallest if all schemata are used
+            alike. The paper has no such loss. A `SCOFFCell` alone adds none.
         activation: Activation function of a schema's new content: the candidate
             state of a GRU, or the cell input and the output of an LSTM.
         recurrent_activation: Activation function of the gates of a schema.
@@ -632,3 +705,25 @@ class SCOFF(SlotRNN):
     typing.cast(typing.Any, __init__).__signature__ = constructor_signature(
         SCOFFCell
     )
+
+    def call(
+        self,
+        sequences: keras.KerasTensor,
+        initial_state: Sequence[keras.KerasTensor] | None = None,
+        mask: keras.KerasTensor | None = None,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        balanced = training and self.balance > 0
+        outputs = super().call(
+            *(sequences, initial_state, mask, training),
+            return_attention_scores=return_attention_scores or balanced,
+        )
+        if not balanced:
+            return outputs
+        results, scores = outputs
+        # m_j. Scores of padded steps and of inactive object files are zero.
+        totals = ops.sum(at_least_float32(scores[1]), axis=(0, 1, 2))
+        shares = totals / ops.maximum(ops.sum(totals), 1e-7)
+        self.add_loss(self.balance * ops.sum(shares * ops.log(shares + 1e-7)))
+        return outputs if return_attention_scores else results

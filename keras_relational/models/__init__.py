@@ -11,7 +11,8 @@ Abstract rules (ESBN):
     `filler_autoencoder`, `rule_learner` and `over_fillers`, with `FILLERS` and
     `SEQUENTIAL`.
 Videos (SCOFF and RIMs):
-    `video_predictor` and `roll_out_model`.
+    `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
+    `single_ball_predictor`; `video_core`, with `VIDEO_CORES`.
 Roles of a model's outputs, states and parts:
     `declare` declares them, for any Keras model. `roles` and `part` read them.
     Training, analysis and export depend on them.
@@ -42,7 +43,9 @@ from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
 from keras_relational.models.rule_learner import task_rule_learner
 from keras_relational.models.video_predictor import VIDEO_CORES
+from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.models.video_predictor import roll_out_model
+from keras_relational.models.video_predictor import single_ball_predictor
 from keras_relational.models.video_predictor import video_core
 from keras_relational.models.video_predictor import video_predictor
 
@@ -56,6 +59,7 @@ __all__ = [
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
     "VIDEO_CORES",
+    "VIDEO_NETWORKS",
     "Roles",
     "adding_model",
     "analogy_scorer",
@@ -71,6 +75,7 @@ __all__ = [
     "roles",
     "roll_out_model",
     "rule_learner",
+    "single_ball_predictor",
     "task_rule_learner",
     "video_core",
     "video_predictor",

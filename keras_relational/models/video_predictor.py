@@ -15,7 +15,7 @@ from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 VIDEO_CORES = ("scoff", "scoff_sparse", "rims", "relational_memory", "gru")
-SIZE = 64
+VIDEO_NETWORKS = ("convolutional", "linear")
 
 
 def video_predictor(
@@ -24,6 +24,8 @@ def video_predictor(
     num_stacked: int = 1,
     mean_pixel: float = 0.5,
     positions: bool = True,
+    image_size: int = 64,
+    networks: str = "convolutional",
 ) -> keras.Model:
     """Builds a model that predicts the next frame after each frame of a video.
 
@@ -66,6 +68,15 @@ def video_predictor(
             `layers.SCOFF` and `layers.RIMs` can do this. If `False`, the core
             gets one vector for each frame, from a dense layer of 512 units.
             Other cores, such as `keras.layers.GRU`, need `False`.
+        image_size: Positive integer, height and width of a frame in pixels. The
+            convolutional networks need a multiple of 8, and turn a frame into
+            `image_size / 8` × `image_size / 8` positions.
+        networks: `"convolutional"`, the networks above, or `"linear"`. With
+            `"linear"` the core gets all pixels as one vector (it needs
+            `positions=False`), and the decoder is one dense layer with a
+            sigmoid, applied to the mean of the object files. No paper has these
+            networks. A decoder that is so weak leaves all of the prediction to
+            the core, and the schemata of `layers.SCOFF` divide the work.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, num_channels)` to
@@ -90,7 +101,23 @@ def video_predictor(
             f"return_sequences={core.return_sequences}, "
             f"return_state={core.return_state}"
         )
-    check_positive_integers(num_channels=num_channels, num_stacked=num_stacked)
+    check_positive_integers(
+        num_channels=num_channels,
+        num_stacked=num_stacked,
+        image_size=image_size,
+    )
+    check_choice("networks", networks, VIDEO_NETWORKS)
+    linear = networks == "linear"
+    if not linear and image_size % 8:
+        raise ValueError(
+            "Convolutional networks need an `image_size` that is a multiple of "
+            f"8. Received: image_size={image_size}"
+        )
+    if linear and positions:
+        raise ValueError(
+            "Linear networks turn a frame into one vector, without positions. "
+            "Pass positions=False. Received: positions=True, networks='linear'"
+        )
     if not 0 < mean_pixel < 1:
         raise ValueError(
             "`mean_pixel` must be between 0 and 1: pixels are divided by 255. "
@@ -102,19 +129,27 @@ def video_predictor(
             "a frame. Pass positions=False. Received: positions=True, "
             f"core={core!r}"
         )
-    shape = (SIZE, SIZE, num_channels)
+    shape = (image_size, image_size, num_channels)
     frames = keras.Input((None, *shape), dtype="uint8", name="frames")
     x = keras.layers.Rescaling(1 / 255, name="rescaling")(frames)
     x = StackedFrames(num_stacked, name="stacked")(x)
-    encoder = _encoder(num_stacked * num_channels, positions)
+    stack = (image_size, image_size, num_stacked * num_channels)
+    if linear:
+        encoder = keras.Sequential([keras.Input(stack), keras.layers.Flatten()])
+    else:
+        encoder = _encoder(stack, positions)
     x = layers.TimeFolded(encoder, name="encoder")(x)
     x, *_ = core(x)
     parts = {"stacked": "stacked", "encoder": "encoder", "core": core.name}
     num_object_files = getattr(core, "num_object_files", None)
-    if num_object_files is not None:
-        x = layers.SlotPooling(num_object_files, 512, name="pooling")(x)
-        parts["pooling"] = "pooling"
-    decoder = _decoder(x.shape[-1], num_channels, mean_pixel)
+    if linear:
+        files = num_object_files or 1
+        decoder = _linear_decoder(x.shape[-1], files, shape, mean_pixel)
+    else:
+        if num_object_files is not None:
+            x = layers.SlotPooling(num_object_files, 512, name="pooling")(x)
+            parts["pooling"] = "pooling"
+        decoder = _decoder(x.shape[-1], shape, mean_pixel)
     x = layers.TimeFolded(decoder, name="decoder")(x)
     parts["decoder"] = "decoder"
     model = keras.Model(frames, x, name="video_predictor")
@@ -253,8 +288,8 @@ def roll_out_model(predictor: keras.Model, num_frames: int) -> keras.Model:
     return declare(model, {"predicted": "raw"}, parts={"roll_out": "roll_out"})
 
 
-def _encoder(num_channels, positions):
-    parts = [keras.Input((SIZE, SIZE, num_channels))]
+def _encoder(shape, positions):
+    parts = [keras.Input(shape)]
     for filters in (16, 32, 64):
         parts += [
             keras.layers.Conv2D(filters, 4, strides=2, padding="same"),
@@ -265,7 +300,7 @@ def _encoder(num_channels, positions):
         parts.append(
             keras.layers.EinsumDense(
                 "bhwc,hwcd->bhwd",
-                output_shape=(8, 8, 64),
+                output_shape=(shape[0] // 8, shape[1] // 8, 64),
                 bias_axes="hwd",
                 # Glorot's scale for one position. Keras would compute the scale
                 # for all positions together.
@@ -284,15 +319,17 @@ def _encoder(num_channels, positions):
     return keras.Sequential(parts, name="encoder")
 
 
-def _decoder(size, num_channels, mean_pixel):
+def _decoder(size, shape, mean_pixel):
+    height, width, num_channels = shape
+    places = (height // 8, width // 8, 64)
     parts = [keras.Input((size,))]
-    for units in (512, 4096):
+    for units in (512, math.prod(places)):
         parts += [
             keras.layers.Dense(units),
             keras.layers.LayerNormalization(),
             keras.layers.Activation("relu"),
         ]
-    parts.append(keras.layers.Reshape((8, 8, 64)))
+    parts.append(keras.layers.Reshape(places))
     for filters in (32, 16):
         parts += [
             keras.layers.Conv2DTranspose(filters, 4, strides=2, padding="same"),
@@ -306,12 +343,32 @@ def _decoder(size, num_channels, mean_pixel):
             strides=2,
             padding="same",
             activation="sigmoid",
-            bias_initializer=keras.initializers.Constant(
-                math.log(mean_pixel / (1 - mean_pixel))
-            ),
+            bias_initializer=_bias_of(mean_pixel),
         )
     )
     return keras.Sequential(parts, name="decoder")
+
+
+def _linear_decoder(size, num_object_files, shape, mean_pixel):
+    return keras.Sequential(
+        [
+            keras.Input((size,)),
+            keras.layers.Reshape((num_object_files, size // num_object_files)),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(
+                math.prod(shape),
+                activation="sigmoid",
+                bias_initializer=_bias_of(mean_pixel),
+            ),
+            keras.layers.Reshape(shape),
+        ],
+        name="decoder",
+    )
+
+
+def _bias_of(mean_pixel):
+    """The bias with which a sigmoid gives the mean pixel."""
+    return keras.initializers.Constant(math.log(mean_pixel / (1 - mean_pixel)))
 
 
 def video_core(
@@ -321,7 +378,7 @@ def video_core(
     num_schemata: int = 4,
     num_heads: int | None = None,
     value_dim: int | None = None,
-    temperature: float = 1.0,
+    **of_scoff: typing.Any,
 ) -> keras.layers.RNN:
     """Makes a recurrent layer for `video_predictor`, of any of five kinds.
 
@@ -342,14 +399,16 @@ def video_core(
             for SCOFF and RIMs, and 4 for the relational memory.
         value_dim: Size of a value in the attention of SCOFF and RIMs. It is
             `units` by default.
-        temperature: Temperature of SCOFF's choice of schemata in training.
+        **of_scoff: More arguments of `layers.SCOFF`, such as `temperature`.
+            They are for the two kinds of SCOFF alone.
 
     Returns:
         Keras RNN layer that returns sequences and states.
 
     Raises:
         ValueError: If the name is unknown, if a number is not a positive
-            integer, or if half of one slot would be updated.
+            integer, if half of one slot would be updated, or if another core
+            is given arguments of SCOFF.
 
     Example:
 
@@ -358,6 +417,11 @@ def video_core(
     """
     check_choice("core", name, VIDEO_CORES)
     check_positive_integers(units=units, num_slots=num_slots)
+    if of_scoff and not name.startswith("scoff"):
+        raise ValueError(
+            f"These arguments are for SCOFF alone: {', '.join(of_scoff)}. "
+            f"Received: name={name!r}"
+        )
     returned = {"return_sequences": True, "return_state": True}
     if name == "gru":
         return keras.layers.GRU(units * num_slots, **returned)
@@ -383,6 +447,67 @@ def video_core(
         num_schemata,
         # All files, without the choice, or half of them.
         num_active=None if name == "scoff" else num_slots // 2,
-        temperature=temperature,
-        **shared,
+        **{**shared, **of_scoff},
+    )
+
+
+def single_ball_predictor(
+    units: int = 100,
+    num_object_files: int = 1,
+    num_schemata: int = 3,
+    schema_keys: str = "shared",
+    balance: float = 0.0,
+    num_stacked: int = 1,
+    mean_pixel: float = 0.5,
+    image_size: int = 64,
+    networks: str = "convolutional",
+) -> keras.Model:
+    """Builds the `video_predictor` of one ball, with a SCOFF core.
+
+    The attention to the input has four heads with values of 64. With linear
+    networks a frame is one vector. Attention has nothing to choose then, and
+    there is no dropout.
+
+    Args:
+        units: Number of units of an object file.
+        num_object_files: Number of object files.
+        num_schemata: Number of schemata.
+        schema_keys: `"shared"` or `"separate"`, as for `layers.SCOFF`.
+        balance: Weight of the loss that keeps schemata in use, as for
+            `layers.SCOFF`.
+        num_stacked: Number of frames that the encoder sees at each step.
+        mean_pixel: Mean of all pixels, between 0 and 1.
+        image_size: Height and width of a frame in pixels.
+        networks: `"convolutional"` or `"linear"`, as for `video_predictor`.
+
+    Returns:
+        `keras.Model`, as `video_predictor` returns it.
+
+    Raises:
+        ValueError: As for `video_predictor` and `layers.SCOFF`.
+
+    Example:
+
+    >>> model = single_ball_predictor(32, image_size=32, networks="linear")
+    >>> model.output_shape
+    (None, None, 32, 32, 1)
+    """
+    core = video_core(
+        "scoff",
+        units,
+        num_object_files,
+        num_schemata,
+        num_heads=4,
+        value_dim=64,
+        schema_keys=schema_keys,
+        balance=balance,
+        dropout=0.0 if networks == "linear" else 0.1,
+    )
+    return video_predictor(
+        core,
+        num_stacked=num_stacked,
+        mean_pixel=mean_pixel,
+        positions=networks != "linear",
+        image_size=image_size,
+        networks=networks,
     )

@@ -9,7 +9,9 @@ from PIL import Image
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
+from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.datasets import dynamic_objects
+from keras_relational.datasets import single_ball
 
 
 def small_model():
@@ -255,3 +257,37 @@ def test_other_numbers_of_frames_are_refused():
     (sequence,) = dynamic_objects.generate(1, seed=0)
     with pytest.raises(ValueError, match=r"\(19, 64, 64, 1\).*'one'.*\(20"):
         analysis.plot_predicted_frames(sequence, {"one": sequence})
+
+
+def test_steps_after_a_change_are_left_out():
+    labels = np.array([[0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0]])
+    # Right, but for the step of each change and the one after it.
+    schemata = np.array([[0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0]])
+    found = ObjectFiles(None, np.eye(2)[schemata][:, :, None], None)
+    figures = [
+        analysis.label_information(found, labels, 0, after)["contingency"]
+        for after in (0, 1, 2)
+    ]
+    assert figures == [
+        [[[5, 2], [2, 3]]],
+        [[[5, 1], [1, 3]]],
+        [[[5, 0], [0, 3]]],
+    ]
+    # What is left out is counted from the change, after `burn_in` too.
+    tables = analysis.label_tables(found, labels, burn_in=3, after_change=2)
+    assert tables[0].tolist() == [[2, 0], [0, 1]]
+    with pytest.raises(ValueError, match=r"No step is left.*after_change=9"):
+        analysis.label_tables(found, labels, burn_in=3, after_change=9)
+
+
+def test_figures_of_a_ball(tmp_path):
+    videos, labels, _ = single_ball.generate_switching(4, 9, image_size=16)
+    model = models.single_ball_predictor(
+        8, 1, 2, image_size=16, networks="linear"
+    )
+    figures = analysis.ball_figures(model, videos, labels, tmp_path)
+    assert np.sum(figures["contingency"]) == 4 * 3
+    # The dynamics change at step 5, which is the first that is counted.
+    assert np.sum(figures["settled"]["contingency"]) == 4 * 1
+    assert 0 < figures["roll_out_error"] < 1
+    assert (tmp_path / "schemata.png").stat().st_size

@@ -211,6 +211,43 @@ def test_bad_input_is_refused(arguments, words):
             single_ball.generate_switching(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"image_size": 30}, "size=30"),
+        ({"bulb_radius": 11}, "bulb_radius=11"),
+        ({"bulb_radius": 0}, "bulb_radius=0"),
+    ],
+)
+def test_sizes_are_checked(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        single_ball.generate_switching(1, 3, **arguments)
+
+
+def test_small_images_are_means_of_large_ones():
+    large, labels, centres = single_ball.generate_switching(3, 8, seed=0)
+    small, *same = single_ball.generate_switching(3, 8, seed=0, image_size=16)
+    means = large.reshape(3, 8, 16, 4, 16, 4).mean((3, 5))
+    np.testing.assert_allclose(small[..., 0], means, atol=0.5)
+    np.testing.assert_array_equal(same[0], labels)
+    np.testing.assert_array_equal(same[1], centres)
+    assert single_ball.generate(2, image_size=32)[0].shape[2:] == (32, 32, 1)
+
+
+@pytest.mark.parametrize("radius", [2, 4, 10])
+def test_a_ball_stays_above_bulbs_of_any_size(radius):
+    images, labels, centres = single_ball.generate_switching(
+        40, 30, seed=0, bulb_radius=radius
+    )
+    assert centres[..., 1].max() < 64 - 2 * radius - 1 - single_ball.RADIUS
+    # The bulb of the axis is white, and the other one grey.
+    left, top = radius + 1, 63 - radius
+    bulbs = images[:, :, top, [left, 3 * left], 0]
+    lit = np.take_along_axis(bulbs, labels[..., None].astype(int), 2)
+    assert (lit == 255).all()
+    assert (bulbs.sum(-1) == 255 + 80).all()
+
+
 def test_both_parts_switch():
     for _, labels in single_ball.load_data(2, 3, switching=True):
         assert labels.shape[1:] == (51,)

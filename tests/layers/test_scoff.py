@@ -98,6 +98,12 @@ def one_step(weights, x, h, c, dynamics, num_active):
         for j in range(SCHEMATA):
             candidate = schema(weights, j, z[k], h[k], c[k], dynamics)
             candidates.append(candidate)
+            if "schema_key_bias" in weights:  # Separate keys.
+                key = candidate[0] @ weights["schema_key_kernel"][j]
+                key = key + weights["schema_key_bias"][j]
+                biased = query + weights["schema_query_bias"]
+                matches.append(biased @ key / KEY**0.5)
+                continue
             matches.append(
                 query @ (candidate[0] @ weights["schema_key_kernel"])
             )
@@ -203,14 +209,21 @@ class SCOFFTest(LayerContract):
 
     def test_equals_the_algorithm(self):
         """GRUs and LSTMs; vectors, sets and images; few positions and many."""
-        for dynamics, shape, active in (
-            ("lstm", (6, 5), None),
-            ("gru", (6, 5), None),
-            ("lstm", (3, 2, 2, 5), None),
-            ("gru", (3, 2, 5), None),
-            ("lstm", (6, 5), 2),
+        for dynamics, shape, active, keys in (
+            ("lstm", (6, 5), None, "shared"),
+            ("gru", (6, 5), None, "shared"),
+            ("lstm", (3, 2, 2, 5), None, "shared"),
+            ("gru", (3, 2, 5), None, "shared"),
+            ("lstm", (6, 5), 2, "shared"),
+            ("gru", (6, 5), None, "separate"),
+            ("lstm", (3, 2, 5), 2, "separate"),
         ):
-            layer = random_scoff(shape, dynamics=dynamics, num_active=active)
+            layer = random_scoff(
+                shape,
+                dynamics=dynamics,
+                num_active=active,
+                schema_keys=keys,
+            )
             inputs = random_inputs(2, *shape)
             weights = {
                 weight.path: array(weight.value).astype("float64")
@@ -221,6 +234,35 @@ class SCOFFTest(LayerContract):
                 sets = inputs.reshape((2, shape[0], -1, 5))
             expected = in_loops(dynamics, num_active=active)(weights, sets)
             self.assertAllClose(layer(inputs), expected, atol=1e-5)
+
+    def test_contract_with_separate_keys_and_balance(self):
+        self.run_layer_contract(
+            SCOFF,
+            init_kwargs={
+                **SIZES,
+                "schema_keys": "separate",
+                "balance": 0.1,
+            },
+            input_shape=(2, 4, 5),
+            second_input_shape=(2, 7, 5),
+            fixed_size=False,
+            reference=in_loops(),
+            supports_masking=True,
+            makes_choices=True,
+            output_mask=lambda mask: None,
+            attention_scores_shape=(
+                (2, 4, HEADS, FILES, 1),
+                (2, 4, FILES, SCHEMATA),
+                (2, 4, MESSAGE_HEADS, FILES, FILES),
+            ),
+            expected_output_shape=(2, FILES * UNITS),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=16,
+            expected_num_non_trainable_weights=1,
+            expected_num_non_trainable_variables=2,
+            expected_num_seed_generators=1,
+            expected_num_losses=0,
+        )
 
     @pytest.mark.slow
     def test_every_weight_has_a_gradient_compiled(self):
@@ -480,6 +522,45 @@ def test_weights_do_not_depend_on_the_number_of_files():
     assert large(inputs).shape == (2, 3, 5 * UNITS)
 
 
+def test_balance_is_smallest_if_schemata_are_used_alike():
+    layer = random_scoff(
+        balance=0.5, seed=3, num_active=2, return_sequences=True
+    )
+    inputs, mask = random_inputs(2, 6, 5), np.ones((2, 6), bool)
+    mask[1, 3:] = False
+    assert not layer.losses
+    layer(inputs, mask=mask)
+    assert not layer.losses  # Not in training.
+    _, scores = layer(
+        *(inputs, None, mask), training=True, return_attention_scores=True
+    )
+    (loss,) = layer.losses
+    # The scores of 2 active files at 9 real steps sum to 18.
+    shares = array(scores[1]).sum((0, 1, 2)) / 18
+    np.testing.assert_allclose(shares.sum(), 1, rtol=1e-5)
+    expected = 0.5 * (shares * np.log(shares)).sum()
+    np.testing.assert_allclose(array(loss), expected, rtol=1e-5)
+    assert 0.5 * np.log(1 / SCHEMATA) <= array(loss) < 0
+
+
+def test_balance_opens_schemata_that_nothing_chooses():
+    """Training by this loss alone makes both schemata as likely."""
+    layer = random_scoff(balance=1.0, schema_keys="separate", seed=3)
+    layer.cell.schema_key_bias.assign([[5.0] * KEY, [-5.0] * KEY])
+    layer.cell.schema_query_bias.assign([1.0] * KEY)
+    model = keras.Sequential([keras.Input((6, 5)), layer])
+    inputs = random_inputs(8, 6, 5)
+
+    def share():
+        _, scores = layer(inputs, return_attention_scores=True)
+        return array(scores[1])[..., 0].mean()
+
+    assert share() > 0.99
+    model.compile(keras.optimizers.Adam(0.1), loss=lambda y, pred: 0 * pred)
+    model.fit(inputs, np.zeros((8, FILES * UNITS)), epochs=60, verbose=0)
+    assert 0.2 < share() < 0.8
+
+
 def test_files_that_are_not_active_keep_their_state():
     layer = random_scoff(num_active=1, return_sequences=True, dynamics="lstm")
     inputs = random_inputs(4, 1, 5)
@@ -611,6 +692,8 @@ def test_the_cell_in_a_keras_rnn():
         ({"dynamics": "rnn"}, "'rnn'.*gru, lstm"),
         ({"temperature": 0}, "temperature=0"),
         ({"dropout": 1.0}, "dropout=1.0"),
+        ({"schema_keys": "own"}, "'own'.*shared, separate"),
+        ({"balance": -0.1}, "balance=-0.1"),
     ],
 )
 def test_arguments_are_checked(arguments, words):

@@ -122,6 +122,53 @@ def test_predictions_begin_around_the_mean_pixel(channels):
     assert 0.3 < np.median(keras.ops.convert_to_numpy(predicted)) < 0.7
 
 
+@pytest.mark.parametrize("networks", models.VIDEO_NETWORKS)
+def test_frames_of_other_sizes(networks, tmp_path):
+    keras.utils.set_random_seed(0)
+    model = models.single_ball_predictor(
+        *(8, 2, 2, "separate", 0.1),
+        mean_pixel=0.02,
+        image_size=24,
+        networks=networks,
+    )
+    frames = random_frames(2, 5, 24, 24, 1)
+    predicted = ops.convert_to_numpy(model(frames))
+    assert predicted.shape == (2, 5, 24, 24, 1)
+    assert 0.01 < np.median(predicted) < 0.04
+    rolled = models.roll_out_model(model, 2)(frames)
+    np.testing.assert_allclose(rolled[:, 0], predicted[:, -1], atol=1e-5)
+    training.compile_video_predictor(model, 1e-3)
+    model.fit(frames, frames / np.float32(255), verbose=0)
+
+
+def test_a_linear_decoder_reads_the_mean_of_the_object_files():
+    model = models.single_ball_predictor(
+        8, 2, 2, image_size=8, networks="linear"
+    )
+    decoder = models.part(model, "decoder")
+    assert sum(w.shape[0] == 64 for w in decoder.weights) == 1  # One bias.
+    h = np.random.default_rng(0).normal(size=(1, 3, 2, 8)).astype("float32")
+    one, swapped, mean = (
+        ops.convert_to_numpy(decoder(x.reshape(1, 3, 16)))
+        for x in (h, h[:, :, ::-1], np.repeat(h.mean(2, keepdims=True), 2, 2))
+    )
+    np.testing.assert_allclose(swapped, one, atol=1e-6)
+    np.testing.assert_allclose(mean, one, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", models.VIDEO_CORES)
+def test_cores_by_name(name):
+    core = models.video_core(name, 4, 2)
+    assert core.return_sequences
+    assert core.return_state
+    if name.startswith("scoff"):
+        core = models.video_core(name, 4, 2, schema_keys="separate")
+        assert core.schema_keys == "separate"
+    else:
+        with pytest.raises(ValueError, match="SCOFF alone: balance"):
+            models.video_core(name, 4, 2, balance=0.1)
+
+
 def test_the_core_keeps_its_name_and_gets_what_was_asked_for():
     core = layers.RIMs(8, 3, 2, name="mine", **SEQUENCES)
     model = models.video_predictor(core)
@@ -145,6 +192,12 @@ def test_arguments_are_checked():
         models.video_predictor(small_scoff(), num_stacked=0)
     with pytest.raises(ValueError, match="mean_pixel=20"):
         models.video_predictor(small_scoff(), mean_pixel=20)
+    with pytest.raises(ValueError, match=r"multiple of 8.*image_size=30"):
+        models.video_predictor(small_scoff(), image_size=30)
+    with pytest.raises(ValueError, match=r"'conv'.*convolutional, linear"):
+        models.video_predictor(small_scoff(), networks="conv")
+    with pytest.raises(ValueError, match=r"Pass positions=False.*'linear'"):
+        models.video_predictor(small_scoff(), networks="linear")
     with pytest.raises(ValueError, match="num_frames=0"):
         models.roll_out_model(model, 0)
 
