@@ -1,8 +1,8 @@
 """Trains a predictor of one ball: does each of its dynamics get a schema?
 
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge, Figs. 3, 4
-and 15: one object file, and as many schemata as dynamics, three that are fixed
-in a video or two that switch. The defaults take 100 minutes on one core.
+and 15: one object file, and a schema for each of three dynamics that are fixed
+in a video, or of two that switch. The defaults take 100 minutes on one core.
 """
 
 import command_line
@@ -14,8 +14,7 @@ from keras_relational import training
 from keras_relational.datasets import single_ball
 from keras_relational.random_streams import stream
 
-# How each is generated, how many dynamics it has, and frames of a video.
-DYNAMICS = {"fixed": (single_ball.generate, 3, 20)}
+DYNAMICS = {"fixed": (single_ball.generate, 3, 20)}  # Dynamics, frames.
 DYNAMICS["switching"] = (single_ball.generate_switching, 2, 51)
 SIZES = {"fixed": ["image_size"], "switching": ["image_size", "bulb_radius"]}
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
@@ -35,6 +34,7 @@ def main(command):
     add("--bulb-radius", int, 2, "pixels of 64, of --dynamics switching")
     add("--num-frames", int, None, "default: 20, or 51 if switching", low=7)
     add("--num-stacked", int, 5, "frames seen at each step")
+    add("--loss", training.VIDEO_LOSSES, "binary_crossentropy", "of each pixel")
     add("--learning-rate", float, 1e-4, "of Adam, as in Table 7")
     add("--num-batches", int, 2_000, "training steps")
     add("--batch-size", int, 50, "videos of a batch, as in Table 7")
@@ -53,11 +53,11 @@ def main(command):
     sizes = args.units, args.num_object_files, *schemata, args.num_stacked
     frames = train.mean() / 255, args.image_size, args.networks
     model = models.single_ball_predictor(*sizes, *frames)
-    training.compile_video_predictor(model, args.learning_rate)
-    data = training.VideoSamples(train)
+    training.compile_video_predictor(model, args.learning_rate, args.loss)
+    data = training.VideoSamples(train), args.batch_size
 
     def batches(first):
-        return training.VideoBatches(data, args.batch_size, first, args.seed)
+        return training.VideoBatches(*data, first, args.seed)
 
     with command.open_run(["dynamics"], ["num_batches", "num_test"]) as run:
         logged = {"run": run, "verbose": args.verbose}

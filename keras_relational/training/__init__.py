@@ -26,6 +26,7 @@ from keras_relational.training.rules import preset
 from keras_relational.training.rules import reconstructed_share
 from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
+from keras_relational.training.supervised import VIDEO_LOSSES
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import compile_model
@@ -52,6 +53,7 @@ from keras_relational.training.vtrace import vtrace
 
 __all__ = [
     "STAGES",
+    "VIDEO_LOSSES",
     "AnalogyBatches",
     "FrameBatches",
     "MinibatchModel",
