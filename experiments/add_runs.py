@@ -1,17 +1,23 @@
 """Adds finished runs to `docs/results/runs.json` and `curves.zip`.
 
-A run keeps the name of its folder. One that is there already is left as it is;
+Options that say where files lie, and whether to show the progress, are left out
+of the configuration: they belong to a machine and not to the result. A run
+keeps the name of its folder. One that is there already is left as it is;
 another one of the same name is refused. Then `python -m experiments.tables`
 writes the tables again.
 """
 
 import argparse
+import dataclasses
 import pathlib
+import shlex
 
 from experiments.records import PUBLISHED
 from experiments.records import Record
 from experiments.records import read_runs
 from experiments.records import write_runs
+
+LEFT_OUT = ("directory", "export", "verbose")
 
 
 def main() -> None:
@@ -50,7 +56,7 @@ def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
     """
     known = {record.name: record for record in read_runs(directory)}
     added = []
-    for record in read_runs(folder):
+    for record in map(without_paths, read_runs(folder)):
         if record.name not in known:
             added.append(record)
         elif record != known[record.name]:
@@ -61,6 +67,22 @@ def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
     if added:
         write_runs([*known.values(), *added], directory)
     return added
+
+
+def without_paths(record: Record) -> Record:
+    """The run without the options of `LEFT_OUT`."""
+    config = dict(record.config)
+    config["arguments"] = {
+        k: v for k, v in record.arguments.items() if k not in LEFT_OUT
+    }
+    if config.get("command"):
+        words = shlex.split(config["command"])
+        for name in LEFT_OUT:
+            if f"--{name}" in words:
+                place = words.index(f"--{name}")
+                del words[place : place + 2]
+        config["command"] = shlex.join(words)
+    return dataclasses.replace(record, config=config)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ from keras_relational.analysis import mean_text
 
 def tables(records: list[Record]) -> dict[str, str]:
     """Tables of these runs, by name."""
-    return {
-        name: make(chosen)
+    made = {
+        name: make([x for x in records if x.experiment == experiment])
         for name, (experiment, make) in TABLES.items()
-        if (chosen := [x for x in records if x.experiment == experiment])
+        if any(x.experiment == experiment for x in records)
     }
+    return {name: text for name, text in made.items() if text}
 
 
 def adding_table(records: list[Record]) -> str:
@@ -48,6 +49,9 @@ def adding_table(records: list[Record]) -> str:
 
 def single_ball_table(records: list[Record]) -> str:
     """One row a run and object file: a mean of these counts says nothing."""
+    records = [x for x in records if not _is_linear(x)]
+    if not records:
+        return ""
     rows, common = group_by_seed(records, ("dynamics",))
     lines = [
         {
@@ -74,6 +78,40 @@ def single_ball_table(records: list[Record]) -> str:
         )
     ]
     return table(lines, common)
+
+
+def schemata_table(records: list[Record]) -> str:
+    """Single balls with linear networks: information by seed, a row a variant.
+
+    The steps right after a change are left out.
+    """
+    records = [x for x in records if _is_linear(x)]
+    if not records:
+        return ""
+    columns = "dynamics", "schema_keys", "balance", "loss", "bulb_radius"
+    rows, common = group_by_seed(records, columns)
+    lines = []
+    for row in _sorted(rows, *columns):
+        found = [x.result["settled"]["information"][0] for x in row.records]
+        lines.append(
+            {
+                "dynamics": row.settings["dynamics"],
+                "schema keys": row.settings["schema_keys"],
+                "balance": row.settings["balance"],
+                "loss": row.settings["loss"].replace("_", " "),
+                "bulbs": row.settings["bulb_radius"],
+                "options": row.options,
+                "minutes a run": row.minutes,
+                "information by seed": ", ".join(f"{x:.2f}" for x in found),
+                "at least 0.8": f"{sum(x >= 0.8 for x in found)} of "
+                f"{len(found)}",
+            }
+        )
+    return table(lines, common)
+
+
+def _is_linear(record):
+    return record.arguments.get("networks") == "linear"
 
 
 def bouncing_balls_table(records: list[Record]) -> str:
@@ -193,6 +231,7 @@ def figures(records: list[Record]) -> dict:
 TABLES = {
     "adding": ("adding", adding_table),
     "single_ball": ("single_ball", single_ball_table),
+    "schemata": ("single_ball", schemata_table),
     "bouncing_balls": ("bouncing_balls", bouncing_balls_table),
     "intuitive_physics": ("intuitive_physics", intuitive_physics_table),
     "maze": ("goto_object_maze", maze_table),

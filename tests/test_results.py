@@ -205,6 +205,23 @@ def test_add_runs(published, tmp_path):
         add_runs.add_runs(tmp_path / "runs", published)
 
 
+def test_add_runs_leaves_out_paths(published, tmp_path):
+    make_run(tmp_path / "runs" / "adding-mine-seed7", seed=7)
+    folder = tmp_path / "runs" / "adding-mine-seed7"
+    config = json.loads((folder / "config.json").read_text())
+    config["arguments"] |= {"directory": "/home/me", "verbose": 0}
+    config["command"] = (
+        "python examples/adding.py --directory /home/me --seed 7 --verbose 0"
+    )
+    (folder / "config.json").write_text(json.dumps(config))
+    (added,) = add_runs.add_runs(tmp_path / "runs", published)
+    assert added.config["command"] == "python examples/adding.py --seed 7"
+    assert not {"directory", "verbose"} & added.arguments.keys()
+    assert added.arguments["seed"] == 7
+    # The same run again is known, wherever it lies.
+    assert add_runs.add_runs(tmp_path / "runs", published) == []
+
+
 def test_figures_of_published_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["figures", "--output", str(tmp_path)])
     figures.main()
