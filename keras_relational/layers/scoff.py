@@ -91,8 +91,8 @@ class SCOFFCell(SlotCell):
 
         i_k = argmax_j((h_k W̃_q + b) · (h̃_k,j W̃_e,j + b_j) / √d + γ_j)
 
-    The authors do not divide by √d. Without it the scores grow so fast that
-    after a hundred batches the noise no longer matters.
+    The authors do not divide by √d. Without it the scores grow several times
+    faster, and the noise γ soon no longer matters.
 
     Sparse updates. With `num_active` only the object files with the most input
     attention are updated, and only they try schemata. The paper's appendix
