@@ -12,12 +12,11 @@ import dataclasses
 import pathlib
 import shlex
 
+from experiments.records import MACHINE_OPTIONS
 from experiments.records import PUBLISHED
 from experiments.records import Record
 from experiments.records import read_runs
 from experiments.records import write_runs
-
-LEFT_OUT = ("directory", "export", "verbose")
 
 
 def main() -> None:
@@ -70,18 +69,21 @@ def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
 
 
 def without_paths(record: Record) -> Record:
-    """The run without the options of `LEFT_OUT`."""
+    """The run without the options of `MACHINE_OPTIONS`."""
     config = dict(record.config)
     config["arguments"] = {
-        k: v for k, v in record.arguments.items() if k not in LEFT_OUT
+        k: v for k, v in record.arguments.items() if k not in MACHINE_OPTIONS
     }
     if config.get("command"):
         words = shlex.split(config["command"])
-        for name in LEFT_OUT:
-            if f"--{name}" in words:
-                place = words.index(f"--{name}")
-                del words[place : place + 2]
-        config["command"] = shlex.join(words)
+        flags = {f"--{name}" for name in MACHINE_OPTIONS}
+        # `--directory runs` is two words, and `--directory=runs` is one.
+        kept = [
+            word
+            for before, word in zip(["", *words], words, strict=False)
+            if before not in flags and word.partition("=")[0] not in flags
+        ]
+        config["command"] = shlex.join(kept)
     return dataclasses.replace(record, config=config)
 
 

@@ -22,10 +22,13 @@ from keras_relational.file_io import read_json
 PUBLISHED = pathlib.Path(__file__).parents[1] / "docs" / "results"
 PAPERS = pathlib.Path(__file__).with_name("papers.json")
 
+# Options that belong to a machine, and not to a result.
+MACHINE_OPTIONS = ("directory", "export", "verbose")
 # Arguments that do not change what is learned from a seed. How long a run was
 # is read from its result: a run that was continued has the last length there.
 NOT_SETTINGS = {
-    *("seed", "directory", "verbose", "export", "resume"),
+    *MACHINE_OPTIONS,
+    *("seed", "resume"),
     *("num_batches", "num_steps"),
 }
 

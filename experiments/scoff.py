@@ -16,12 +16,14 @@ from keras_relational.analysis import mean_text
 
 def tables(records: list[Record]) -> dict[str, str]:
     """Tables of these runs, by name."""
-    made = {
-        name: make([x for x in records if x.experiment == experiment])
-        for name, (experiment, make) in TABLES.items()
-        if any(x.experiment == experiment for x in records)
+    chosen = {}
+    for record in records:
+        chosen.setdefault(_name(record), []).append(record)
+    return {
+        name: make(chosen[name])
+        for name, make in TABLES.items()
+        if name in chosen
     }
-    return {name: text for name, text in made.items() if text}
 
 
 def adding_table(records: list[Record]) -> str:
@@ -49,9 +51,6 @@ def adding_table(records: list[Record]) -> str:
 
 def single_ball_table(records: list[Record]) -> str:
     """One row a run and object file: a mean of these counts says nothing."""
-    records = [x for x in records if not _is_linear(x)]
-    if not records:
-        return ""
     rows, common = group_by_seed(records, ("dynamics",))
     lines = [
         {
@@ -85,9 +84,6 @@ def schemata_table(records: list[Record]) -> str:
 
     The steps right after a change are left out.
     """
-    records = [x for x in records if _is_linear(x)]
-    if not records:
-        return ""
     columns = "dynamics", "schema_keys", "balance", "loss", "bulb_radius"
     rows, common = group_by_seed(records, columns)
     lines = []
@@ -108,10 +104,6 @@ def schemata_table(records: list[Record]) -> str:
             }
         )
     return table(lines, common)
-
-
-def _is_linear(record):
-    return record.arguments.get("networks") == "linear"
 
 
 def bouncing_balls_table(records: list[Record]) -> str:
@@ -229,13 +221,22 @@ def figures(records: list[Record]) -> dict:
 
 
 TABLES = {
-    "adding": ("adding", adding_table),
-    "single_ball": ("single_ball", single_ball_table),
-    "schemata": ("single_ball", schemata_table),
-    "bouncing_balls": ("bouncing_balls", bouncing_balls_table),
-    "intuitive_physics": ("intuitive_physics", intuitive_physics_table),
-    "maze": ("goto_object_maze", maze_table),
+    "adding": adding_table,
+    "single_ball": single_ball_table,
+    "schemata": schemata_table,
+    "bouncing_balls": bouncing_balls_table,
+    "intuitive_physics": intuitive_physics_table,
+    "maze": maze_table,
 }
+
+
+def _name(record):
+    """Name of the table that has a run."""
+    if record.arguments.get("networks") == "linear":
+        return "schemata"
+    if record.experiment == "goto_object_maze":
+        return "maze"
+    return record.experiment
 
 
 def _sorted(rows: list[Row], *names):

@@ -211,7 +211,8 @@ def test_add_runs_leaves_out_paths(published, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     config["arguments"] |= {"directory": "/home/me", "verbose": 0}
     config["command"] = (
-        "python examples/adding.py --directory /home/me --seed 7 --verbose 0"
+        "python examples/adding.py --directory /home/me --seed 7 --verbose 0 "
+        "--export=/home/me/model"
     )
     (folder / "config.json").write_text(json.dumps(config))
     (added,) = add_runs.add_runs(tmp_path / "runs", published)
