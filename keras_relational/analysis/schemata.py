@@ -361,16 +361,16 @@ def label_tables(
             sequences.
     """
     schemata = found.schemata.argmax(-1)
-    if burn_in >= schemata.shape[1]:
-        raise ValueError(
-            f"The schemata of {schemata.shape[1]} steps cannot be counted "
-            f"after the first {burn_in}. Take longer sequences, or a smaller "
-            "`burn_in`."
-        )
     labels = np.asarray(labels)
     if labels.ndim == 1:
         labels = np.repeat(labels[:, None], schemata.shape[1], axis=1)
     labels = labels[:, : schemata.shape[1]]
+    if labels.shape != schemata.shape[:2]:
+        raise ValueError(
+            "There must be a label for each sequence, or for each of its "
+            f"{schemata.shape[1]} steps. Received: found.schemata.shape="
+            f"{found.schemata.shape}, labels.shape={labels.shape}"
+        )
     is_counted = np.ones(labels.shape, bool)
     is_counted[:, :burn_in] = False
     is_changed = labels[:, 1:] != labels[:, :-1]
@@ -378,9 +378,10 @@ def label_tables(
         is_counted[:, later:] &= ~is_changed[:, : labels.shape[1] - later]
     if not is_counted.any():
         raise ValueError(
-            "No step is left to be counted. Received: "
-            f"labels.shape={labels.shape}, burn_in={burn_in}, "
-            f"after_change={after_change}"
+            "No step is left to be counted. Take longer sequences, or a "
+            "smaller `burn_in` or `after_change`. Received: "
+            f"found.schemata.shape={found.schemata.shape}, "
+            f"burn_in={burn_in}, after_change={after_change}"
         )
     return [
         contingency(

@@ -276,6 +276,13 @@ def test_steps_after_a_change_are_left_out():
     # What is left out is counted from the change, after `burn_in` too.
     tables = analysis.label_tables(found, labels, burn_in=3, after_change=2)
     assert tables[0].tolist() == [[2, 0], [0, 1]]
+    with pytest.raises(ValueError, match=r"No step is left.*burn_in=6"):
+        analysis.label_tables(found, labels, burn_in=6)
+    for other in (labels[:1], labels[:, :4], labels[:1, 0]):
+        with pytest.raises(
+            ValueError, match=r"a label for each.*\(2, 6, 1, 2\)"
+        ):
+            analysis.label_tables(found, other)
     with pytest.raises(ValueError, match=r"No step is left.*after_change=9"):
         analysis.label_tables(found, labels, burn_in=3, after_change=9)
 
