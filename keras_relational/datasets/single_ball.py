@@ -111,8 +111,11 @@ def generate(
     >>> images.shape, sorted(labels.tolist()), centres.shape
     ((3, 51, 64, 64, 1), [0, 1, 2], (3, 51, 2))
     """
-    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
-    check_positive_integers(image_size=image_size)
+    check_positive_integers(
+        num_sequences=num_sequences,
+        num_frames=num_frames,
+        image_size=image_size,
+    )
     names = [dynamics] if isinstance(dynamics, str) else list(dynamics)
     if not names:
         raise ValueError(
@@ -182,8 +185,12 @@ def generate_switching(
     >>> labels
     array([[1, 1, 1, 0, 0, 0]], dtype=uint8)
     """
-    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
-    check_positive_integers(image_size=image_size, bulb_radius=bulb_radius)
+    check_positive_integers(
+        num_sequences=num_sequences,
+        num_frames=num_frames,
+        image_size=image_size,
+        bulb_radius=bulb_radius,
+    )
     if bulb_radius > 10:
         raise ValueError(
             "`bulb_radius` must be from 1 to 10, so that the ball has room "

@@ -716,14 +716,17 @@ class SCOFF(SlotRNN):
     ) -> keras.KerasTensor | tuple:
         balanced = training and self.balance > 0
         outputs = super().call(
-            *(sequences, initial_state, mask, training),
-            return_attention_scores=return_attention_scores or balanced,
+            sequences,
+            initial_state,
+            mask,
+            training,
+            return_attention_scores or balanced,
         )
         if not balanced:
             return outputs
         results, scores = outputs
         # m_j. Scores of padded steps and of inactive object files are zero.
-        totals = ops.sum(at_least_float32(scores[1]), axis=(0, 1, 2))
+        totals = ops.sum(scores[1], axis=(0, 1, 2))
         shares = totals / ops.maximum(ops.sum(totals), 1e-7)
         self.add_loss(self.balance * ops.sum(shares * ops.log(shares + 1e-7)))
         return outputs if return_attention_scores else results
