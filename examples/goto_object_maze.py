@@ -15,14 +15,12 @@ from keras_relational.random_streams import unseen_world_seeds
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
-# With a small ε RMSProp's steps are like those of Adam, the paper's optimizer.
-# Rewards are a tenth of BoxWorld's, and so is the weight of the entropy.
-RATES = {"epsilon": 1e-5, "entropy_regularization": 5e-4}
+# A small ε makes RMSProp's steps like those of Adam, the paper's optimizer. The
+# entropy's weight is a tenth of BoxWorld's, as rewards are.
 PLAYERS = ["sampled", "random"]
-SOLVED = (
-    "rooms of {0} by {0}: found by the agent in {{sampled_{0}[solved]:.1%}}"
-)
-SOLVED += ", by random moves in {{random_{0}[solved]:.1%}}"
+RATES = {"epsilon": 1e-5, "entropy_regularization": 5e-4}
+SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
+SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
 NEXT = "python examples/goto_object_maze.py --core gru_of_equal_size"
 
 
@@ -30,6 +28,8 @@ def main(command):
     add = command.option
     add("--core", models.MAZE_MEMORIES, "scoff", "the agent's memory")
     add("--units", int, 128, "of the memory; the paper: 510")
+    add("--num-schemata", int, 4, "of scoff")
+    add("--schema-keys", ("shared", "separate"), "shared", "of scoff")
     add("--num-objects", int, 1, "objects in a maze")
     add("--num-steps", int, 8_000_000, "the update that reaches it is the last")
     add("--batch-size", int, 64, "mazes at a time")
@@ -38,9 +38,10 @@ def main(command):
     args = command.parse_run(export="a SavedModel of the agent")
     world, larger = (GotoObjectMaze(size, args.num_objects) for size in (6, 10))
     keras.utils.set_random_seed(args.seed)
-    cell = models.maze_memory(args.core, args.units)
+    sizes = args.units, args.num_schemata, args.schema_keys
+    memory = models.maze_memory(args.core, *sizes)
     sizes = world.image_shape, len(world.actions)
-    model = models.boxworld_agent("convolutional", *sizes, cell=cell)
+    model = models.boxworld_agent("convolutional", *sizes, cell=memory)
     rates = {"learning_rate": args.learning_rate, **RATES}
     batch = args.batch_size, args.seed
     learner = impala.actor_learner(world, model, *batch, **rates)
@@ -50,9 +51,8 @@ def main(command):
         return {"solved_in_10_by_10": float(played["solved"].mean())}
 
     with command.open_run(["core"], ["num_steps", "num_test"]) as run:
-        training = args.num_steps, world.success_reward, run, None, 300
-        logged = {"measure": measure, "verbose": args.verbose}
-        curves = agent_runs.train_agent(learner, *training, **logged)
+        plan = args.num_steps, world.success_reward, run, None, 300, False
+        curves = agent_runs.train_agent(learner, *plan, measure, args.verbose)
         analysis.draw_solved_share(curves, args.core, run.directory)
         seeds = unseen_world_seeds(args.num_test)
         figures = {"parameters": model.count_params()}

@@ -167,7 +167,12 @@ def _after_transformer(x, network, num_iterations, num_virtual_entities, score):
     return keras.layers.GlobalMaxPooling1D(name="pooling")(entities)
 
 
-def maze_memory(name: str = "scoff", units: int = 128) -> keras.layers.Layer:
+def maze_memory(
+    name: str = "scoff",
+    units: int = 128,
+    num_schemata: int = 4,
+    schema_keys: str = "shared",
+) -> keras.layers.Layer:
     """Makes an RNN cell, the memory of an agent of `boxworld_agent`.
 
     Sizes as in Table 5 of [Goyal et al., 2020](
@@ -176,16 +181,18 @@ def maze_memory(name: str = "scoff", units: int = 128) -> keras.layers.Layer:
     all bounds in episodes of 324 steps.
 
     Args:
-        name: `"scoff"`, with one object file and four schemata; `"gru"`, with
-            as many units; or `"gru_of_equal_size"`, with about as many
-            parameters as that SCOFF after a layer of 256.
+        name: `"scoff"`, with one object file; `"gru"`, with as many units; or
+            `"gru_of_equal_size"`, with about as many parameters as that SCOFF
+            after a layer of 256.
         units: Number of units of the object file, and of `"gru"`.
+        num_schemata: Number of schemata of `"scoff"`. Table 5 has four.
+        schema_keys: `"shared"` or `"separate"`, as for `layers.SCOFF`.
 
     Returns:
         Keras RNN cell.
 
     Raises:
-        ValueError: If the name is unknown, or `units` is not a positive
+        ValueError: If the name is unknown, or a number is not a positive
             integer.
 
     Example:
@@ -199,7 +206,8 @@ def maze_memory(name: str = "scoff", units: int = 128) -> keras.layers.Layer:
     scoff = SCOFFCell(
         units,
         num_object_files=1,
-        num_schemata=4,
+        num_schemata=num_schemata,
+        schema_keys=schema_keys,
         dynamics="lstm",
         num_heads=4,
         value_dim=256,
