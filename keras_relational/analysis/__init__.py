@@ -115,6 +115,7 @@ from keras_relational.analysis.video_pictures import draw_object_files
 from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
 from keras_relational.analysis.video_pictures import plot_predicted_frames
+from keras_relational.analysis.video_pictures import roll_out_figures
 
 __all__ = [
     "BURN_IN",
@@ -186,6 +187,7 @@ __all__ = [
     "pruned_accuracy",
     "pruning_curve",
     "record",
+    "roll_out_figures",
     "save_figure",
     "save_figure_and_arrays",
     "save_videos",

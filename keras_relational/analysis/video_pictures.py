@@ -22,6 +22,7 @@ from keras_relational.analysis.schemata import object_files
 from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
+from keras_relational.analysis.schemata import schemata_in_use
 
 
 def draw_object_files(
@@ -97,6 +98,51 @@ def ball_figures(
     figures["roll_out_error"] = float(errors.mean())
     draw_object_files(found, directory, labels=labels[0])
     return figures
+
+
+def roll_out_figures(
+    model: keras.Model, videos: np.ndarray, directory: pathlib.Path
+) -> dict[str, Any]:
+    """Figures of a predictor of bouncing balls, with pictures.
+
+    Writes what `draw_roll_out` and, for a SCOFF core, `draw_object_files` make
+    of the first video.
+
+    Args:
+        model: Model of `models.bouncing_balls_predictor`.
+        videos: uint8 array `(n, time, height, width, channels)`, with 45 frames
+            or more.
+        directory: Folder to write to.
+
+    Returns:
+        Dictionary of
+
+        - `error_10` and `error_30`, the mean squared errors of 10 and 30 frames
+          predicted after 15, as `training.roll_out_errors` computes them,
+        - `error_of_frames`, a list of the errors of the 30 frames,
+        - `mean_image` and `last_frame`, dictionaries of the same for the two
+          predictions of `training.simple_roll_out_errors`,
+        - `schemata_in_use`, for a SCOFF core alone.
+
+    Raises:
+        ImportError: If matplotlib or Pillow is not installed.
+        OSError: If a file cannot be written; the error names it.
+        ValueError: If the videos are too short.
+    """
+    figures = _of_frames(training.roll_out_errors(model, videos))
+    simple = training.simple_roll_out_errors(videos)
+    figures |= {name: _of_frames(errors) for name, errors in simple.items()}
+    draw_roll_out(model, videos[0], directory)
+    if hasattr(models.part(model, "core"), "num_schemata"):
+        found = object_files(model, videos[:200, :-1])
+        figures["schemata_in_use"] = schemata_in_use(found)
+        draw_object_files(found, directory, videos[0])
+    return figures
+
+
+def _of_frames(errors):
+    figures = {f"error_{n}": float(errors[:n].mean()) for n in (10, 30)}
+    return {**figures, "error_of_frames": errors.tolist()}
 
 
 def draw_roll_out(

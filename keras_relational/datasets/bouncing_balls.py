@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
@@ -102,6 +103,7 @@ def generate(
     num_sequences: int,
     num_frames: int = NUM_FRAMES,
     seed: int | Sequence[int] | None = None,
+    image_size: int = IMAGE_SIZE,
 ) -> np.ndarray:
     """Makes videos: `simulate`, then `render`.
 
@@ -112,21 +114,26 @@ def generate(
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. The
             batches of a training stream have the seeds `[seed, 0]`, `[seed,
             1]`, …. By default the data are new each time.
+        image_size: Height and width of the images, a divisor of 64. They are
+            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 
     Returns:
-        uint8 array `(num_sequences, num_frames, 64, 64, channels)`, with three
-        channels for tasks in colour and one channel for the others.
+        uint8 array `(num_sequences, num_frames, image_size, image_size,
+        channels)`, with three channels for tasks in colour and one channel for
+        the others.
 
     Raises:
-        ValueError: If the task is unknown, or a number is not a positive
-            integer.
+        ValueError: If the task is unknown, if a number is not a positive
+            integer, or if `image_size` is no divisor of 64.
 
     Example:
 
     >>> generate("colored_4balls", 2, num_frames=10, seed=0).shape
     (2, 10, 64, 64, 3)
     """
-    return render(task, simulate(task, num_sequences, num_frames, seed))
+    check_positive_integers(image_size=image_size)
+    balls = simulate(task, num_sequences, num_frames, seed)
+    return downsample(render(task, balls), image_size)
 
 
 def simulate(

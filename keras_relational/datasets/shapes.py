@@ -97,8 +97,11 @@ def downsample(images: np.ndarray, size: int) -> np.ndarray:
     if side == 1:
         return images
     blocks = images.reshape(*others, size, side, size, side, channels)
-    means = blocks.mean(axis=(-4, -2), dtype="float32")
-    return (means + np.float32(0.5)).astype("uint8")
+    # Adding up slices is several times faster than `mean` over two axes.
+    sums = np.zeros((*others, size, size, channels), "uint32")
+    for row, column in np.ndindex(side, side):
+        sums += blocks[..., row, :, column, :]
+    return ((sums + side**2 // 2) // side**2).astype("uint8")
 
 
 def _shares(x, y, size, shapes):

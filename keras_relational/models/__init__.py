@@ -12,7 +12,8 @@ Abstract rules (ESBN):
     `SEQUENTIAL`.
 Videos (SCOFF and RIMs):
     `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
-    `single_ball_predictor`; `video_core`, with `VIDEO_CORES`.
+    `bouncing_balls_predictor`, `single_ball_predictor`;
+    `video_core`, with `VIDEO_CORES`.
 Roles of a model's outputs, states and parts:
     `declare` declares them, for any Keras model. `roles` and `part` read them.
     Training, analysis and export depend on them.
@@ -44,6 +45,7 @@ from keras_relational.models.rule_learner import rule_learner
 from keras_relational.models.rule_learner import task_rule_learner
 from keras_relational.models.video_predictor import VIDEO_CORES
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
+from keras_relational.models.video_predictor import bouncing_balls_predictor
 from keras_relational.models.video_predictor import roll_out_model
 from keras_relational.models.video_predictor import single_ball_predictor
 from keras_relational.models.video_predictor import video_core
@@ -63,6 +65,7 @@ __all__ = [
     "Roles",
     "adding_model",
     "analogy_scorer",
+    "bouncing_balls_predictor",
     "boxworld_agent",
     "declare",
     "filler_autoencoder",

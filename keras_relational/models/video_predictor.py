@@ -108,15 +108,10 @@ def video_predictor(
     )
     check_choice("networks", networks, VIDEO_NETWORKS)
     linear = networks == "linear"
-    if not linear and image_size % 8:
+    if image_size % 8 and (positions or not linear):
         raise ValueError(
-            "Convolutional networks need an `image_size` that is a multiple of "
-            f"8. Received: image_size={image_size}"
-        )
-    if linear and positions:
-        raise ValueError(
-            "Linear networks turn a frame into one vector, without positions. "
-            "Pass positions=False. Received: positions=True, networks='linear'"
+            "Convolutional networks and positions need an `image_size` that is "
+            f"a multiple of 8. Received: image_size={image_size}"
         )
     if not 0 < mean_pixel < 1:
         raise ValueError(
@@ -134,10 +129,7 @@ def video_predictor(
     x = keras.layers.Rescaling(1 / 255, name="rescaling")(frames)
     x = StackedFrames(num_stacked, name="stacked")(x)
     stack = (image_size, image_size, num_stacked * num_channels)
-    if linear:
-        encoder = keras.Sequential([keras.Input(stack), keras.layers.Flatten()])
-    else:
-        encoder = _encoder(stack, positions)
+    encoder = (_linear_encoder if linear else _encoder)(stack, positions)
     x = layers.TimeFolded(encoder, name="encoder")(x)
     x, *_ = core(x)
     parts = {"stacked": "stacked", "encoder": "encoder", "core": core.name}
@@ -198,62 +190,94 @@ class RollOut(keras.layers.Layer):
     Args:
         predictor: Model of `video_predictor`.
         num_frames: Positive integer, number of frames to predict.
+        all_frames: Boolean. If `True`, also return the predictions of the given
+            frames, from the second on.
 
     Call arguments:
         frames: Float tensor `(batch, time, 64, 64, channels)`, the first frames
             of the video, with pixels between 0 and 1.
 
     Returns:
-        Tensor `(batch, num_frames, 64, 64, channels)`, between 0 and 1.
+        Tensor `(batch, num_frames, 64, 64, channels)`, between 0 and 1. With
+        `all_frames` it has `time - 1 + num_frames` frames.
     """
 
     def __init__(
-        self, predictor: keras.Model, num_frames: int, **kwargs: typing.Any
+        self,
+        predictor: keras.Model,
+        num_frames: int,
+        all_frames: bool = False,
+        **kwargs: typing.Any,
     ) -> None:
         super().__init__(**kwargs)
         self.predictor = predictor
         self.num_frames = num_frames
+        self.all_frames = all_frames
 
-    def call(self, frames: keras.KerasTensor) -> keras.KerasTensor:
+    def call(
+        self, frames: keras.KerasTensor, training: bool = False
+    ) -> keras.KerasTensor:
         stacked = part(self.predictor, "stacked")
         before = stacked.num_frames - 1
         predicted, states = self._step(stacked(frames), None)
         frames = ops.pad(frames, [(0, 0), (before, 0), *([(0, 0)] * 3)])
         last = frames[:, ops.shape(frames)[1] - before :]
-        rest = [(0, self.num_frames - 1), *([(0, 0)] * 4)]
 
-        def predict_next(step, carry):
-            rolled, last, frame, *states = carry
+        def predict_next(last, frame, *states):
             window = ops.concatenate([last, frame], axis=1)
             stack = ops.split(window, before + 1, axis=1)
             stack = ops.concatenate(stack, axis=-1)
             frame, states = self._step(stack, states)
-            rolled = update_row(rolled, step, frame[:, 0])
-            return (rolled, window[:, 1:], frame, *states)
+            return window[:, 1:], frame, *states
 
-        rolled = ops.pad(ops.swapaxes(predicted, 0, 1), rest)
-        carry = (rolled, last, predicted, *states)
-        rolled, *_ = ops.fori_loop(1, self.num_frames, predict_next, carry)
-        return ops.swapaxes(rolled, 0, 1)
+        def write_next(step, carry):
+            rolled, *carry = carry
+            carry = predict_next(*carry)
+            return (update_row(rolled, step, carry[1][:, 0]), *carry)
+
+        frame = predicted[:, -1:]
+        carry = (last, frame, *states)
+        if training:
+            # Unrolled: XLA on TensorFlow has no gradient of `fori_loop`, and
+            # layers that draw random numbers cannot do so in it on JAX.
+            rolled = [frame]
+            for _ in range(1, self.num_frames):
+                carry = predict_next(*carry)
+                rolled.append(carry[1])
+            rolled = ops.concatenate(rolled, axis=1)
+        else:
+            rest = [(0, self.num_frames - 1), *([(0, 0)] * 4)]
+            rolled = ops.pad(ops.swapaxes(frame, 0, 1), rest)
+            carry = (rolled, *carry)
+            rolled, *_ = ops.fori_loop(1, self.num_frames, write_next, carry)
+            rolled = ops.swapaxes(rolled, 0, 1)
+        if not self.all_frames:
+            return rolled
+        return ops.concatenate([predicted[:, :-1], rolled], axis=1)
 
     def _step(self, stack, states):
-        """The predicted next frame, and the new states of the core."""
+        """The predicted next frames, and the new states of the core."""
         x = part(self.predictor, "encoder")(stack)
         x, *states = part(self.predictor, "core")(x, initial_state=states)
-        x = x[:, -1:]
+        if not self.all_frames:
+            x = x[:, -1:]
         if "pooling" in roles(self.predictor).parts:
             x = part(self.predictor, "pooling")(x)
         return part(self.predictor, "decoder")(x), states
 
     def compute_output_shape(self, frames_shape: tuple) -> tuple:
-        batch, _, *shape = frames_shape
-        return (batch, self.num_frames, *shape)
+        batch, time, *shape = frames_shape
+        length = self.num_frames
+        if self.all_frames:
+            length = None if time is None else time - 1 + length
+        return (batch, length, *shape)
 
     def get_config(self) -> dict[str, typing.Any]:
         return {
             **super().get_config(),
             "predictor": keras.saving.serialize_keras_object(self.predictor),
             "num_frames": self.num_frames,
+            "all_frames": self.all_frames,
         }
 
     @classmethod
@@ -264,17 +288,27 @@ class RollOut(keras.layers.Layer):
         return cls(predictor, **config)
 
 
-def roll_out_model(predictor: keras.Model, num_frames: int) -> keras.Model:
+def roll_out_model(
+    predictor: keras.Model, num_frames: int, all_frames: bool = False
+) -> keras.Model:
     """Builds a model that continues a video from its own predictions.
+
+    The model can be trained. A predictor that is trained on true frames alone
+    learns nothing about its own errors, and in a roll-out they grow. With
+    `all_frames` every frame of a video but the first is predicted, as in the
+    training of `video_predictor`.
 
     Args:
         predictor: Model of `video_predictor`. The new model shares its weights.
         num_frames: Positive integer, number of frames to predict.
+        all_frames: Boolean. If `True`, the model also returns what it predicts
+            for the given frames, from the second on.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, channels)`, of
         any number of steps, to the `num_frames` next frames, with pixels
-        between 0 and 1.
+        between 0 and 1. With `all_frames` the predictions of the given frames
+        precede them: `time - 1 + num_frames` frames in all.
 
     Raises:
         ValueError: If `num_frames` is not a positive integer.
@@ -283,7 +317,7 @@ def roll_out_model(predictor: keras.Model, num_frames: int) -> keras.Model:
     (shape,) = [tensor.shape[1:] for tensor in predictor.inputs]
     frames = keras.Input(shape, dtype="uint8", name="frames")
     x = keras.layers.Rescaling(1 / 255, name="rescaling")(frames)
-    x = RollOut(predictor, num_frames, name="roll_out")(x)
+    x = RollOut(predictor, num_frames, all_frames, name="roll_out")(x)
     model = keras.Model(frames, x, name="roll_out_model")
     return declare(model, {"predicted": "raw"}, parts={"roll_out": "roll_out"})
 
@@ -297,18 +331,7 @@ def _encoder(shape, positions):
             keras.layers.Activation("elu"),
         ]
     if positions:
-        parts.append(
-            keras.layers.EinsumDense(
-                "bhwc,hwcd->bhwd",
-                output_shape=(shape[0] // 8, shape[1] // 8, 64),
-                bias_axes="hwd",
-                # Glorot's scale for one position. Keras would compute the scale
-                # for all positions together.
-                kernel_initializer=keras.initializers.RandomNormal(
-                    stddev=64**-0.5
-                ),
-            )
-        )
+        parts.append(_dense_of_positions((shape[0] // 8, shape[1] // 8), 64))
     else:
         parts += [
             keras.layers.Flatten(),
@@ -317,6 +340,38 @@ def _encoder(shape, positions):
             keras.layers.Activation("elu"),
         ]
     return keras.Sequential(parts, name="encoder")
+
+
+def _linear_encoder(shape, positions):
+    if not positions:
+        return keras.Sequential([keras.Input(shape), keras.layers.Flatten()])
+    size, _, channels = shape
+    side = size // 8
+    features = side * side * channels
+    return keras.Sequential(
+        [
+            keras.Input(shape),
+            keras.layers.Reshape((8, side, 8, side * channels)),
+            keras.layers.Permute((1, 3, 2, 4)),
+            keras.layers.Reshape((8, 8, features)),
+            _dense_of_positions((8, 8), features),
+        ],
+        name="encoder",
+    )
+
+
+def _dense_of_positions(size, num_features):
+    """A dense layer of 64 units for each position, with weights of its own."""
+    # Glorot's scale for one position. Keras would compute the scale for all
+    # positions together.
+    return keras.layers.EinsumDense(
+        "bhwc,hwcd->bhwd",
+        output_shape=(*size, 64),
+        bias_axes="hwd",
+        kernel_initializer=keras.initializers.RandomNormal(
+            stddev=num_features**-0.5
+        ),
+    )
 
 
 def _decoder(size, shape, mean_pixel):
@@ -448,6 +503,55 @@ def video_core(
         # All files, without the choice, or half of them.
         num_active=None if name == "scoff" else num_slots // 2,
         **{**shared, **of_scoff},
+    )
+
+
+def bouncing_balls_predictor(
+    task: str = "4balls",
+    core: str = "scoff",
+    units: int = 100,
+    num_object_files: int | None = None,
+    num_schemata: int = 4,
+    mean_pixel: float = 0.5,
+    image_size: int = 64,
+    networks: str = "convolutional",
+) -> keras.Model:
+    """Builds the `video_predictor` of bouncing balls, with one of five cores.
+
+    SCOFF and RIMs attend to the positions of a frame. The other cores get a
+    frame as one vector.
+
+    Args:
+        task: Name of a task of `datasets.bouncing_balls`.
+        core: One of `VIDEO_CORES`.
+        units: Number of units of an object file, a module or a row of memory.
+        num_object_files: Number of object files, modules or rows. By default 8
+            for tasks with six to eight balls, and 4 for the others.
+        num_schemata: Number of schemata of SCOFF.
+        mean_pixel: Mean of all pixels, between 0 and 1.
+        image_size: Height and width of a frame in pixels.
+        networks: `"convolutional"` or `"linear"`, as for `video_predictor`.
+
+    Returns:
+        `keras.Model`, as `video_predictor` returns it.
+
+    Raises:
+        ValueError: As for `video_predictor` and `video_core`.
+
+    Example:
+
+    >>> model = bouncing_balls_predictor("colored_4balls", "gru")
+    >>> model.output_shape
+    (None, None, 64, 64, 3)
+    """
+    slots = num_object_files or (8 if "678" in task else 4)
+    return video_predictor(
+        video_core(core, units, slots, num_schemata),
+        num_channels=3 if task.startswith("colored") else 1,
+        mean_pixel=mean_pixel,
+        positions=core.startswith(("scoff", "rims")),
+        image_size=image_size,
+        networks=networks,
     )
 
 

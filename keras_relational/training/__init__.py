@@ -44,6 +44,7 @@ from keras_relational.training.video import plausibility
 from keras_relational.training.video import relative_error
 from keras_relational.training.video import relative_errors
 from keras_relational.training.video import roll_out_errors
+from keras_relational.training.video import simple_roll_out_errors
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.visual_analogies import VisualAnalogyFiles
 from keras_relational.training.visual_analogies import visual_analogy_accuracies
@@ -95,6 +96,7 @@ __all__ = [
     "rule_fillers",
     "rule_problems",
     "rule_settings",
+    "simple_roll_out_errors",
     "solved_analogies",
     "train_autoencoder",
     "train_classifier",

@@ -30,6 +30,9 @@ class VideoBatches(GeneratedBatches):
         batch_size: Number of videos of a batch.
         initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
+        num_given: Number of frames that the model sees, for a model of
+            `models.roll_out_model` with `all_frames`. By default it sees all
+            frames but the last.
 
     Example:
 
@@ -47,9 +50,11 @@ class VideoBatches(GeneratedBatches):
         batch_size: int = 64,
         initial_batch: int = 0,
         seed: int = 0,
+        num_given: int | None = None,
     ) -> None:
         super().__init__(batch_size, initial_batch, seed)
         self.make_videos = generate
+        self.num_given = -1 if num_given is None else num_given
 
     def generate(
         self, n: int, seed: Sequence[int]
@@ -61,11 +66,11 @@ class VideoBatches(GeneratedBatches):
             seed: Seed as `numpy.random.default_rng` takes it.
 
         Returns:
-            All frames but the last, in uint8, and all but the first, in float32
-            with pixels between 0 and 1.
+            The frames that the model sees, in uint8, and all but the first, in
+            float32 with pixels between 0 and 1.
         """
         frames = self.make_videos(n, seed=seed)
-        return frames[:, :-1], frames[:, 1:] / np.float32(255)
+        return frames[:, : self.num_given], frames[:, 1:] / np.float32(255)
 
 
 class VideoSamples:
@@ -166,6 +171,32 @@ def roll_out_errors(
         batch_size=batch_size,
     )
     return errors.mean(axis=0)
+
+
+def simple_roll_out_errors(
+    videos: np.ndarray, num_given: int = 15, num_frames: int = 30
+) -> dict[str, np.ndarray]:
+    """Errors of two predictions that need no model, beside `roll_out_errors`.
+
+    Args:
+        videos: uint8 array `(n, time, height, width, channels)`.
+        num_given: Number of frames before those that are predicted.
+        num_frames: Number of frames that are predicted.
+
+    Returns:
+        Mean squared errors `(num_frames,)`, for pixels between 0 and 1, of
+
+        - `mean_image`: the mean of all frames of all videos, each time,
+        - `last_frame`: the last given frame, each time.
+    """
+    mean = np.float32(videos.mean((0, 1)) / 255)
+    errors = {"mean_image": [], "last_frame": []}
+    last = videos[:, num_given - 1] / np.float32(255)
+    for i in range(num_given, num_given + num_frames):
+        frame = videos[:, i] / np.float32(255)
+        errors["mean_image"].append(np.mean((frame - mean) ** 2))
+        errors["last_frame"].append(np.mean((frame - last) ** 2))
+    return {name: np.array(each) for name, each in errors.items()}
 
 
 def plausibility(
