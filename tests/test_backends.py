@@ -145,6 +145,7 @@ MODELS = {
 NOT_MADE = {
     # Functions that choose layers or models of the above by name.
     "adding_model",
+    "bouncing_balls_predictor",
     "single_ball_predictor",
     "maze_memory",
     "normalization",

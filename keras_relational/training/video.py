@@ -158,11 +158,7 @@ def roll_out_errors(
         ValueError: If the videos are too short.
     """
     time = num_given + num_frames
-    if videos.shape[1] < time:
-        raise ValueError(
-            f"{num_given} frames given and {num_frames} predicted need videos "
-            f"of {time} frames. Received: videos.shape={videos.shape}"
-        )
+    _check_length(videos, time)
     errors = pixel_errors(
         models.roll_out_model(predictor, num_frames).predict_on_batch,
         videos[:, :num_given],
@@ -171,6 +167,14 @@ def roll_out_errors(
         batch_size=batch_size,
     )
     return errors.mean(axis=0)
+
+
+def _check_length(videos, time):
+    if videos.shape[1] < time:
+        raise ValueError(
+            f"The given and the predicted frames need videos of {time} frames. "
+            f"Received: videos.shape={videos.shape}"
+        )
 
 
 def simple_roll_out_errors(
@@ -188,7 +192,11 @@ def simple_roll_out_errors(
 
         - `mean_image`: the mean of all frames of all videos, each time,
         - `last_frame`: the last given frame, each time.
+
+    Raises:
+        ValueError: If the videos are too short.
     """
+    _check_length(videos, num_given + num_frames)
     mean = np.float32(videos.mean((0, 1)) / 255)
     errors = {"mean_image": [], "last_frame": []}
     last = videos[:, num_given - 1] / np.float32(255)

@@ -9,7 +9,9 @@ from PIL import Image
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
+from keras_relational import training
 from keras_relational.analysis.schemata import ObjectFiles
+from keras_relational.datasets import bouncing_balls
 from keras_relational.datasets import dynamic_objects
 from keras_relational.datasets import single_ball
 
@@ -298,3 +300,21 @@ def test_figures_of_a_ball(tmp_path):
     assert np.sum(figures["settled"]["contingency"]) == 4 * 1
     assert 0 < figures["roll_out_error"] < 1
     assert (tmp_path / "schemata.png").stat().st_size
+
+
+@pytest.mark.parametrize("core", ["scoff", "gru"])
+def test_figures_of_roll_outs(core, tmp_path):
+    videos = bouncing_balls.generate("4balls", 2, 46, image_size=16)
+    model = models.bouncing_balls_predictor(
+        "4balls", core, 4, image_size=16, networks="linear"
+    )
+    figures = analysis.roll_out_figures(model, videos, tmp_path)
+    errors = training.roll_out_errors(model, videos)
+    assert figures["error_10"] == pytest.approx(errors[:10].mean())
+    assert figures["error_30"] == pytest.approx(errors.mean())
+    mean = figures["mean_image"]
+    assert mean["error_30"] == pytest.approx(np.mean(mean["error_of_frames"]))
+    assert len(figures["last_frame"]["error_of_frames"]) == 30
+    assert ("schemata_in_use" in figures) == (core == "scoff")
+    assert (tmp_path / "schemata.png").is_file() == (core == "scoff")
+    assert (tmp_path / "rolled_out.gif").stat().st_size

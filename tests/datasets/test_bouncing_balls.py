@@ -317,3 +317,13 @@ def test_next_frames_of_both_parts():
     for x, y in bouncing_balls.load_data("4balls", 2, 2):
         np.testing.assert_array_equal(x[:, 1:], y[:, :-1])
         assert (x[:, -1] != y[:, -1]).any()
+
+
+def test_small_images_are_means_of_large_ones():
+    large = bouncing_balls.generate("colored_4balls", 2, 3, seed=0)
+    small = bouncing_balls.generate("colored_4balls", 2, 3, 0, image_size=16)
+    means = large.reshape(2, 3, 16, 4, 16, 4, 3).mean((3, 5))
+    np.testing.assert_allclose(small, means, atol=0.5)
+    for size, words in ((30, "size=30"), (0, "image_size=0")):
+        with pytest.raises(ValueError, match=words):
+            bouncing_balls.generate("4balls", 1, 2, image_size=size)

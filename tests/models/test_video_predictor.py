@@ -88,6 +88,57 @@ def test_roll_outs_take_predictions_for_frames(num_stacked, num_given):
         np.testing.assert_allclose(rolled, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("num_stacked", [1, 2])
+def test_a_roll_out_of_all_frames_is_trained_as_it_is_used(num_stacked):
+    """Given frames are predicted as ever, and training computes the same."""
+    keras.utils.set_random_seed(0)
+    gru = keras.layers.GRU(8, **SEQUENCES)
+    of_frames = {"positions": False, "image_size": 8, "networks": "linear"}
+    model = models.video_predictor(gru, num_stacked=num_stacked, **of_frames)
+    frames = random_frames(2, 4, 8, 8, 1)
+    rolling = models.roll_out_model(model, 3, all_frames=True)
+    assert rolling.output_shape == (None, None, 8, 8, 1)
+    layer = models.part(rolling, "roll_out")
+    assert layer.compute_output_shape((2, 4, 8, 8, 1)) == (2, 6, 8, 8, 1)
+    rolled = ops.convert_to_numpy(rolling(frames))
+    trained = ops.convert_to_numpy(rolling(frames, training=True))
+    np.testing.assert_allclose(trained, rolled, atol=1e-6)
+    predicted = ops.convert_to_numpy(model(frames))
+    np.testing.assert_allclose(rolled[:, :4], predicted, atol=1e-6)
+    after = models.roll_out_model(model, 3)(frames)
+    np.testing.assert_allclose(rolled[:, 3:], after, atol=1e-6)
+
+
+def test_roll_outs_are_learned_through_all_their_frames():
+    """Each step learns from the errors of later ones, with noise and XLA."""
+    keras.utils.set_random_seed(0)
+    core = models.video_core("scoff", 8, 2, 2)
+    model = models.video_predictor(core, image_size=8, networks="linear")
+    rolling = models.roll_out_model(model, 3)
+    rolling.compile("sgd", "mse", jit_compile=True)
+    frames = random_frames(4, 5, 8, 8, 1)
+    before = [ops.convert_to_numpy(w) for w in model.trainable_variables]
+    x, y = frames[:, :2], frames[:, 2:] / np.float32(255)
+    losses = [rolling.train_on_batch(x, y) for _ in range(10)]
+    assert losses[-1] < losses[0]
+    for old, weight in zip(before, model.trainable_variables, strict=True):
+        assert np.any(old != ops.convert_to_numpy(weight)), weight.path
+
+
+def test_linear_networks_with_positions():
+    """Each position sees its own part of a frame."""
+    sizes = {"num_channels": 3, "num_stacked": 2, "image_size": 24}
+    model = models.video_predictor(small_scoff(), **sizes, networks="linear")
+    encoder = models.part(model, "encoder")
+    frame = np.zeros((1, 1, 24, 24, 6), "float32")
+    none = ops.convert_to_numpy(encoder(frame))[0, 0]
+    frame[0, 0, 4, 17, 5] = 1  # Rows 3 to 5, columns 15 to 17.
+    some = ops.convert_to_numpy(encoder(frame))[0, 0]
+    assert some.shape == (8, 8, 64)
+    changed = np.argwhere((some != none).any(-1))
+    np.testing.assert_array_equal(changed, [[1, 5]])
+
+
 def test_object_files_are_exchangeable():
     model = models.video_predictor(small_scoff())
     core, pooling = (models.part(model, x) for x in ("core", "pooling"))
@@ -196,8 +247,8 @@ def test_arguments_are_checked():
         models.video_predictor(small_scoff(), image_size=30)
     with pytest.raises(ValueError, match=r"'conv'.*convolutional, linear"):
         models.video_predictor(small_scoff(), networks="conv")
-    with pytest.raises(ValueError, match=r"Pass positions=False.*'linear'"):
-        models.video_predictor(small_scoff(), networks="linear")
+    with pytest.raises(ValueError, match=r"multiple of 8.*image_size=30"):
+        models.video_predictor(small_scoff(), image_size=30, networks="linear")
     with pytest.raises(ValueError, match="num_frames=0"):
         models.roll_out_model(model, 0)
 

@@ -31,6 +31,28 @@ def test_each_frame_but_the_first_is_predicted():
     assert batches.num_batches is None
 
 
+def test_frames_that_are_not_given_are_predicted_too():
+    batches = training.VideoBatches(generate, 2, seed=7, num_given=2)
+    x, y = batches[0]
+    frames = generate(2, seed=[7, 0])
+    np.testing.assert_array_equal(x, frames[:, :2])
+    np.testing.assert_allclose(y, frames[:, 1:] / 255, atol=1e-6)
+
+
+def test_simple_roll_out_errors():
+    videos = generate(3, seed=1)
+    errors = training.simple_roll_out_errors(videos, 2, 3)
+    true = videos / 255
+    mean = true.mean((0, 1))
+    for i in range(3):
+        expected = np.mean((true[:, 2 + i] - mean) ** 2)
+        assert errors["mean_image"][i] == pytest.approx(expected, rel=1e-5)
+        expected = np.mean((true[:, 2 + i] - true[:, 1]) ** 2)
+        assert errors["last_frame"][i] == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match=r"of 7 frames.*\(3, 6, 64, 64, 1\)"):
+        training.simple_roll_out_errors(videos, 4, 3)
+
+
 def test_roll_out_errors():
     model, videos = small_predictor(), generate(3, seed=1)
     errors = training.roll_out_errors(
