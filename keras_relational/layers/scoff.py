@@ -79,10 +79,15 @@ class SCOFFCell(SlotCell):
     that maps back to `units` is scaled down by 100. A new layer is then nearly
     a GRU with attended input. With a kernel of full size h would grow with
     every step. The scores of schemata would grow with h, until the same schema
-    was drawn every time. With GRUs this may still happen in training, in
-    episodes of hundreds of steps, because a GRU keeps part of its h, including
-    messages. With LSTMs it does not happen: messages are added to h alone, and
-    an LSTM computes h from c at each step.
+    was drawn every time. With GRUs this may still happen in training, because a
+    GRU keeps part of its h, including messages. The state can then grow to
+    infinity. With LSTMs it does not happen: messages are added to h alone, and
+    an LSTM computes h from c at each step. With `gated_messages` it does not
+    happen either. As in the authors' code of RIMs
+    (https://github.com/anirudh9119/RIMs), step 4 is then, with m_k for what all
+    heads of object file k have read,
+
+        h_k ← h'_k + σ(m_k Ŵ_g + b_g) tanh(m_k Ŵ_o + b_o)
 
     Choice of schemata. In training one schema often takes over before the
     others have learned anything. `schema_keys="separate"` and a small `balance`
@@ -136,6 +141,9 @@ class SCOFFCell(SlotCell):
             computed. `"shared"` is the paper's form: one W̃_e for all schemata.
             With `"separate"` each schema has its own W̃_e, queries and keys have
             biases, and the scores are divided by √key_dim.
+        gated_messages: Boolean. If `False`, an object file adds the messages
+            that it reads to its state, as in the paper. If `True`, it adds no
+            more than 1 to each number at a step: σ(gate) tanh(messages).
         balance: Number, 0 or more. Weight of a loss that `SCOFF` adds in
             training: Σ_j m_j log m_j, where m_j is schema j's share of all
             scores in a batch. The loss is smallest if all schemata are used
@@ -203,6 +211,7 @@ class SCOFFCell(SlotCell):
         position_dim: int = 16,
         temperature: float = 1.0,
         schema_keys: str = "shared",
+        gated_messages: bool = False,
         balance: float = 0.0,
         activation: str | Callable = "tanh",
         recurrent_activation: str | Callable = "sigmoid",
@@ -247,6 +256,7 @@ class SCOFFCell(SlotCell):
         self.position_dim = position_dim
         self.temperature = temperature
         self.schema_keys = schema_keys
+        self.gated_messages = gated_messages
         self.balance = balance
         self.activation = keras.activations.get(activation)
         self.recurrent_activation = keras.activations.get(recurrent_activation)
@@ -303,6 +313,18 @@ class SCOFFCell(SlotCell):
             scaled(MESSAGE_SCALE),
             message_output_kernel=(message_values, units),  # Ŵ_v, back to units
         )
+        if self.gated_messages:
+            add_weights(
+                self,
+                self.kernel_initializer,
+                message_gate_kernel=(message_values, units),  # Ŵ_g
+            )
+            add_weights(
+                self,
+                self.bias_initializer,
+                message_output_bias=(units,),
+                message_gate_bias=(units,),
+            )
         add_dynamics(self, self.num_schemata, axis=1)  # θ_j
         self.initial_mean = self.add_weight(
             (units,), "zeros", name="initial_mean"
@@ -422,7 +444,7 @@ class SCOFFCell(SlotCell):
             self.num_message_heads,
             gather_active(message_dropout_mask, active, axis=2),
         )
-        new_h = new_h + project(read, self.message_output_kernel)
+        new_h = new_h + self.message(read)
 
         new_states = [
             scatter_active(new, active, old)
@@ -433,6 +455,16 @@ class SCOFFCell(SlotCell):
             scatter_active(schema_scores, active),
             scatter_active(message_scores, active, axis=2),
         ]
+
+    def message(self, read: keras.KerasTensor) -> keras.KerasTensor:
+        """What is added to the state, from what all heads have read."""
+        message = project(read, self.message_output_kernel)
+        if not self.gated_messages:
+            return message
+        gate = project(read, self.message_gate_kernel)
+        message = message + ops.cast(self.message_output_bias, message.dtype)
+        gate = gate + ops.cast(self.message_gate_bias, gate.dtype)
+        return ops.sigmoid(gate) * ops.tanh(message)
 
     def append_encodings(self, c: keras.KerasTensor) -> keras.KerasTensor:
         """`a_p = [c_p e_p]`, from `(batch, n, m)`.
@@ -609,6 +641,9 @@ class SCOFF(SlotRNN):
             computed. `"shared"` is the paper's form: one W̃_e for all schemata.
             With `"separate"` each schema has its own W̃_e, queries and keys have
             biases, and the scores are divided by √key_dim.
+        gated_messages: Boolean. If `False`, an object file adds the messages
+            that it reads to its state, as in the paper. If `True`, it adds no
+            more than 1 to each number at a step: σ(gate) tanh(messages).
         balance: Number, 0 or more. Weight of a loss that `SCOFF` adds in
             training: Σ_j m_j log m_j, where m_j is schema j's share of all
             scores in a batch. The loss is smallest if all schemata are used

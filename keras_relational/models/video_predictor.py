@@ -512,6 +512,7 @@ def bouncing_balls_predictor(
     units: int = 100,
     num_object_files: int | None = None,
     num_schemata: int = 4,
+    gated_messages: bool = False,
     mean_pixel: float = 0.5,
     image_size: int = 64,
     networks: str = "convolutional",
@@ -528,6 +529,8 @@ def bouncing_balls_predictor(
         num_object_files: Number of object files, modules or rows. By default 8
             for tasks with six to eight balls, and 4 for the others.
         num_schemata: Number of schemata of SCOFF.
+        gated_messages: Boolean, as for `layers.SCOFF`. If `True`, the core must
+            be one of its two kinds.
         mean_pixel: Mean of all pixels, between 0 and 1.
         image_size: Height and width of a frame in pixels.
         networks: `"convolutional"` or `"linear"`, as for `video_predictor`.
@@ -545,8 +548,9 @@ def bouncing_balls_predictor(
     (None, None, 64, 64, 3)
     """
     slots = num_object_files or (8 if "678" in task else 4)
+    of_scoff = {"gated_messages": True} if gated_messages else {}
     return video_predictor(
-        video_core(core, units, slots, num_schemata),
+        video_core(core, units, slots, num_schemata, **of_scoff),
         num_channels=3 if task.startswith("colored") else 1,
         mean_pixel=mean_pixel,
         positions=core.startswith(("scoff", "rims")),

@@ -127,9 +127,16 @@ def one_step(weights, x, h, c, dynamics, num_active):
             for share, row in zip(shares, new_h, strict=True)
         )
         read[k] = np.append(read[k], value)
+    messages = [row @ weights["message_output_kernel"] for row in read]
+    if "message_gate_kernel" in weights:
+        gates = [row @ weights["message_gate_kernel"] for row in read]
+        messages = [
+            np.tanh(message + weights["message_output_bias"])
+            * sigmoid(gate + weights["message_gate_bias"])
+            for message, gate in zip(messages, gates, strict=True)
+        ]
     return [
-        row + read[k] @ weights["message_output_kernel"] * (k in active)
-        for k, row in enumerate(new_h)
+        row + messages[k] * (k in active) for k, row in enumerate(new_h)
     ], new_c
 
 
@@ -209,20 +216,23 @@ class SCOFFTest(LayerContract):
 
     def test_equals_the_algorithm(self):
         """GRUs and LSTMs; vectors, sets and images; few positions and many."""
-        for dynamics, shape, active, keys in (
-            ("lstm", (6, 5), None, "shared"),
-            ("gru", (6, 5), None, "shared"),
-            ("lstm", (3, 2, 2, 5), None, "shared"),
-            ("gru", (3, 2, 5), None, "shared"),
-            ("lstm", (6, 5), 2, "shared"),
-            ("gru", (6, 5), None, "separate"),
-            ("lstm", (3, 2, 5), 2, "separate"),
+        for dynamics, shape, active, keys, gated in (
+            ("lstm", (6, 5), None, "shared", False),
+            ("gru", (6, 5), None, "shared", False),
+            ("lstm", (3, 2, 2, 5), None, "shared", False),
+            ("gru", (3, 2, 5), None, "shared", False),
+            ("lstm", (6, 5), 2, "shared", False),
+            ("gru", (6, 5), None, "separate", False),
+            ("lstm", (3, 2, 5), 2, "separate", False),
+            ("gru", (3, 2, 5), 2, "shared", True),
+            ("lstm", (6, 5), None, "shared", True),
         ):
             layer = random_scoff(
                 shape,
                 dynamics=dynamics,
                 num_active=active,
                 schema_keys=keys,
+                gated_messages=gated,
             )
             inputs = random_inputs(2, *shape)
             weights = {
@@ -241,6 +251,7 @@ class SCOFFTest(LayerContract):
             init_kwargs={
                 **SIZES,
                 "schema_keys": "separate",
+                "gated_messages": True,
                 "balance": 0.1,
             },
             input_shape=(2, 4, 5),
@@ -257,7 +268,7 @@ class SCOFFTest(LayerContract):
             ),
             expected_output_shape=(2, FILES * UNITS),
             expected_output_dtype="float32",
-            expected_num_trainable_weights=16,
+            expected_num_trainable_weights=19,
             expected_num_non_trainable_weights=1,
             expected_num_non_trainable_variables=2,
             expected_num_seed_generators=1,
