@@ -135,6 +135,10 @@ def bouncing_balls_table(records: list[Record]) -> str:
         frames = {"error_10": "10 frames", "error_30": "30 frames"}
         for name, column in frames.items():
             line[f"error, {column}"] = _means(results, [name], 4)[name]
+        simple = [result.get("mean_image") for result in results]
+        line["error of a mean image"] = (
+            _means(simple, ["error_30"], 4)["error_30"] if all(simple) else ""
+        )
         for name, column in frames.items():
             ratios = []
             if all(of_grus):
@@ -225,15 +229,20 @@ TABLES = {
     "single_ball": single_ball_table,
     "schemata": schemata_table,
     "bouncing_balls": bouncing_balls_table,
+    "roll_outs": bouncing_balls_table,
     "intuitive_physics": intuitive_physics_table,
     "maze": maze_table,
 }
 
 
+# Tables of the runs with linear networks, which are no paper's.
+LINEAR = {"single_ball": "schemata", "bouncing_balls": "roll_outs"}
+
+
 def _name(record):
     """Name of the table that has a run."""
     if record.arguments.get("networks") == "linear":
-        return "schemata"
+        return LINEAR[record.experiment]
     if record.experiment == "goto_object_maze":
         return "maze"
     return record.experiment
@@ -253,8 +262,10 @@ def _sorted(rows: list[Row], *names):
 def _beside(row):
     """What a GRU must share with a row to be compared with it."""
     settings = dict(row.settings)
-    # A GRU has no schemata.
-    del settings["core"], settings["num_schemata"]
+    # These options are for SCOFF alone, but for the rate, which each core has
+    # of its own.
+    for name in ("core", "num_schemata", "gated_messages", "learning_rate"):
+        settings.pop(name, None)
     return str(sorted(settings.items())), row.length
 
 

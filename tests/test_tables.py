@@ -229,6 +229,7 @@ def test_scoff():
             seed=seed,
         )
 
+    mean_image = {"mean_image": {"error_30": 0.1}}
     tables = all_tables(
         [
             adding("scoff", 0, 0.1),
@@ -253,6 +254,13 @@ def test_scoff():
             # Beside a GRU that was trained alike.
             balls("rims", 0, 0.03, batch_size=16),
             balls("gru", 0, 0.06, batch_size=16),
+            balls("gru", 0, 0.04, networks="linear", result=mean_image),
+            balls(
+                *("scoff", 0, 0.03),
+                networks="linear",
+                gated_messages=True,
+                result=mean_image,
+            ),
             maze(0, 1_000_234, 0.25),
             maze(1, 1_000_301, 0.75),
             record(
@@ -267,7 +275,7 @@ def test_scoff():
             record("of_a_user", {"batches": 1, "minutes": 1.0}),
         ]
     )
-    assert len(tables) == 5
+    assert len(tables) == 6
     for name, row in (
         ("adding", "| scoff | 25 | 0, 1 | 9.5, 9.5 | 0.4000 ± 0.2828 |"),
         ("adding", "| paper: scoff | 100 |  |  | 0.0005 |"),
@@ -296,6 +304,11 @@ def test_scoff():
             "bouncing_balls",
             "| 4balls | rims |  | batch_size=16 | 1,000 | 0 | 60.0 | 0.0300 | "
             "0.0600 | 0.50 | 0.50 |  |",
+        ),
+        (
+            "roll_outs",
+            "| 4balls | scoff | 4 | gated_messages | 1,000 | 0 | 60.0 | "
+            "0.0300 | 0.0600 | 0.1000 | 0.75 | 0.75 |",
         ),
         (
             "maze",

@@ -267,9 +267,9 @@ class RollOut(keras.layers.Layer):
 
     def compute_output_shape(self, frames_shape: tuple) -> tuple:
         batch, time, *shape = frames_shape
-        length = self.num_frames
-        if self.all_frames:
-            length = None if time is None else time - 1 + length
+        if not self.all_frames:
+            return (batch, self.num_frames, *shape)
+        length = None if time is None else time - 1 + self.num_frames
         return (batch, length, *shape)
 
     def get_config(self) -> dict[str, typing.Any]:

@@ -198,13 +198,14 @@ def simple_roll_out_errors(
     """
     _check_length(videos, num_given + num_frames)
     mean = np.float32(videos.mean((0, 1)) / 255)
-    errors = {"mean_image": [], "last_frame": []}
     last = videos[:, num_given - 1] / np.float32(255)
-    for i in range(num_given, num_given + num_frames):
-        frame = videos[:, i] / np.float32(255)
-        errors["mean_image"].append(np.mean((frame - mean) ** 2))
-        errors["last_frame"].append(np.mean((frame - last) ** 2))
-    return {name: np.array(each) for name, each in errors.items()}
+    frames = videos[:, num_given : num_given + num_frames].swapaxes(0, 1)
+    return {
+        name: np.array(
+            [np.mean((x / np.float32(255) - guess) ** 2) for x in frames]
+        )
+        for name, guess in (("mean_image", mean), ("last_frame", last))
+    }
 
 
 def plausibility(
