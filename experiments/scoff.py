@@ -207,21 +207,36 @@ def maze_table(records: list[Record]) -> str:
 
 
 def figures(records: list[Record]) -> dict:
-    """Shares of mazes solved, over steps, in rooms of both sizes."""
-    runs = {}
+    """Shares of mazes solved, and errors of roll-outs."""
+    mazes, balls = {}, {}
     for record in records:
-        if record.experiment == "goto_object_maze":
+        if _name(record) == "maze":
             core = record.arguments["core"]
-            runs.setdefault(core, []).append(record.read_curves())
-    if not runs:
-        return {}
-    return {
-        name: analysis.plot_learning_curves(runs, curve, "steps")
+            if record.arguments.get("num_schemata", 4) != 4:
+                core += f", {record.arguments['num_schemata']} schemata"
+            mazes.setdefault(core, []).append(record.read_curves())
+        elif _name(record) == "roll_outs":
+            core = record.arguments["core"].replace("_", " ")
+            lines = {core: record.result}
+            if core == "gru":  # Of any core, these are the same.
+                names = "mean_image", "last_frame"
+                lines |= {x.replace("_", " "): record.result[x] for x in names}
+            of_task = balls.setdefault(record.arguments["task"], {})
+            for name, result in lines.items():
+                of_task.setdefault(name, []).append(result["error_of_frames"])
+    drawn = {}
+    if mazes:
         for name, curve in (
             ("maze", "solved"),
             ("maze_10_by_10", "solved_in_10_by_10"),
-        )
-    }
+        ):
+            drawn[name] = analysis.plot_learning_curves(mazes, curve, "steps")
+    if balls:
+        sorted_balls = {
+            task: dict(sorted(balls[task].items())) for task in sorted(balls)
+        }
+        drawn["roll_outs"] = analysis.plot_roll_out_errors(sorted_balls)
+    return drawn
 
 
 TABLES = {
@@ -233,7 +248,6 @@ TABLES = {
     "intuitive_physics": intuitive_physics_table,
     "maze": maze_table,
 }
-
 
 # Tables of the runs with linear networks, which are no paper's.
 LINEAR = {"single_ball": "schemata", "bouncing_balls": "roll_outs"}

@@ -115,6 +115,7 @@ from keras_relational.analysis.video_pictures import draw_object_files
 from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
 from keras_relational.analysis.video_pictures import plot_predicted_frames
+from keras_relational.analysis.video_pictures import plot_roll_out_errors
 from keras_relational.analysis.video_pictures import roll_out_figures
 
 __all__ = [
@@ -178,6 +179,7 @@ __all__ = [
     "plot_predictions",
     "plot_pruning",
     "plot_retrieval",
+    "plot_roll_out_errors",
     "plot_schemata",
     "plot_spatial_attention",
     "plot_transfer_curves",

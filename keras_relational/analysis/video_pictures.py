@@ -6,6 +6,7 @@ it makes of the beginning of a video.
 
 import pathlib
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,6 +15,7 @@ import numpy as np
 from keras_relational import models
 from keras_relational import training
 from keras_relational.analysis.plotting import Figure
+from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.schemata import ObjectFiles
@@ -143,6 +145,47 @@ def roll_out_figures(
 def _of_frames(errors):
     figures = {f"error_{n}": float(errors[:n].mean()) for n in (10, 30)}
     return {**figures, "error_of_frames": errors.tolist()}
+
+
+def plot_roll_out_errors(
+    errors: Mapping[str, Mapping[str, Sequence]],
+) -> Figure:
+    """Draws how errors grow over the frames of roll-outs, a panel a task.
+
+    Lines are means over runs. Bands reach one standard deviation to each side.
+
+    Args:
+        errors: Dictionary from the name of a task to one from the name of a
+            line to a sequence of the errors of each run: mean squared errors of
+            one frame after the other. All tasks have the same lines.
+
+    Returns:
+        `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+
+    Example:
+
+    >>> figure = plot_roll_out_errors({"4balls": {"gru": [[0.02, 0.03]]}})
+    >>> figure.axes[0].get_title()
+    '4balls'
+    """
+    figure = new_figure(4 * len(errors), 4)
+    panels = figure.subplots(1, len(errors), sharey=True, squeeze=False)[0]
+    for panel, (task, lines) in zip(panels, errors.items(), strict=True):
+        for number, runs in enumerate(lines.values()):
+            mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0)
+            frames, colour = np.arange(1, len(mean) + 1), f"C{number}"
+            panel.plot(frames, mean, color=colour)
+            band = mean - spread, mean + spread
+            panel.fill_between(frames, *band, color=colour, alpha=0.2, lw=0)
+        panel.set(title=task, xlabel="frame after the last true one")
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("mean squared error")
+    names = dict(enumerate(next(iter(errors.values()))))
+    legend_below(figure, names, entry_width=1.8)
+    return figure
 
 
 def draw_roll_out(

@@ -69,14 +69,16 @@ def video_predictor(
             gets one vector for each frame, from a dense layer of 512 units.
             Other cores, such as `keras.layers.GRU`, need `False`.
         image_size: Positive integer, height and width of a frame in pixels. The
-            convolutional networks need a multiple of 8, and turn a frame into
-            `image_size / 8` × `image_size / 8` positions.
+            convolutional networks and positions need a multiple of 8. The
+            convolutional networks turn a frame into `image_size / 8` ×
+            `image_size / 8` positions.
         networks: `"convolutional"`, the networks above, or `"linear"`. With
-            `"linear"` the core gets all pixels as one vector (it needs
-            `positions=False`), and the decoder is one dense layer with a
-            sigmoid, applied to the mean of the object files. No paper has these
-            networks. A decoder that is so weak leaves all of the prediction to
-            the core, and the schemata of `layers.SCOFF` divide the work.
+            `"linear"` the core gets all pixels as one vector, or 8 × 8 parts of
+            the frame, each through a dense layer of its own with 64 units. The
+            decoder is one dense layer with a sigmoid, applied to the mean of
+            the object files. No paper has these networks. A decoder that is so
+            weak leaves all of the prediction to the core, and the schemata of
+            `layers.SCOFF` divide the work.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, num_channels)` to

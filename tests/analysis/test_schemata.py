@@ -318,3 +318,19 @@ def test_figures_of_roll_outs(core, tmp_path):
     assert ("schemata_in_use" in figures) == (core == "scoff")
     assert (tmp_path / "schemata.png").is_file() == (core == "scoff")
     assert (tmp_path / "rolled_out.gif").stat().st_size
+
+
+def test_errors_of_roll_outs_are_drawn_as_they_are():
+    runs = [[0.02, 0.04], [0.04, 0.06]]
+    figure = analysis.plot_roll_out_errors(
+        {"4balls": {"gru": runs, "mean image": [[0.1, 0.1]]}, "curtain": {}}
+    )
+    left, right = figure.axes
+    assert (left.get_title(), right.get_title()) == ("4balls", "curtain")
+    line, constant = left.lines
+    np.testing.assert_array_equal(line.get_xdata(), [1, 2])
+    np.testing.assert_allclose(line.get_ydata(), [0.03, 0.05])
+    np.testing.assert_allclose(constant.get_ydata(), [0.1, 0.1])
+    assert not right.lines
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["gru", "mean image"]
