@@ -146,7 +146,7 @@ def bouncing_balls_table(records: list[Record]) -> str:
                 ratios = [own[name] / gru[name] for own, gru in pairs]
             line[f"relative to GRU, {column}"] = mean_text(ratios, 2)
         in_use = [result.get("schemata_in_use", "") for result in results]
-        line["schemata in use"] = ", ".join(map(str, in_use))
+        line["schemata in use"] = ", ".join(str(x) for x in in_use if x)
         lines.append(line)
     return table(lines, common)
 
@@ -276,9 +276,9 @@ def _sorted(rows: list[Row], *names):
 def _beside(row):
     """What a GRU must share with a row to be compared with it."""
     settings = dict(row.settings)
-    # These options are for SCOFF alone, but for the rate, which each core has
-    # of its own.
-    for name in ("core", "num_schemata", "gated_messages", "learning_rate"):
+    # Each core has these of its own.
+    names = "core", "num_schemata", "gated_messages", "learning_rate", "units"
+    for name in names:
         settings.pop(name, None)
     return str(sorted(settings.items())), row.length
 
