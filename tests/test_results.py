@@ -232,6 +232,7 @@ def test_figures_of_published_runs(tmp_path, monkeypatch, capsys):
         "maze.png",
         "maze_10_by_10.png",
         "predinet_transfer.png",
+        "roll_outs.png",
     }
     assert names <= {path.name for path in records.PUBLISHED.glob("*.png")}
     assert "predinet_transfer.png" in capsys.readouterr().out
