@@ -1,7 +1,7 @@
 """Trains a predictor of bouncing balls, and lets it go on by itself.
 
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge, Fig. 7:
-errors of 10 and 30 frames after 15 true ones. The defaults take six hours.
+errors of 10 and 30 frames after 15 true ones. The defaults take 6 to 11 hours.
 """
 
 import functools

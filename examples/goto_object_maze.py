@@ -15,9 +15,9 @@ from keras_relational.random_streams import unseen_world_seeds
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
+PLAYERS = ["sampled", "random"]
 # A small ε makes RMSProp's steps like those of Adam, the paper's optimizer. The
 # entropy's weight is a tenth of BoxWorld's, as rewards are.
-PLAYERS = ["sampled", "random"]
 RATES = {"epsilon": 1e-5, "entropy_regularization": 5e-4}
 SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
 SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
@@ -38,8 +38,8 @@ def main(command):
     args = command.parse_run(export="a SavedModel of the agent")
     world, larger = (GotoObjectMaze(size, args.num_objects) for size in (6, 10))
     keras.utils.set_random_seed(args.seed)
-    sizes = args.units, args.num_schemata, args.schema_keys
-    memory = models.maze_memory(args.core, *sizes)
+    schemata = args.num_schemata, args.schema_keys
+    memory = models.maze_memory(args.core, args.units, *schemata)
     sizes = world.image_shape, len(world.actions)
     model = models.boxworld_agent("convolutional", *sizes, cell=memory)
     rates = {"learning_rate": args.learning_rate, **RATES}

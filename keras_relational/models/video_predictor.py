@@ -364,8 +364,7 @@ def _linear_encoder(shape, positions):
 
 def _dense_of_positions(size, num_features):
     """A dense layer of 64 units for each position, with weights of its own."""
-    # Glorot's scale for one position. Keras would compute the scale for all
-    # positions together.
+    # The scale for one position. Keras would compute it for all together.
     return keras.layers.EinsumDense(
         "bhwc,hwcd->bhwd",
         output_shape=(*size, 64),

@@ -157,24 +157,28 @@ def roll_out_errors(
     Raises:
         ValueError: If the videos are too short.
     """
-    time = num_given + num_frames
-    _check_length(videos, time)
-    errors = pixel_errors(
+    return _errors_of_frames(
         models.roll_out_model(predictor, num_frames).predict_on_batch,
+        *(videos, num_given, num_frames, batch_size),
+    )
+
+
+def _errors_of_frames(predict, videos, num_given, num_frames, batch_size=50):
+    """Mean squared error of each frame, predicted from those before."""
+    time = num_given + num_frames
+    if videos.shape[1] < time:
+        raise ValueError(
+            f"{num_given} frames given and {num_frames} predicted need videos "
+            f"of {time} frames. Received: videos.shape={videos.shape}"
+        )
+    errors = pixel_errors(
+        predict,
         videos[:, :num_given],
         videos[:, num_given:time],
         axis=(2, 3, 4),
         batch_size=batch_size,
     )
     return errors.mean(axis=0)
-
-
-def _check_length(videos, time):
-    if videos.shape[1] < time:
-        raise ValueError(
-            f"The given and the predicted frames need videos of {time} frames. "
-            f"Received: videos.shape={videos.shape}"
-        )
 
 
 def simple_roll_out_errors(
@@ -196,15 +200,14 @@ def simple_roll_out_errors(
     Raises:
         ValueError: If the videos are too short.
     """
-    _check_length(videos, num_given + num_frames)
     mean = np.float32(videos.mean((0, 1)) / 255)
-    last = videos[:, num_given - 1] / np.float32(255)
-    frames = videos[:, num_given : num_given + num_frames].swapaxes(0, 1)
+    predictions = {
+        "mean_image": lambda given: mean,
+        "last_frame": lambda given: given[:, -1:] / np.float32(255),
+    }
     return {
-        name: np.array(
-            [np.mean((x / np.float32(255) - guess) ** 2) for x in frames]
-        )
-        for name, guess in (("mean_image", mean), ("last_frame", last))
+        name: _errors_of_frames(predict, videos, num_given, num_frames)
+        for name, predict in predictions.items()
     }
 
 
