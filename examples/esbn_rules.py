@@ -32,6 +32,7 @@ def main(command):
     add("--withheld", int, 95, "number of fillers for the test, M", low=0)
     add("--confidence", bool, False, "of what the ESBN retrieves")
     add("--normalization", bool, False, "of the embeddings, over time")
+    add("--reorder-options", bool, False, "each time a problem is shown")
     add("--learning-rate", float, None, "of Adam (default: the paper's)")
     add("--epochs", int, None, "passes over the data (default: the paper's)")
     args = command.parse_run(export="a SavedModel")
@@ -39,7 +40,7 @@ def main(command):
     settings = training.rule_settings(
         *(args.task, args.sequential, args.mode, args.fillers),
         *(args.pretrained, args.withheld, args.confidence, args.normalization),
-        *(args.learning_rate, args.epochs),
+        *(args.learning_rate, args.epochs, args.reorder_options),
     )
     fillers = training.rule_fillers(args.fillers, args.images)
     data = {"images": runs.data_digest(fillers)} if args.images else {}

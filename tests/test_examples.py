@@ -60,6 +60,7 @@ BAD_VALUES = {
         ("--images", "nofolder"),
         ("--confidence", "--sequential", "lstm"),
         ("--fillers", "vector"),
+        ("--reorder-options", "--mode", "generative"),
     ],
     "goto_object_maze": [("--units", "0"), ("--core", "lstm")],
     "intuitive_physics": [("--folder", "nofolder"), ("--num-sets", "0")],

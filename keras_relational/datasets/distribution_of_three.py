@@ -294,6 +294,45 @@ def generate(
     return Problems(chosen[shown].astype("uint8"), labels.astype("uint8"))
 
 
+def option_orders(problems: Problems) -> Problems:
+    """Makes each problem in all 24 orders of its options.
+
+    A network that trains on one order alone can learn by heart at which place
+    each problem has its answer. The papers do not say whether the order changes
+    from epoch to epoch.
+
+    Args:
+        problems: `Problems` with five fillers and four options.
+
+    Returns:
+        `Problems`, 24 for each of the given ones. The first ones are the given
+        ones.
+
+    Raises:
+        ValueError: If the problems do not have five fillers and four options.
+
+    Example:
+
+    >>> option_orders(generate(4, seed=0)).fillers.shape
+    (96, 9)
+    """
+    fillers, labels = problems
+    if fillers.shape[1:] != (9,):
+        raise ValueError(
+            "Options have other orders in multiple choice only, with five "
+            "fillers and four options. Received: problems.fillers.shape="
+            f"{fillers.shape}"
+        )
+    orders = np.array(list(itertools.permutations(range(4))))
+    options = fillers[:, 5:][:, orders]  # (n, 24, 4)
+    shown = np.repeat(fillers[:, None, :5], len(orders), axis=1)
+    places = (orders == labels[:, None, None]).argmax(axis=2)
+    return Problems(
+        np.concatenate([shown, options], axis=2).swapaxes(0, 1).reshape(-1, 9),
+        places.T.reshape(-1).astype("uint8"),
+    )
+
+
 def _distribution_of_three(rng, size, n, mode):
     number = rng.choice(num_problems("distribution_of_three", n), size, False)
     which, order = np.divmod(number, 36)

@@ -37,6 +37,7 @@ def rule_settings(
     normalization: bool = False,
     learning_rate: float | None = None,
     epochs: int | None = None,
+    reorder_options: bool = False,
 ) -> Preset:
     """The settings of a task's paper, for options that go together.
 
@@ -51,6 +52,8 @@ def rule_settings(
         normalization: `True` if the embeddings are normalized over time.
         learning_rate: Positive number, in place of the paper's.
         epochs: Positive integer, in place of the paper's.
+        reorder_options: `True` if options come in another order each time a
+            problem is shown.
 
     Returns:
         `Preset`, from `preset` or `other_task_preset`.
@@ -87,6 +90,12 @@ def rule_settings(
             "withheld filler would be trained. Received: fillers='vector', "
             "pretrained=False"
         )
+    if reorder_options and (mode == "generative" or task in pairs):
+        raise ValueError(
+            "Options come in another order in multiple choice only, and for "
+            "distribution_of_three and identity_rules. Received: "
+            f"reorder_options=True, task={task!r}, mode={mode!r}"
+        )
     if task == "distribution_of_three":
         kind = "pretrained" if pretrained else "end_to_end"
         settings = preset(kind, fillers, mode, sequential, withheld)
@@ -95,6 +104,7 @@ def rule_settings(
     return settings._replace(
         learning_rate=learning_rate or settings.learning_rate,
         epochs=epochs or settings.epochs,
+        reorder_options=reorder_options,
     )
 
 
@@ -236,7 +246,8 @@ def train_rule_learner(
         withheld: Number of fillers that are withheld from training. Batch
             normalization does not see them in training either.
         settings: `Preset` of the learning rate of Adam, the number of epochs,
-            and the number of problems of an epoch.
+            and the number of problems of an epoch. It also says whether options
+            are shown in new orders (`distribution_of_three.option_orders`).
         run: `runs.Run` to keep curves and checkpoints in. By default nothing is
             written.
         seed: Non-negative integer that fixes the order of the problems.
@@ -247,20 +258,23 @@ def train_rule_learner(
     """
     trained = models.over_fillers(model, fillers[: len(fillers) - withheld])
     tested = models.over_fillers(model, fillers)
-    targets, candidates = train.labels, None
+    candidates, shown = None, train
+    if settings.reorder_options:
+        shown = distribution_of_three.option_orders(train)
+    targets = shown.labels
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     if "decoder" in models.roles(model).parts:  # It generates fillers.
         candidates = as_put_out(fillers)
         targets = candidates[train.labels]
         loss = cross_entropy if fillers.ndim == 2 else "mse"
     compile_model(trained, settings.learning_rate, loss)
-    epoch = math.ceil(min(len(targets), settings.num_train) / 32)
+    epoch = math.ceil(min(len(train.labels), settings.num_train) / 32)
     batches_per_point = math.ceil(epoch * settings.epochs / _NUM_POINTS)
     some = type(test)(*(x[:_NUM_TESTED] for x in test))
     fit(
         trained,
         lambda first: Minibatches(
-            train.fillers, targets, 32, None, first, seed
+            shown.fillers, targets, 32, None, first, seed
         ),
         _NUM_POINTS * batches_per_point,
         batches_per_point,

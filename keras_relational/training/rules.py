@@ -26,6 +26,7 @@ class Preset(NamedTuple):
     epochs: int
     batch_normalization: bool
     num_train: int
+    reorder_options: bool = False
 
 
 WITHHELD = (0, 50, 85, 95, 97)

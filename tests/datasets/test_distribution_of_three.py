@@ -45,6 +45,25 @@ class TestDistributionOfThree:
         assert len(np.unique(fillers[:, :5], axis=0)) == 360
 
 
+def test_option_orders():
+    problems = generate(50, range(20), seed=0)
+    fillers, labels = distribution_of_three.option_orders(problems)
+    np.testing.assert_array_equal(fillers[:50], problems.fillers)
+    np.testing.assert_array_equal(labels[:50], problems.labels)
+    np.testing.assert_array_equal(
+        fillers[:, :5], np.tile(problems.fillers[:, :5], (24, 1))
+    )
+    answers = problems.fillers[np.arange(50), 5 + problems.labels]
+    np.testing.assert_array_equal(
+        fillers[np.arange(1200), 5 + labels], np.tile(answers, 24)
+    )
+    for options in fillers[:, 5:].reshape(24, 50, 4).swapaxes(0, 1):
+        expected = set(itertools.permutations(options[0].tolist()))
+        assert set(map(tuple, options.tolist())) == expected
+    with pytest.raises(ValueError, match=r"multiple choice.*\(3, 5\)"):
+        distribution_of_three.option_orders(generate(3, mode="generative"))
+
+
 def test_identity_rules():
     fillers, labels = generate(3_000, range(12), "identity_rules", seed=0)
     rules = []

@@ -33,6 +33,10 @@ class TestSettings:
             ({"normalization": True, "mode": "generative"}, "generative"),
             ({"fillers": "vector"}, "pretrained=False"),
             ({"withheld": 200}, "withheld=200"),
+            (
+                {"reorder_options": True, "mode": "generative"},
+                r"reorder_options=True.*mode='generative'",
+            ),
         ],
     )
     def test_options_that_do_not_go_together(self, options, words):
@@ -85,6 +89,36 @@ def test_train_rule_learner(mode, tmp_path):
     assert set(figures) == {"train", "test"}
     # There are 360 test problems, fewer than a point of the curves takes.
     assert figures["test"] == pytest.approx(curves["test"][-1])
+
+
+def test_options_in_all_orders(monkeypatch, tmp_path):
+    """It trains on all orders, for as many batches, and tests on one."""
+    given = []
+
+    class Recorded(training.Minibatches):
+        def __init__(self, x, y, *arguments):
+            given.append((x, y))
+            super().__init__(x, y, *arguments)
+
+    monkeypatch.setattr(training.rule_learners, "Minibatches", Recorded)
+    fillers = distribution_of_three.one_hot(10)
+    kind = "distribution_of_three", "multiple_choice", 5
+    fillers, train, test = training.rule_problems(fillers, *kind, 64)
+    model = models.rule_learner(models.filler_autoencoder("vector", 10))
+    settings = training.rule_settings(
+        "distribution_of_three", epochs=1, reorder_options=True
+    )
+    with runs.Run(tmp_path, "rules", {}) as run:
+        training.train_rule_learner(
+            model, fillers, train, test, 5, settings, run, verbose=0
+        )
+    ((x, y),) = given
+    expected = distribution_of_three.option_orders(train)
+    np.testing.assert_array_equal(x, expected.fillers)
+    np.testing.assert_array_equal(y, expected.labels)
+    # An epoch has 360 problems, not all orders: 12 batches, rounded up to 20.
+    with open(tmp_path / "curves.csv") as file:
+        assert file.readlines()[-1].startswith("20,")
 
 
 @pytest.mark.parametrize("share", [0.4, 1])
