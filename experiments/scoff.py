@@ -155,20 +155,20 @@ def intuitive_physics_table(records: list[Record]) -> str:
     """Relative error of telling possible from impossible clips, by block."""
     paper = read_paper("scoff")["intuitive_physics"]
     rows, common = group_by_seed(records, ("core",))
-    lines = [
-        {
+    lines = []
+    for row in _sorted(rows, "core"):
+        line = {
             "core": row.settings["core"],
             "options": row.options,
             "batches": f"{row.length:,}",
             "seeds": row.seeds,
             "minutes a run": row.minutes,
             **_means([x.result for x in row.records], paper["columns"], 2),
-            "paper": ", ".join(
-                map(str, paper["figures"].get(row.settings["core"], ()))
-            ),
         }
-        for row in _sorted(rows, "core")
-    ]
+        if _name(records[0]) == "intuitive_physics":
+            figures = paper["figures"].get(row.settings["core"], ())
+            line["paper"] = ", ".join(map(str, figures))
+        lines.append(line)
     return table(lines, common)
 
 
@@ -246,11 +246,16 @@ TABLES = {
     "bouncing_balls": bouncing_balls_table,
     "roll_outs": bouncing_balls_table,
     "intuitive_physics": intuitive_physics_table,
+    "scenes": intuitive_physics_table,
     "maze": maze_table,
 }
 
 # Tables of the runs with linear networks, which are no paper's.
-LINEAR = {"single_ball": "schemata", "bouncing_balls": "roll_outs"}
+LINEAR = {
+    "single_ball": "schemata",
+    "bouncing_balls": "roll_outs",
+    "intuitive_physics": "scenes",
+}
 
 
 def _name(record):

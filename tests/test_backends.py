@@ -146,6 +146,7 @@ NOT_MADE = {
     # Functions that choose layers or models of the above by name.
     "adding_model",
     "bouncing_balls_predictor",
+    "intuitive_physics_predictor",
     "single_ball_predictor",
     "maze_memory",
     "normalization",

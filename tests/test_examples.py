@@ -63,7 +63,11 @@ BAD_VALUES = {
         ("--reorder-options", "--mode", "generative"),
     ],
     "goto_object_maze": [("--units", "0"), ("--core", "lstm")],
-    "intuitive_physics": [("--folder", "nofolder"), ("--num-sets", "0")],
+    "intuitive_physics": [
+        ("--folder", "nofolder"),
+        ("--num-frames", "19"),
+        ("--core", "gru", "--gated-messages"),
+    ],
     "predinet_analysis": [("--model", "none.keras"), ("--num-images", "0")],
     "predinet_relations_game": [
         ("--num-batches", "0"),
@@ -259,9 +263,9 @@ def test_published_relations_games_are_runs_of_their_own(run_of, tmp_path):
 def test_published_intuitive_physics_has_results_of_its_own(
     run_of, tmp_path, monkeypatch
 ):
-    def read(folder, block):
+    def read(folder, block, image_size):
         seed = int((folder / "seed").read_text())
-        return np.full((1, 4, 2, 64, 64, 3), seed, "uint8")
+        return np.full((1, 4, 2, image_size, image_size, 3), seed, "uint8")
 
     def finish(run, figures):
         if run.config["data"]:  # The second run, on the published files.

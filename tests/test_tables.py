@@ -272,11 +272,23 @@ def test_scoff():
                 },
                 core="scoff",
             ),
+            record(
+                "intuitive_physics",
+                {
+                    "batches": 1_000,
+                    "minutes": 4.0,
+                    **{"O1": 0.05, "O2": 0.06, "O3": 0.7},
+                },
+                core="gru",
+                networks="linear",
+            ),
             record("of_a_user", {"batches": 1, "minutes": 1.0}),
         ]
     )
-    assert len(tables) == 6
+    assert len(tables) == 7
     for name, row in (
+        ("scenes", "| O3 |\n"),
+        ("scenes", "| gru | 1,000 | 0 | 4.0 | 0.05 | 0.06 | 0.70 |"),
         ("adding", "| scoff | 25 | 0, 1 | 9.5, 9.5 | 0.4000 ± 0.2828 |"),
         ("adding", "| paper: scoff | 100 |  |  | 0.0005 |"),
         (

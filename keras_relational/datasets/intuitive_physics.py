@@ -29,6 +29,7 @@ import numpy as np
 from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.png import read_png
 from keras_relational.datasets.shapes import SHAPES
+from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
 from keras_relational.file_io import read_json
 from keras_relational.validation import check_choice
@@ -102,6 +103,7 @@ def generate(
     num_sets: int,
     num_frames: int = NUM_FRAMES,
     seed: int | Sequence[int] | None = None,
+    image_size: int = IMAGE_SHAPE[0],
 ) -> np.ndarray:
     """Makes test sets of two possible and two impossible clips.
 
@@ -120,13 +122,16 @@ def generate(
         num_frames: Integer, 20 or more. The published clips have 100 frames.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
+        image_size: Height and width of the images, a divisor of 64. They are
+            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 
     Returns:
-        uint8 array `(num_sets, 4, num_frames, 64, 64, 3)`. The first two of the
-        four clips are possible.
+        uint8 array `(num_sets, 4, num_frames, image_size, image_size, 3)`. The
+        first two of the four clips are possible.
 
     Raises:
-        ValueError: If the block is unknown, or a number is too small.
+        ValueError: If the block is unknown, if a number is too small, or if
+            `image_size` is no divisor of 64.
 
     Example:
 
@@ -134,13 +139,14 @@ def generate(
     (2, 4, 20, 64, 64, 3)
     """
     check_choice("block", block, BLOCKS)
-    check_positive_integers(num_sets=num_sets)
+    check_positive_integers(num_sets=num_sets, image_size=image_size)
     _check_num_frames(num_frames)
     rng = np.random.default_rng(seed)
     blocks = np.full(num_sets, BLOCKS.index(block))
     scenes, cut = _scenes(rng, blocks, num_frames)
     first, second = (
-        _render(scenes, np.full(num_sets, clip), num_frames) for clip in (0, 1)
+        _render(scenes, np.full(num_sets, clip), num_frames, image_size)
+        for clip in (0, 1)
     )
     late = (np.arange(num_frames) >= cut[:, None])[..., None, None, None]
     clips = np.empty((num_sets, 4, *first.shape[1:]), "uint8")
@@ -154,6 +160,7 @@ def generate_possible(
     num_sequences: int,
     num_frames: int = NUM_FRAMES,
     seed: int | Sequence[int] | None = None,
+    image_size: int = IMAGE_SHAPE[0],
 ) -> np.ndarray:
     """Makes possible clips to train on.
 
@@ -165,24 +172,28 @@ def generate_possible(
         num_frames: Integer, 20 or more.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
+        image_size: Height and width of the images, a divisor of 64. They are
+            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 
     Returns:
-        uint8 array `(num_sequences, num_frames, 64, 64, 3)`.
+        uint8 array `(num_sequences, num_frames, image_size, image_size, 3)`.
 
     Raises:
-        ValueError: If a number is too small.
+        ValueError: If a number is too small, or if `image_size` is no divisor
+            of 64.
 
     Example:
 
     >>> generate_possible(2, seed=0).shape
     (2, 50, 64, 64, 3)
     """
-    check_positive_integers(num_sequences=num_sequences)
+    check_positive_integers(num_sequences=num_sequences, image_size=image_size)
     _check_num_frames(num_frames)
     rng = np.random.default_rng(seed)
     blocks = balanced_labels(rng, num_sequences, len(BLOCKS))
     scenes, _ = _scenes(rng, blocks, num_frames)
-    return _render(scenes, rng.integers(2, size=num_sequences), num_frames)
+    clip = rng.integers(2, size=num_sequences)
+    return _render(scenes, clip, num_frames, image_size)
 
 
 def read_published(
@@ -313,8 +324,8 @@ def _scenes(rng, blocks, num_frames):
     return scenes, rng.integers(first + 1, last + 1)
 
 
-def _render(scenes, clip, num_frames):
-    """Draws one of the two clips of each scene, `(n, time, 64, 64, 3)`."""
+def _render(scenes, clip, num_frames, image_size):
+    """Draws one of the two clips of each scene, `(n, time, size, size, 3)`."""
     n = len(clip)
     wall, ground, occluder = scenes["shades"].astype("uint8").T
     line = np.arange(64)
@@ -347,7 +358,7 @@ def _render(scenes, clip, num_frames):
         occluder[:, None, None, None, None],
         images[:, :, rows],
     )
-    return images
+    return downsample(images, image_size)
 
 
 def _folders(folder, content):

@@ -12,7 +12,8 @@ Abstract rules (ESBN):
     `SEQUENTIAL`.
 Videos (SCOFF and RIMs):
     `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
-    `bouncing_balls_predictor`, `single_ball_predictor`;
+    `bouncing_balls_predictor`, `single_ball_predictor`,
+    `intuitive_physics_predictor`, with `PHYSICS_CORES`;
     `video_core`, with `VIDEO_CORES`.
 Roles of a model's outputs, states and parts:
     `declare` declares them, for any Keras model. `roles` and `part` read them.
@@ -43,9 +44,11 @@ from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
 from keras_relational.models.rule_learner import task_rule_learner
+from keras_relational.models.video_predictor import PHYSICS_CORES
 from keras_relational.models.video_predictor import VIDEO_CORES
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.models.video_predictor import bouncing_balls_predictor
+from keras_relational.models.video_predictor import intuitive_physics_predictor
 from keras_relational.models.video_predictor import roll_out_model
 from keras_relational.models.video_predictor import single_ball_predictor
 from keras_relational.models.video_predictor import video_core
@@ -58,6 +61,7 @@ __all__ = [
     "MAZE_MEMORIES",
     "NETWORKS",
     "NORMALIZATIONS",
+    "PHYSICS_CORES",
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
     "VIDEO_CORES",
@@ -70,6 +74,7 @@ __all__ = [
     "declare",
     "filler_autoencoder",
     "image_autoencoder",
+    "intuitive_physics_predictor",
     "maze_memory",
     "object_predictor",
     "over_fillers",

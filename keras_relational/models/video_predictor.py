@@ -15,6 +15,7 @@ from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 VIDEO_CORES = ("scoff", "scoff_sparse", "rims", "relational_memory", "gru")
+PHYSICS_CORES = ("scoff", "relational_memory", "gru")
 VIDEO_NETWORKS = ("convolutional", "linear")
 
 
@@ -555,6 +556,51 @@ def bouncing_balls_predictor(
         num_channels=3 if task.startswith("colored") else 1,
         mean_pixel=mean_pixel,
         positions=core.startswith(("scoff", "rims")),
+        image_size=image_size,
+        networks=networks,
+    )
+
+
+def intuitive_physics_predictor(
+    core: str = "scoff",
+    num_schemata: int = 4,
+    gated_messages: bool = False,
+    image_size: int = 64,
+    networks: str = "convolutional",
+) -> keras.Model:
+    """Builds the `video_predictor` of intuitive physics, with one of its cores.
+
+    Each core has six slots of 85 units, as in Table 6 of [Goyal et al.,
+    2020](https://arxiv.org/abs/2006.16225). SCOFF has four heads and attends to
+    the positions of a frame. The other cores get a frame as one vector.
+
+    Args:
+        core: `"scoff"`, `"relational_memory"` with five heads, or `"gru"`.
+        num_schemata: Number of schemata of SCOFF.
+        gated_messages: Boolean, as for `layers.SCOFF`. If `True`, the core must
+            be SCOFF.
+        image_size: Height and width of a frame in pixels.
+        networks: `"convolutional"` or `"linear"`, as for `video_predictor`.
+
+    Returns:
+        `keras.Model`, as `video_predictor` returns it.
+
+    Raises:
+        ValueError: If the core is unknown, or as for `video_predictor` and
+            `video_core`.
+
+    Example:
+
+    >>> intuitive_physics_predictor("gru", image_size=32).output_shape
+    (None, None, 32, 32, 3)
+    """
+    check_choice("core", core, PHYSICS_CORES)
+    slots = 85, 6, num_schemata, 5 if core == "relational_memory" else 4
+    of_scoff = {"gated_messages": True} if gated_messages else {}
+    return video_predictor(
+        video_core(core, *slots, **of_scoff),
+        num_channels=3,
+        positions=core == "scoff",
         image_size=image_size,
         networks=networks,
     )

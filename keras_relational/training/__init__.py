@@ -41,6 +41,7 @@ from keras_relational.training.video import VideoBatches
 from keras_relational.training.video import VideoSamples
 from keras_relational.training.video import physics_tests
 from keras_relational.training.video import plausibility
+from keras_relational.training.video import published_physics_tests
 from keras_relational.training.video import relative_error
 from keras_relational.training.video import relative_errors
 from keras_relational.training.video import roll_out_errors
@@ -87,6 +88,7 @@ __all__ = [
     "prediction_error",
     "preset",
     "pretrain_autoencoder",
+    "published_physics_tests",
     "reconstructed_share",
     "region_accuracies",
     "relative_error",

@@ -5,6 +5,7 @@ set. The errors are those of roll-outs, and those on matched sets of intuitive
 physics: does a predictor see what is impossible?
 """
 
+import pathlib
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -274,7 +275,12 @@ def relative_error(plausibilities: np.ndarray) -> float:
     return float(np.mean((difference < 0) + (difference == 0) / 2))
 
 
-def physics_tests(num_sets: int = 100, seed: int = 0) -> dict[str, np.ndarray]:
+def physics_tests(
+    num_sets: int = 100,
+    seed: int = 0,
+    num_frames: int = intuitive_physics.NUM_FRAMES,
+    image_size: int = intuitive_physics.IMAGE_SHAPE[0],
+) -> dict[str, np.ndarray]:
     """Matched sets of each block: two possible videos and two impossible ones.
 
     They share nothing with batches of `VideoBatches` of the same seed.
@@ -282,6 +288,8 @@ def physics_tests(num_sets: int = 100, seed: int = 0) -> dict[str, np.ndarray]:
     Args:
         num_sets: Number of sets of each block.
         seed: Non-negative integer.
+        num_frames: Number of frames of a video, 20 or more.
+        image_size: Height and width of a frame in pixels, a divisor of 64.
 
     Returns:
         Dictionary from each of `intuitive_physics.BLOCKS` to its sets, as
@@ -289,9 +297,34 @@ def physics_tests(num_sets: int = 100, seed: int = 0) -> dict[str, np.ndarray]:
     """
     return {
         block: intuitive_physics.generate(
-            block, num_sets, seed=stream(seed, "block_beside_batches", number)
+            *(block, num_sets, num_frames),
+            stream(seed, "block_beside_batches", number),
+            image_size,
         )
         for number, block in enumerate(intuitive_physics.BLOCKS, start=1)
+    }
+
+
+def published_physics_tests(
+    folder: pathlib.Path | str | None, image_size: int
+) -> dict[str, np.ndarray]:
+    """The published sets of each block, as `physics_tests` has our own.
+
+    Args:
+        folder: Path of the folder of the development set, or `None`.
+        image_size: Height and width of a frame in pixels.
+
+    Returns:
+        Dictionary from each of `intuitive_physics.BLOCKS` to its sets, as
+        `intuitive_physics.read_published` returns them. Empty without a folder.
+
+    Raises:
+        ImportError: If Pillow is not installed.
+        ValueError: As for `intuitive_physics.read_published`.
+    """
+    return {
+        block: intuitive_physics.read_published(folder, block, image_size)
+        for block in (intuitive_physics.BLOCKS if folder else ())
     }
 
 

@@ -152,6 +152,19 @@ class TestGenerate:
             intuitive_physics.generate(*arguments)
 
 
+def test_small_images_are_means_of_large_ones():
+    for make, arguments in (
+        (intuitive_physics.generate, ("O2", 2, 20, 0)),
+        (intuitive_physics.generate_possible, (3, 20, 0)),
+    ):
+        large, small = make(*arguments), make(*arguments, image_size=16)
+        means = large.reshape(*large.shape[:-3], 16, 4, 16, 4, 3).mean((-4, -2))
+        np.testing.assert_allclose(small, means, atol=0.5)
+        for size, words in ((30, "size=30"), (0, "image_size=0")):
+            with pytest.raises(ValueError, match=words):
+                make(*arguments, image_size=size)
+
+
 def test_how_far_ahead_an_object_is_in_o3():
     """Eight pixels in the same direction, before and after the occluder."""
     sets = intuitive_physics.generate("O3", 40, 30, seed=3)
@@ -377,6 +390,6 @@ def test_near_objects_hide_far_ones():
         "occluders": np.array([[25, 45]]),
         "shades": np.array([[200, 120, 60]]),
     }
-    frame = intuitive_physics._render(scenes, np.array([0]), 1)[0, 0]
+    frame = intuitive_physics._render(scenes, np.array([0]), 1, 64)[0, 0]
     np.testing.assert_array_equal(frame[40, 10], red)
     np.testing.assert_array_equal(frame[42, 10], green)

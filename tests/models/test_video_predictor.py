@@ -207,6 +207,30 @@ def test_a_linear_decoder_reads_the_mean_of_the_object_files():
     np.testing.assert_allclose(mean, one, atol=1e-6)
 
 
+@pytest.mark.parametrize("core", models.PHYSICS_CORES)
+def test_predictors_of_intuitive_physics(core):
+    gated = core == "scoff"
+    model = models.intuitive_physics_predictor(core, 2, gated, 16, "linear")
+    assert model(random_frames(1, 3, 16, 16, 3)).shape == (1, 3, 16, 16, 3)
+    layer = models.part(model, "core")
+    if core == "scoff":
+        cell = layer.cell
+        assert (cell.num_object_files, cell.units, cell.num_heads) == (6, 85, 4)
+        assert (cell.num_schemata, cell.gated_messages) == (2, True)
+    elif core == "gru":
+        assert layer.units == 6 * 85
+    else:
+        assert layer.cell.state_size == [6 * 85]
+        assert layer.cell.num_heads == 5
+
+
+def test_other_predictors_of_intuitive_physics_are_refused():
+    with pytest.raises(ValueError, match="'rims'"):
+        models.intuitive_physics_predictor("rims")
+    with pytest.raises(ValueError, match="SCOFF alone: gated_messages"):
+        models.intuitive_physics_predictor("gru", gated_messages=True)
+
+
 @pytest.mark.parametrize("name", models.VIDEO_CORES)
 def test_cores_by_name(name):
     core = models.video_core(name, 4, 2)

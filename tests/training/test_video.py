@@ -8,6 +8,8 @@ from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import dynamic_objects
+from keras_relational.datasets import intuitive_physics
+from keras_relational.random_streams import stream
 
 
 def generate(num_videos, seed=None):
@@ -74,6 +76,16 @@ def test_plausibility_is_minus_the_error():
         model.predict(videos[:, :-1], verbose=0) - videos[:, 1:] / 255
     ) ** 2
     np.testing.assert_allclose(found, -errors.mean((1, 2, 3, 4)), rtol=1e-5)
+
+
+def test_physics_tests():
+    tests = training.physics_tests(2, 3, num_frames=20, image_size=16)
+    for number, block in enumerate(["O1", "O2", "O3"], start=1):
+        seed = stream(3, "block_beside_batches", number)
+        expected = intuitive_physics.generate(block, 2, 20, seed, 16)
+        np.testing.assert_array_equal(tests.pop(block), expected)
+    assert not tests
+    assert training.published_physics_tests(None, 16) == {}
 
 
 def test_relative_error():
