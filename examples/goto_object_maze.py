@@ -16,8 +16,7 @@ from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
 PLAYERS = ["sampled", "random"]
-# A small ε makes RMSProp's steps like those of Adam, the paper's optimizer. The
-# entropy's weight is a tenth of BoxWorld's, as rewards are.
+# With a small ε RMSProp is like Adam. Rewards are a tenth of BoxWorld's.
 RATES = {"epsilon": 1e-5, "entropy_regularization": 5e-4}
 SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
 SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
@@ -30,6 +29,7 @@ def main(command):
     add("--units", int, 128, "of the memory; the paper: 510")
     add("--num-schemata", int, 4, "of scoff")
     add("--schema-keys", ("shared", "separate"), "shared", "of scoff")
+    add("--dynamics", ("lstm", "gru"), "lstm", "what a schema of scoff is")
     add("--num-objects", int, 1, "objects in a maze")
     add("--num-steps", int, 8_000_000, "the update that reaches it is the last")
     add("--batch-size", int, 64, "mazes at a time")
@@ -38,7 +38,7 @@ def main(command):
     args = command.parse_run(export="a SavedModel of the agent")
     world, larger = (GotoObjectMaze(size, args.num_objects) for size in (6, 10))
     keras.utils.set_random_seed(args.seed)
-    schemata = args.num_schemata, args.schema_keys
+    schemata = args.num_schemata, args.schema_keys, args.dynamics
     memory = models.maze_memory(args.core, args.units, *schemata)
     sizes = world.image_shape, len(world.actions)
     model = models.boxworld_agent("convolutional", *sizes, cell=memory)

@@ -172,28 +172,34 @@ def maze_memory(
     units: int = 128,
     num_schemata: int = 4,
     schema_keys: str = "shared",
+    dynamics: str = "lstm",
 ) -> keras.layers.Layer:
     """Makes an RNN cell, the memory of an agent of `boxworld_agent`.
 
     Sizes as in Table 5 of [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225), which has 510 units. The schemata are
-    LSTMs: with GRUs, to whose state messages are added, the state grew beyond
-    all bounds in episodes of 324 steps.
+    https://arxiv.org/abs/2006.16225), which has 510 units.
+
+    With LSTMs as schemata, four heads read values of 256. With GRUs one head
+    reads values of 64, a quarter of the work: a single object file that attends
+    to a single vector has nothing to choose, so that heads gain nothing. The
+    messages are gated then. Without gates the states of GRUs grew beyond all
+    bounds in episodes of 324 steps. In our trials agents learned faster with
+    GRUs (docs/results/scoff.md).
 
     Args:
         name: `"scoff"`, with one object file; `"gru"`, with as many units; or
-            `"gru_of_equal_size"`, with about as many parameters as that SCOFF
-            after a layer of 256.
+            `"gru_of_equal_size"`, with about as many parameters as the SCOFF of
+            the other arguments, after a layer of 256.
         units: Number of units of the object file, and of `"gru"`.
         num_schemata: Number of schemata of `"scoff"`. Table 5 has four.
         schema_keys: `"shared"` or `"separate"`, as for `layers.SCOFF`.
+        dynamics: `"lstm"` or `"gru"`, what a schema is, as for `layers.SCOFF`.
 
     Returns:
         Keras RNN cell.
 
     Raises:
-        ValueError: If the name is unknown, or a number is not a positive
-            integer.
+        ValueError: If a name is unknown, or a number is not a positive integer.
 
     Example:
 
@@ -208,10 +214,11 @@ def maze_memory(
         num_object_files=1,
         num_schemata=num_schemata,
         schema_keys=schema_keys,
-        dynamics="lstm",
-        num_heads=4,
-        value_dim=256,
+        dynamics=dynamics,
+        num_heads=1 if dynamics == "gru" else 4,
+        value_dim=64 if dynamics == "gru" else 256,
         message_key_dim=16,
+        gated_messages=dynamics == "gru",
     )
     if name == "scoff":
         return scoff
