@@ -3,9 +3,8 @@
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments, section 5: relative errors on the three
 blocks of IntPhys, in which objects vanish (O1), change (O2) or jump (O3) behind
-an occluder. 0.5 is chance; the paper shows its errors in a figure only. With
-the paper's settings, the defaults, half an hour is too short to learn anything;
-in a smaller setting it is enough (docs/results/scoff.md). Scenes are our own.
+an occluder. 0.5 is chance. The paper's settings, the defaults, need more than
+hours; docs/results/scoff.md has smaller ones for minutes. Scenes are our own.
 """
 
 import functools
@@ -18,7 +17,6 @@ from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 
-FOLDER = "the published development set, to test on too"
 LINES = ["relative error in O1: {O1:.3f}, in O2: {O2:.3f}, in O3: {O3:.3f}"]
 NEXT = "python examples/intuitive_physics.py --core relational_memory"
 
@@ -26,6 +24,8 @@ NEXT = "python examples/intuitive_physics.py --core relational_memory"
 def main(command):
     add = command.option
     add("--core", models.PHYSICS_CORES, "scoff", "scoff is SCOFF-ab")
+    add("--units", int, 85, "of an object file, or of a row of memory")
+    add("--num-object-files", int, 6, "or rows of memory")
     add("--num-schemata", int, 4, "of scoff")
     add("--gated-messages", bool, False, "bounds the messages of SCOFF")
     add("--networks", models.VIDEO_NETWORKS, "convolutional", "around the core")
@@ -36,7 +36,7 @@ def main(command):
     add("--num-batches", int, 1_000, "training steps")
     add("--batch-size", int, 64, "videos of a batch")
     add("--num-sets", int, 100, "test sets of each block, of four videos")
-    add("--folder", command_line.existing_folder, None, FOLDER)
+    add("--folder", command_line.existing_folder, None, "published dev set")
     args = command.parse_run()
 
     size = {x: getattr(args, x) for x in ("num_frames", "image_size")}
@@ -44,9 +44,9 @@ def main(command):
     tests = training.physics_tests(args.num_sets, args.seed, **size)
     make = functools.partial(intuitive_physics.generate_possible, **size)
     keras.utils.set_random_seed(args.seed)
-    core = args.core, args.num_schemata, args.gated_messages
-    frames = args.image_size, args.networks
-    model = models.intuitive_physics_predictor(*core, *frames)
+    core = args.core, args.units, args.num_object_files, args.num_schemata
+    others = args.gated_messages, args.image_size, args.networks
+    model = models.intuitive_physics_predictor(*core, *others)
     training.compile_video_predictor(model, args.learning_rate, args.loss)
 
     def batches(first):

@@ -563,6 +563,8 @@ def bouncing_balls_predictor(
 
 def intuitive_physics_predictor(
     core: str = "scoff",
+    units: int = 85,
+    num_object_files: int = 6,
     num_schemata: int = 4,
     gated_messages: bool = False,
     image_size: int = 64,
@@ -570,12 +572,15 @@ def intuitive_physics_predictor(
 ) -> keras.Model:
     """Builds the `video_predictor` of intuitive physics, with one of its cores.
 
-    Each core has six slots of 85 units, as in Table 6 of [Goyal et al.,
-    2020](https://arxiv.org/abs/2006.16225). SCOFF has four heads and attends to
-    the positions of a frame. The other cores get a frame as one vector.
+    SCOFF has four heads and attends to the positions of a frame. The other
+    cores get a frame as one vector. The sizes are those of Table 6 of [Goyal et
+    al., 2020](https://arxiv.org/abs/2006.16225).
 
     Args:
         core: `"scoff"`, `"relational_memory"` with five heads, or `"gru"`.
+        units: Number of units of an object file, or of a row of memory.
+        num_object_files: Number of object files, or of rows. A GRU has `units`
+            times as many units.
         num_schemata: Number of schemata of SCOFF.
         gated_messages: Boolean, as for `layers.SCOFF`. If `True`, the core must
             be SCOFF.
@@ -595,10 +600,12 @@ def intuitive_physics_predictor(
     (None, None, 32, 32, 3)
     """
     check_choice("core", core, PHYSICS_CORES)
-    slots = 85, 6, num_schemata, 5 if core == "relational_memory" else 4
+    heads = 5 if core == "relational_memory" else 4
     of_scoff = {"gated_messages": True} if gated_messages else {}
     return video_predictor(
-        video_core(core, *slots, **of_scoff),
+        video_core(
+            core, units, num_object_files, num_schemata, heads, **of_scoff
+        ),
         num_channels=3,
         positions=core == "scoff",
         image_size=image_size,

@@ -209,18 +209,18 @@ def test_a_linear_decoder_reads_the_mean_of_the_object_files():
 
 @pytest.mark.parametrize("core", models.PHYSICS_CORES)
 def test_predictors_of_intuitive_physics(core):
-    gated = core == "scoff"
-    model = models.intuitive_physics_predictor(core, 2, gated, 16, "linear")
+    chosen = 5, 3, 2, core == "scoff", 16, "linear"
+    model = models.intuitive_physics_predictor(core, *chosen)
     assert model(random_frames(1, 3, 16, 16, 3)).shape == (1, 3, 16, 16, 3)
     layer = models.part(model, "core")
     if core == "scoff":
         cell = layer.cell
-        assert (cell.num_object_files, cell.units, cell.num_heads) == (6, 85, 4)
+        assert (cell.num_object_files, cell.units, cell.num_heads) == (3, 5, 4)
         assert (cell.num_schemata, cell.gated_messages) == (2, True)
     elif core == "gru":
-        assert layer.units == 6 * 85
+        assert layer.units == 15
     else:
-        assert layer.cell.state_size == [6 * 85]
+        assert layer.cell.state_size == [15]
         assert layer.cell.num_heads == 5
 
 
