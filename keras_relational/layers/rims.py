@@ -138,7 +138,11 @@ class RIMsCell(SlotCell):
         **kwargs: object,
     ):
         super().__init__(**kwargs)
-        check_positive_integers(num_modules=num_modules, num_active=num_active)
+        check_positive_integers(
+            num_modules=num_modules,
+            num_active=num_active,
+            num_message_heads=num_message_heads,
+        )
         self.units = units
         self.num_modules = num_modules
         self.num_active = num_active

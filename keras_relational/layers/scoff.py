@@ -82,8 +82,9 @@ class SCOFFCell(SlotCell):
     was drawn every time. With GRUs this may still happen in training, because a
     GRU keeps part of its h, including messages. The state can then grow to
     infinity. With LSTMs it does not happen: messages are added to h alone, and
-    an LSTM computes h from c at each step. With `gated_messages` it does not
-    happen either. As in the authors' code of RIMs
+    an LSTM computes h from c at each step. With `gated_messages` no number of h
+    grows by more than 1 a step, which is bounded well enough for tens of steps,
+    but not for hundreds. As in the authors' code of RIMs
     (https://github.com/anirudh9119/RIMs), step 4 is then, with m_k for what all
     heads of object file k have read,
 
@@ -123,8 +124,9 @@ class SCOFFCell(SlotCell):
             the paper.
         value_dim: Positive integer. Size of the values, for each head of the
             attention to the input.
-        num_message_heads: Positive integer. Number of heads of the attention
-            between object files.
+        num_message_heads: Integer, 0 or more. Number of heads of the attention
+            between object files. With 0 they exchange no messages. A single
+            object file could only read itself.
         message_key_dim: Positive integer. Size of the queries and keys, for
             each head of the attention between object files.
         message_value_dim: Positive integer. Size of the values, for each head
@@ -227,11 +229,16 @@ class SCOFFCell(SlotCell):
         check_positive_integers(
             num_object_files=num_object_files, num_schemata=num_schemata
         )
-        if not isinstance(position_dim, int) or position_dim < 0:
-            raise ValueError(
-                "`position_dim` must be an integer, 0 or more. Received: "
-                f"position_dim={position_dim}"
-            )
+        none_or_more = {
+            "num_message_heads": num_message_heads,
+            "position_dim": position_dim,
+        }
+        for name, value in none_or_more.items():
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(
+                    f"`{name}` must be an integer, 0 or more. Received: "
+                    f"{name}={value}"
+                )
         if temperature <= 0:
             raise ValueError(
                 "`temperature` must be positive. Received: "
@@ -284,8 +291,6 @@ class SCOFFCell(SlotCell):
                 name="position_encodings",
             )
         units, keys = self.units, self.num_heads * self.key_dim
-        message_keys = self.num_message_heads * self.message_key_dim
-        message_values = self.num_message_heads * self.message_value_dim
         add_weights(
             self,
             self.kernel_initializer,
@@ -294,37 +299,16 @@ class SCOFFCell(SlotCell):
             schema_query_kernel=(units, self.key_dim),  # W̃_q
         )
         self.add_schema_keys()
-        add_weights(
-            self,
-            self.kernel_initializer,
-            message_query_kernel=(units, message_keys),  # Ŵ_q
-            message_key_kernel=(units, message_keys),  # Ŵ_e
-            message_value_kernel=(units, message_values),  # Ŵ_v, for each head
-        )
+        if self.num_message_heads:
+            self.add_message_attention()
         add_weights(
             self,
             self.kernel_initializer,
             scaled(n**-0.5),
             value_kernel=(features, self.num_heads * self.value_dim),  # W_v
         )
-        add_weights(
-            self,
-            self.kernel_initializer,
-            scaled(MESSAGE_SCALE),
-            message_output_kernel=(message_values, units),  # Ŵ_v, back to units
-        )
-        if self.gated_messages:
-            add_weights(
-                self,
-                self.kernel_initializer,
-                message_gate_kernel=(message_values, units),  # Ŵ_g
-            )
-            add_weights(
-                self,
-                self.bias_initializer,
-                message_output_bias=(units,),
-                message_gate_bias=(units,),
-            )
+        if self.num_message_heads:
+            self.add_message_outputs()
         add_dynamics(self, self.num_schemata, axis=1)  # θ_j
         self.initial_mean = self.add_weight(
             (units,), "zeros", name="initial_mean"
@@ -360,6 +344,38 @@ class SCOFFCell(SlotCell):
             schema_query_bias=(self.key_dim,),
             schema_key_bias=(self.num_schemata, self.key_dim),
         )
+
+    def add_message_attention(self) -> None:
+        """Adds Ŵ_q, Ŵ_e and the part of Ŵ_v that makes the values."""
+        keys = self.num_message_heads * self.message_key_dim
+        values = self.num_message_heads * self.message_value_dim
+        add_weights(
+            self,
+            self.kernel_initializer,
+            message_query_kernel=(self.units, keys),
+            message_key_kernel=(self.units, keys),
+            message_value_kernel=(self.units, values),
+        )
+
+    def add_message_outputs(self) -> None:
+        """Adds the part of Ŵ_v that maps back to `units`, and the gate."""
+        shape = self.num_message_heads * self.message_value_dim, self.units
+        add_weights(
+            self,
+            self.kernel_initializer,
+            scaled(MESSAGE_SCALE),
+            message_output_kernel=shape,
+        )
+        if self.gated_messages:
+            add_weights(
+                self, self.kernel_initializer, message_gate_kernel=shape
+            )
+            add_weights(
+                self,
+                self.bias_initializer,
+                message_output_bias=(self.units,),
+                message_gate_bias=(self.units,),
+            )
 
     def step(
         self,
@@ -436,15 +452,20 @@ class SCOFFCell(SlotCell):
         # Step 4: object files transmit information to each other.
         # ŝ_k,k' = softmax_k'((h_k Ŵ_q) · (h'_k' Ŵ_e) / √d)
         # h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v
-        all_h = scatter_active(new_h, active, old_h)
-        read, message_scores = attend_to_slots(
-            project(h, self.message_query_kernel),
-            project(all_h, self.message_key_kernel),
-            project(all_h, self.message_value_kernel),
-            self.num_message_heads,
-            gather_active(message_dropout_mask, active, axis=2),
-        )
-        new_h = new_h + self.message(read)
+        if self.num_message_heads:
+            all_h = scatter_active(new_h, active, old_h)
+            read, message_scores = attend_to_slots(
+                project(h, self.message_query_kernel),
+                project(all_h, self.message_key_kernel),
+                project(all_h, self.message_value_kernel),
+                self.num_message_heads,
+                gather_active(message_dropout_mask, active, axis=2),
+            )
+            message_scores = scatter_active(message_scores, active, axis=2)
+            new_h = new_h + self.message(read)
+        else:
+            files = self.num_object_files
+            message_scores = ops.zeros((ops.shape(h)[0], 0, files, files))
 
         new_states = [
             scatter_active(new, active, old)
@@ -453,7 +474,7 @@ class SCOFFCell(SlotCell):
         return self.join_slots(new_states), [
             scores,
             scatter_active(schema_scores, active),
-            scatter_active(message_scores, active, axis=2),
+            message_scores,
         ]
 
     def message(self, read: keras.KerasTensor) -> keras.KerasTensor:
@@ -623,8 +644,9 @@ class SCOFF(SlotRNN):
             the paper.
         value_dim: Positive integer. Size of the values, for each head of the
             attention to the input.
-        num_message_heads: Positive integer. Number of heads of the attention
-            between object files.
+        num_message_heads: Integer, 0 or more. Number of heads of the attention
+            between object files. With 0 they exchange no messages. A single
+            object file could only read itself.
         message_key_dim: Positive integer. Size of the queries and keys, for
             each head of the attention between object files.
         message_value_dim: Positive integer. Size of the values, for each head

@@ -51,7 +51,7 @@ class SlotCell(keras.layers.Layer):
         """
         names = (
             *("units", "num_heads", "key_dim", "value_dim"),
-            *("num_message_heads", "message_key_dim", "message_value_dim"),
+            *("message_key_dim", "message_value_dim"),
         )
         check_positive_integers(**{name: getattr(self, name) for name in names})
         check_choice("dynamics", self.dynamics, NUM_GATES)

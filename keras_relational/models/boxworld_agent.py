@@ -179,12 +179,13 @@ def maze_memory(
     Sizes as in Table 5 of [Goyal et al., 2020](
     https://arxiv.org/abs/2006.16225), which has 510 units.
 
-    With LSTMs as schemata, four heads read values of 256. With GRUs one head
-    reads values of 64, a quarter of the work: a single object file that attends
-    to a single vector has nothing to choose, so that heads gain nothing. The
-    messages are gated then. Without gates the states of GRUs grew beyond all
-    bounds in episodes of 324 steps. In our trials agents learned faster with
-    GRUs (docs/results/scoff.md).
+    With LSTMs as schemata, four heads read values of 256, and four heads read
+    messages. With GRUs, one head reads values of 64, a quarter of the work, and
+    there are no messages. A single object file that attends to a single vector
+    has nothing to choose, and it has no other object file to read. Its messages
+    to itself made the state of GRUs grow, in episodes of 324 steps beyond all
+    bounds, and then the agent forgot all it had learned. In our trials agents
+    learned faster with GRUs (docs/results/scoff.md).
 
     Args:
         name: `"scoff"`, with one object file; `"gru"`, with as many units; or
@@ -218,7 +219,7 @@ def maze_memory(
         num_heads=1 if dynamics == "gru" else 4,
         value_dim=64 if dynamics == "gru" else 256,
         message_key_dim=16,
-        gated_messages=dynamics == "gru",
+        num_message_heads=0 if dynamics == "gru" else 4,
     )
     if name == "scoff":
         return scoff

@@ -108,7 +108,9 @@ def one_step(weights, x, h, c, dynamics, num_active):
                 query @ (candidate[0] @ weights["schema_key_kernel"])
             )
         new_h[k], new_c[k] = candidates[int(np.argmax(matches))]
-    # Step 4.
+    # Step 4, if there are messages.
+    if "message_query_kernel" not in weights:
+        return new_h, new_c
     read = [np.zeros(0) for _ in range(FILES)]
     for head, k in itertools.product(range(MESSAGE_HEADS), range(FILES)):
         keys = slice(head * MESSAGE_KEY, (head + 1) * MESSAGE_KEY)
@@ -244,6 +246,37 @@ class SCOFFTest(LayerContract):
                 sets = inputs.reshape((2, shape[0], -1, 5))
             expected = in_loops(dynamics, num_active=active)(weights, sets)
             self.assertAllClose(layer(inputs), expected, atol=1e-5)
+
+    def test_contract_without_messages(self):
+        self.run_layer_contract(
+            SCOFF,
+            init_kwargs={
+                **SIZES,
+                "num_message_heads": 0,
+                "num_active": 2,
+                "dropout": 0.1,
+                "gated_messages": True,
+            },
+            input_shape=(2, 4, 5),
+            second_input_shape=(2, 7, 5),
+            fixed_size=False,
+            reference=in_loops(num_active=2),
+            supports_masking=True,
+            makes_choices=True,
+            output_mask=lambda mask: None,
+            attention_scores_shape=(
+                (2, 4, HEADS, FILES, 1),
+                (2, 4, FILES, SCHEMATA),
+                (2, 4, 0, FILES, FILES),
+            ),
+            expected_output_shape=(2, FILES * UNITS),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=10,
+            expected_num_non_trainable_weights=1,
+            expected_num_non_trainable_variables=2,
+            expected_num_seed_generators=1,
+            expected_num_losses=0,
+        )
 
     def test_contract_with_separate_keys_and_balance(self):
         self.run_layer_contract(
@@ -741,8 +774,9 @@ def test_other_positions_than_at_build_are_refused():
     layer(random_inputs(1, 2, 5, 3))
     assert layer(random_inputs(1, 2, 7, 3)).shape == (1, 8)
     for wrong in (-1, 1.5):
-        with pytest.raises(ValueError, match=f"position_dim={wrong}"):
-            SCOFF(4, 2, 3, position_dim=wrong)
+        for name in ("position_dim", "num_message_heads"):
+            with pytest.raises(ValueError, match=f"{name}={wrong}"):
+                SCOFF(4, 2, 3, **{name: wrong})
 
 
 @pytest.mark.skipif(

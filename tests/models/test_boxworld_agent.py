@@ -212,8 +212,8 @@ def test_memories_of_mazes(dynamics):
     cell = models.maze_memory("scoff", *chosen)
     assert (cell.units, cell.num_object_files, cell.num_schemata) == (8, 1, 2)
     assert (cell.schema_keys, cell.dynamics) == ("separate", dynamics)
-    # Sums of messages are bounded where nothing else bounds the state.
-    assert cell.gated_messages == (dynamics == "gru")
+    # Messages are added to the state, and nothing bounds that of a GRU.
+    assert cell.num_message_heads == {"lstm": 4, "gru": 0}[dynamics]
     assert (
         cell.num_heads * cell.value_dim == {"lstm": 1024, "gru": 64}[dynamics]
     )
