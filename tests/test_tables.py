@@ -1,7 +1,9 @@
 """The papers' tables, made from small records of runs."""
 
+import numpy as np
 import pytest
 
+from experiments import predinet
 from experiments.records import Record
 from experiments.tables import all_tables
 
@@ -50,10 +52,24 @@ def test_predinet_beyond_table_1():
     assert (
         lines[0] == "All rows: num_heads=32, num_relations=16, optimizer=sgd."
     )
-    settings = "predinet | 2,000 | 0 | 75.0 | 62.5 †"
+    settings = "predinet | 2,000 | 0 | 75.0 | 62.5 † | 76.5"
     same, match_rows = lines[4:]
     assert same == f"| same | hexominoes | {settings} | 100 | 1.5 |"
     assert match_rows == f"| match_rows | hexominoes | {settings} |  | 1.5 |"
+
+
+def test_the_best_of_few_images_are_lucky():
+    best = predinet.ten_best_of_few_images
+    # The ten largest of 200 normal numbers are 2.06 deviations above the mean.
+    for share in (0.5, 0.9):
+        lucky = share + 2.06 * (share * (1 - share) / 250) ** 0.5
+        for length in (1, 100):
+            found = best(np.full(length, share))
+            assert found == pytest.approx(lucky, abs=3e-3)
+    assert best(np.ones(20)) == 1
+    # Half of the points are at 0.9, as if there were only these.
+    late = best(np.repeat([0.1, 0.9], 50))
+    assert best(np.full(50, 0.9)) - 0.01 < late < best(np.full(50, 0.9))
 
 
 def test_predinet_with_other_settings():
