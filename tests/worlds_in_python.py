@@ -137,6 +137,38 @@ def solve(world):
     return None
 
 
+def moves_to_the_nearest(world):
+    """The moves that shorten the way to the nearest tile that helps."""
+    helpful = []
+    for cell in world.tiles:
+        if world.is_loose_key(cell):
+            helpful.append(cell)
+        elif world.is_lock(cell) and cell not in world.losing:
+            _, _, locks = takes(world, set(world.tiles), cell)
+            held = collections.Counter(world.inventory)
+            if not collections.Counter(locks) - held:
+                helpful.append(cell)
+    distances = dict.fromkeys(helpful, 0)
+    queue = collections.deque(helpful)
+    while queue:
+        row, column = cell = queue.popleft()
+        for down, right in MOVES.values():
+            other = row + down, column + right
+            inside = (
+                0 <= other[0] < world.rows and 0 <= other[1] < world.columns
+            )
+            if inside and other not in world.tiles and other not in distances:
+                distances[other] = distances[cell] + 1
+                queue.append(other)
+    row, column = world.player
+    return {
+        move
+        for move, (down, right) in MOVES.items()
+        if distances.get((row + down, column + right))
+        == distances[world.player] - 1
+    }
+
+
 def takes(world, tiles, cell):
     """What walking onto a cell removes, the key gained, the keys used."""
     row, column = cell

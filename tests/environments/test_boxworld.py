@@ -14,6 +14,7 @@ from keras import ops
 from PIL import Image
 
 from keras_relational.environments import boxworld
+from keras_relational.environments.compilation import compiled
 
 WORLDS = {
     "bridge": boxworld.BridgeBoxWorld(),
@@ -115,6 +116,51 @@ def test_random_moves_as_in_plain_python(world):
 @pytest.mark.slow
 def test_very_many_random_moves_as_in_plain_python(world):
     agree_on_random_moves(world, num_episodes=1000, num_moves=1000)
+
+
+def test_the_expert_goes_to_the_nearest_tile_that_helps(world):
+    """In positions of random moves among those of the expert."""
+    state = reset(world, np.arange(60) + 3_000_000)
+    puzzles = list(python_worlds(world, state))
+    step, expert = compiled_step(world), compiled(world.expert_moves)
+    rng = np.random.default_rng(0)
+    over = np.zeros(len(puzzles), bool)
+    for _ in range(80):
+        moves = ops.convert_to_numpy(expert(state))
+        for puzzle, right, is_over in zip(puzzles, moves, over, strict=True):
+            if not is_over:
+                expected = worlds_in_python.moves_to_the_nearest(puzzle)
+                assert set(np.flatnonzero(right)) == expected
+        weights = moves + rng.choice([0.01, 10], size=(len(puzzles), 1))
+        actions = (rng.random(moves.shape) * weights).argmax(axis=1)
+        state, _, _, terminated, _ = step(state, actions.astype("int32"))
+        for puzzle, action, is_over in zip(puzzles, actions, over, strict=True):
+            if not is_over:
+                puzzle.step(int(action))
+        over |= ops.convert_to_numpy(terminated)
+    assert over.mean() > 0.3
+
+
+def test_the_expert_solves_every_puzzle(world):
+    state = reset(world, np.arange(2_000) + 4_000_000)
+    step, expert = compiled_step(world), compiled(world.expert_moves)
+    rng = np.random.default_rng(0)
+    solved = np.zeros(2_000, bool)
+    while not solved.all():
+        moves = ops.convert_to_numpy(expert(state))
+        assert moves[~solved].any(axis=1).all()
+        assert not moves[solved].any()
+        actions = (moves * rng.random(moves.shape)).argmax(axis=1)
+        state, _, reward, terminated, _ = step(state, actions.astype("int32"))
+        now = ~solved & ops.convert_to_numpy(terminated)
+        assert (ops.convert_to_numpy(reward)[now] == boxworld.GEM_REWARD).all()
+        solved |= now
+
+
+def test_the_expert_needs_a_board_that_fits_into_integers():
+    world = boxworld.BoxWorld(3, 31, (1, 1), (0, 0))
+    with pytest.raises(ValueError, match="columns=31"):
+        world.expert_moves(world.reset([0]))
 
 
 def test_boxes_that_end_the_episode_are_those_that_spoil_it(world):
