@@ -31,6 +31,16 @@ NOT_SETTINGS = {
     *("seed", "resume"),
     *("num_batches", "num_steps"),
 }
+# Options that an example got after runs of it had been published, with what
+# those runs did.
+ADDED_LATER = {
+    "goto_object_maze": {
+        "num_schemata": 4,
+        "schema_keys": "shared",
+        "dynamics": "lstm",
+    },
+    "intuitive_physics": {"units": 85, "num_object_files": 6},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +89,12 @@ class Record:
         are off or were not given are left out: an older version of an example
         may not have had them.
         """
+        before = ADDED_LATER.get(self.experiment, {})
         data = self.config.get("data") or {}
         digests = {k: v for k, v in data.items() if v is not None}
         return {
             name: value
-            for name, value in (self.arguments | digests).items()
+            for name, value in (before | self.arguments | digests).items()
             if name not in NOT_SETTINGS
             and value is not None
             and value is not False

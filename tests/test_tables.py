@@ -230,7 +230,7 @@ def test_scoff():
         result = {"epochs": 25, "minutes": 9.5, "errors": errors}
         return record("adding", result, core=core, seed=seed, epochs=25)
 
-    def maze(seed, steps, share):
+    def maze(seed, steps, share, **later):
         played = {"solved": share, "length": 9.0}
         return record(
             "goto_object_maze",
@@ -243,6 +243,7 @@ def test_scoff():
             },
             core="gru_of_equal_size",
             seed=seed,
+            **later,
         )
 
     mean_image = {"mean_image": {"error_30": 0.1}}
@@ -278,7 +279,13 @@ def test_scoff():
                 result=mean_image,
             ),
             maze(0, 1_000_234, 0.25),
-            maze(1, 1_000_301, 0.75),
+            # A run from after the example got more options, at their defaults.
+            maze(
+                *(1, 1_000_301, 0.75),
+                num_schemata=4,
+                schema_keys="shared",
+                dynamics="lstm",
+            ),
             record(
                 "intuitive_physics",
                 {
