@@ -322,9 +322,11 @@ def published_physics_tests(
         ImportError: If Pillow is not installed.
         ValueError: As for `intuitive_physics.read_published`.
     """
+    if folder is None:
+        return {}
     return {
         block: intuitive_physics.read_published(folder, block, image_size)
-        for block in (intuitive_physics.BLOCKS if folder else ())
+        for block in intuitive_physics.BLOCKS
     }
 
 
