@@ -180,7 +180,8 @@ def maze_table(records: list[Record]) -> str:
         # An agent's steps end with an update, with any seed at another.
         return round(record.length, -4)
 
-    rows, common = group_by_seed(records, ("core",), length=rounded)
+    columns = "core", "num_schemata", "dynamics", "schema_keys", "batch_size"
+    rows, common = group_by_seed(records, columns, length=rounded)
     players = {
         "sampled_6": "solved, 6 by 6",
         "random_6": "random, 6 by 6",
@@ -190,8 +191,14 @@ def maze_table(records: list[Record]) -> str:
     lines = []
     for row in _sorted(rows, "core"):
         results = [record.result for record in row.records]
+        keys = row.settings["schema_keys"] + " keys"
         line = {
             "core": row.settings["core"],
+            # A GRU of equal size is as large as the SCOFF with these.
+            "schemata": ""
+            if row.settings["core"] == "gru"
+            else f"{_schemata(row.settings)}, {keys}",
+            "batch": row.settings.get("batch_size", ""),
             "options": row.options,
             "steps": f"{row.length:,}",
             "seeds": row.seeds,
@@ -211,10 +218,8 @@ def figures(records: list[Record]) -> dict:
     mazes, balls = {}, {}
     for record in records:
         if _name(record) == "maze":
-            core = record.arguments["core"]
-            if record.arguments.get("num_schemata", 4) != 4:
-                core += f", {record.arguments['num_schemata']} schemata"
-            mazes.setdefault(core, []).append(record.read_curves())
+            curves = record.read_curves()
+            mazes.setdefault(_memory(record), []).append(curves)
         elif _name(record) == "roll_outs":
             core = record.arguments["core"].replace("_", " ")
             lines = {core: record.result}
@@ -256,6 +261,21 @@ LINEAR = {
     "bouncing_balls": "roll_outs",
     "intuitive_physics": "scenes",
 }
+
+
+def _memory(record):
+    """What an agent of the maze remembers with, and its batch."""
+    settings = record.settings
+    name = settings["core"].replace("_", " ")
+    if settings["core"] == "scoff":
+        name += f", {_schemata(settings)}"
+    return f"{name}, {settings['batch_size']}"
+
+
+def _schemata(settings):
+    """Number and kind of the schemata of a SCOFF, such as "4 LSTMs"."""
+    number, kind = settings["num_schemata"], settings["dynamics"].upper()
+    return f"{number} {kind}{'s' * (number > 1)}"
 
 
 def _name(record):
