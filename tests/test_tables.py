@@ -348,9 +348,7 @@ def test_scoff():
         (
             "maze",
             "| gru_of_equal_size | 4 LSTMs, shared keys | 1,000,000 | 0, 1 | "
-            "45.0, 45.0 | 12,345 | "
-            + 4 * "50.0 ± 35.4 | "
-            + "74 |",
+            "45.0, 45.0 | 12,345 | " + 4 * "50.0 ± 35.4 | " + "74 |",
         ),
         (
             "intuitive_physics",
