@@ -74,6 +74,19 @@ class ImpalaAgent(tf_agent.TFAgent):
     update and all defaults are those of [Clift et al., 2019](
     https://arxiv.org/abs/1909.00668), Table 1 and Appendix G.
 
+    A teacher may help. With its share s, an `ActorLearner` moves by μ = (1 − s)
+    π + s u, where u draws from the moves that the world's `expert_moves` calls
+    right, and the loss is
+
+        loss = (1 − s) (− Σ advantages log π(action) − entropy_regularization
+               Σ H(π)) + value_estimation_loss_coef ½ Σ (V − v)²
+               − s Σ log Σ_right moves π(move)
+
+    So the agent learns the right moves in states that its own moves lead to, as
+    in DAgger (https://arxiv.org/abs/1011.0686), and V-trace corrects its values
+    for moves of the teacher. s falls to 0 in a straight line within
+    `teacher_updates`; what follows is IMPALA.
+
     An episode that ends by its own rules has no value after its end. For an
     episode that is cut off (a step that is LAST with discount 1), the value of
     the last frame stands for the rest. The steps that tf-agents records between
@@ -96,11 +109,17 @@ class ImpalaAgent(tf_agent.TFAgent):
             ratios in the temporal differences.
         clip_c: Positive number, c̄ of V-trace: the cut-off of the importance
             ratios that carry differences backwards in time.
+        teacher_share: Number from 0 to 1, s before the first update. By default
+            there is no teacher.
+        teacher_updates: Positive integer, the number of updates after which s
+            is 0. By default s stays what it is.
         train_step_counter: Integer `tf.Variable` that counts the updates. By
             default a new one.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
+        ValueError: If the teacher's share or its number of updates is out of
+            its range.
 
     Example:
 
@@ -134,9 +153,20 @@ class ImpalaAgent(tf_agent.TFAgent):
         epsilon: float = 0.1,
         clip_rho: float = 1.0,
         clip_c: float = 1.0,
+        teacher_share: float = 0.0,
+        teacher_updates: int | None = None,
         train_step_counter: tf.Variable | None = None,
     ) -> None:
+        if not 0 <= teacher_share <= 1:
+            raise ValueError(
+                "`teacher_share` must be from 0 to 1. Received: "
+                f"teacher_share={teacher_share}"
+            )
+        if teacher_updates is not None:
+            check_positive_integers(teacher_updates=teacher_updates)
         self.network = tf_agents_bridge.KerasNetwork(model)
+        self.teacher_share = teacher_share
+        self.teacher_updates = teacher_updates
         self.learning_rate = learning_rate
         self.gamma = gamma
         self.entropy_regularization = entropy_regularization
@@ -174,6 +204,20 @@ class ImpalaAgent(tf_agent.TFAgent):
             "train_step": self.train_step_counter,
         }
 
+    def teacher_share_at(self, train_step: tf.Tensor) -> tf.Tensor:
+        """The teacher's share s after a number of updates.
+
+        Args:
+            train_step: Integer tensor, the number of updates so far.
+
+        Returns:
+            float32 tensor.
+        """
+        if self.teacher_updates is None:
+            return tf.constant(self.teacher_share, tf.float32)
+        done = tf.cast(train_step, tf.float32) / self.teacher_updates
+        return self.teacher_share * tf.maximum(1 - done, 0.0)
+
     def learn(self, trajectory: Any) -> tf_agent.LossInfo:
         """Makes one update of the weights, compiled.
 
@@ -196,7 +240,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         Args:
             state: Nest of tensors like the attribute `state`.
             trajectory: tf-agents' `Trajectory` of tensors `[T + 1, B, ...]`.
-                Only the value of the last frame is used.
+                Only the value of the last frame is used. With a teacher its
+                policy infos have `right`, the right moves, as an `ActorLearner`
+                adds them.
 
         Returns:
             The new state, and tf-agents' `LossInfo` with an `ImpalaInfo`.
@@ -206,7 +252,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         others = weights[self.network.num_trainable :]
         with tf.GradientTape() as tape:
             tape.watch(trainable)
-            loss, terms = self._losses([*trainable, *others], trajectory)
+            share = self.teacher_share_at(state["train_step"])
+            weights = [*trainable, *others]
+            loss, terms = self._losses(weights, trajectory, share)
         gradients, norm = tf.clip_by_global_norm(
             tape.gradient(loss, trainable, unconnected_gradients="zero"),
             self.gradient_clipping,
@@ -227,7 +275,10 @@ class ImpalaAgent(tf_agent.TFAgent):
         return state, tf_agent.LossInfo(loss, ImpalaInfo(*terms, norm))
 
     def _losses(
-        self, weights: list[tf.Tensor], trajectory: trajectories.Trajectory
+        self,
+        weights: list[tf.Tensor],
+        trajectory: trajectories.Trajectory,
+        share: tf.Tensor | float = 0.0,
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         is_first = tf.equal(trajectory.step_type, ts.StepType.FIRST)
         state: Any = ()
@@ -260,11 +311,14 @@ class ImpalaAgent(tf_agent.TFAgent):
         value_loss = tf.reduce_sum(counts * errors) / 2
         entropies = -tf.reduce_sum(tf.exp(learned) * learned, axis=-1)
         entropy = tf.reduce_sum(counts * entropies)
-        loss = (
-            policy_loss
-            + self.value_estimation_loss_coef * value_loss
-            - self.entropy_regularization * entropy
-        )
+        loss = policy_loss - self.entropy_regularization * entropy
+        if self.teacher_share:
+            right = steps.policy_info["right"]
+            logs = tf.where(right, learned, learned.dtype.min)
+            known = counts * tf.cast(tf.reduce_any(right, -1), values.dtype)
+            imitation = -known * tf.reduce_logsumexp(logs, axis=-1)
+            loss = (1 - share) * loss + share * tf.reduce_sum(imitation)
+        loss = loss + self.value_estimation_loss_coef * value_loss
         return loss, (policy_loss, value_loss, entropy)
 
     def _train(self, experience, weights=None):
@@ -300,7 +354,8 @@ class ActorLearner:
         seed: Non-negative integer that fixes which actions are drawn.
 
     Raises:
-        ValueError: If a length or interval is not a positive integer.
+        ValueError: If a length or interval is not a positive integer, or if the
+            agent has a teacher and the world no `expert_moves`.
     """
 
     def __init__(
@@ -314,6 +369,13 @@ class ActorLearner:
         check_positive_integers(
             unroll_length=unroll_length, broadcast_interval=broadcast_interval
         )
+        world = getattr(environment, "world", None)
+        if agent.teacher_share and not hasattr(world, "expert_moves"):
+            raise ValueError(
+                "A teacher needs a world with `expert_moves`, such as "
+                "`BoxWorld`. Received: "
+                f"teacher_share={agent.teacher_share}, world={world}"
+            )
         self.agent = agent
         self.environment = environment
         self.unroll_length = unroll_length
@@ -426,6 +488,7 @@ class ActorLearner:
         if self.broadcast_interval > 1:
             weights = state["actor"]["weights"]
         seed = state["actor"]["seed"]
+        share = self.agent.teacher_share_at(state["agent"]["train_step"])
         rows = np.arange(self.environment.batch_size)[:, None]
 
         def step(environment, actor):
@@ -436,7 +499,13 @@ class ActorLearner:
                 time_step.is_first()[None],
                 actor["policy_state"],
             )
-            action = random_draws(logits[0], seed, actor["step"], rows)
+            info = self.agent.collect_policy.info(
+                logits[0], actor["policy_state"]
+            )
+            if self.agent.teacher_share:
+                info["right"] = self.environment.world.expert_moves(world)
+                info["logits"] = _taught(logits[0], info["right"], share)
+            action = random_draws(info["logits"], seed, actor["step"], rows)
             world, next_step = self.environment.advance(
                 (world, time_step), action
             )
@@ -453,9 +522,7 @@ class ActorLearner:
                 step_type=time_step.step_type,
                 observation=time_step.observation,
                 action=action,
-                policy_info=self.agent.collect_policy.info(
-                    logits[0], actor["policy_state"]
-                ),
+                policy_info=info,
                 next_step_type=next_step.step_type,
                 reward=next_step.reward,
                 discount=next_step.discount,
@@ -614,6 +681,17 @@ def _unrolled(step, length, *carry):
     )
     stacked = [array.stack() for array in arrays]
     return *carry, tf.nest.pack_sequence_as(example, stacked)
+
+
+def _taught(logits, right, share):
+    """Logits of a policy of which a teacher has a share."""
+    own = tf.nn.softmax(logits)
+    moves = tf.cast(right, own.dtype)
+    number = tf.reduce_sum(moves, axis=-1, keepdims=True)
+    # Where no move is right, the policy has all of it.
+    moves = tf.where(number > 0, moves / tf.maximum(number, 1), own)
+    shares = (1 - share) * own + share * moves
+    return tf.math.log(tf.maximum(shares, 1e-8))  # Logits are finite.
 
 
 def _values(state):

@@ -11,6 +11,10 @@ from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.trajectories import trajectory as trajectories
 
 from keras_relational.counter_based_random import random_draws
+from keras_relational.environments.goto_object_maze import GotoObjectMaze
+from keras_relational.environments.tf_agents_environment import (
+    WorldTFEnvironment,
+)
 from keras_relational.training import impala
 
 
@@ -120,6 +124,99 @@ def test_gradient_is_the_slope_of_the_loss():
     squares = sum(np.sum(np.square(gradient)) for gradient in gradients)
     _, info = agent.update(agent.state, trajectory)
     np.testing.assert_allclose(info.extra.gradient_norm**2, squares, rtol=1e-4)
+
+
+def test_losses_with_a_teacher():
+    """Its share is 0.6 × 3/4 after one of four updates."""
+    environment = agents.small_environment()
+    agent = agents.small_agent(
+        environment, teacher_share=0.6, teacher_updates=4, gamma=0.9
+    )
+    trajectory = agents.random_trajectory()
+    right = np.random.default_rng(1).random((8, 3, 4)) < 0.4
+    right[1, 1] = False
+    info = {**trajectory.policy_info, "right": tf.constant(right)}
+    trajectory = trajectory._replace(policy_info=info)
+    state = {**agent.state, "train_step": tf.constant(1, tf.int64)}
+    learned, values = slow_outputs(numbers(agent.network.values), trajectory)
+    held = slow_targets(agent, learned, values, trajectory)
+    losses = slow_losses(learned, values, *held, trajectory)
+    _, found = agent.update(state, trajectory)
+    np.testing.assert_allclose(found.extra[:3], losses, rtol=1e-5)
+    imitation = 0
+    for frame in np.argwhere(held[2]):
+        moves = right[tuple(frame)]
+        if moves.any():
+            imitation -= np.log(np.exp(learned[tuple(frame)])[moves].sum())
+    policy_loss, value_loss, entropy = losses
+    rewards = policy_loss - 5e-3 * entropy
+    total = 0.55 * rewards + 0.5 * value_loss + 0.45 * imitation
+    np.testing.assert_allclose(found.loss, total, rtol=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_teacher_makes_its_share_of_the_moves(share):
+    environment = agents.small_environment(batch_size=200)
+    agent = agents.small_agent(environment, teacher_share=share)
+    training = impala.ActorLearner(agent, environment, unroll_length=9)
+    before = tf.nest.map_structure(tf.identity, training.state)
+    _, _, trajectory, _ = training._act(before)
+    own, _, _ = agent.network(
+        before["agent"]["weights"],
+        trajectory.observation,
+        trajectory.is_first(),
+        before["actor"]["policy_state"],
+    )
+    there = ~trajectory.is_boundary().numpy()[:-1]
+    own, behaviour, right, action = (
+        x.numpy()[:-1][there]
+        for x in (own, *trajectory.policy_info.values(), trajectory.action)
+    )
+    np.testing.assert_array_equal(
+        right[:200], environment.world.expert_moves(before["environment"][0])
+    )
+    shares = np.exp(log_softmax(own)) * (1 - share)
+    shares += share * right / right.sum(1, keepdims=True)
+    np.testing.assert_allclose(
+        np.exp(log_softmax(behaviour)), shares, atol=1e-6
+    )
+    is_right = right[np.arange(len(action)), action]
+    assert is_right.mean() == pytest.approx(
+        (shares * right).sum(1).mean(), abs=0.05
+    )
+
+
+def test_a_teacher_goes_within_its_updates():
+    environment = agents.small_environment()
+    agent = agents.small_agent(
+        environment, teacher_share=0.8, teacher_updates=10
+    )
+    shares = [float(agent.teacher_share_at(step)) for step in (0, 5, 10, 20)]
+    np.testing.assert_allclose(shares, [0.8, 0.4, 0, 0], atol=1e-6)
+    agent = agents.small_agent(environment, teacher_share=0.8)
+    assert float(agent.teacher_share_at(1_000)) == pytest.approx(0.8)
+
+
+def test_the_right_moves_become_likely():
+    agent = agents.small_agent(
+        agents.small_environment(),
+        teacher_share=1.0,
+        learning_rate=1e-2,
+        epsilon=1e-5,
+    )
+    trajectory = agents.random_trajectory()
+    right = np.random.default_rng(1).random((8, 3, 4)) < 0.4
+    right[..., 0] |= ~right.any(-1)
+    info = {**trajectory.policy_info, "right": tf.constant(right)}
+    trajectory = trajectory._replace(policy_info=info)
+    shares = []
+    for _ in range(100):
+        learned, _ = slow_outputs(numbers(agent.network.values), trajectory)
+        there = ~trajectory.is_boundary().numpy()[:-1]
+        shares.append((np.exp(learned) * right).sum(-1)[:-1][there].mean())
+        agent.learn(trajectory)
+    assert shares[0] < 0.6
+    assert shares[-1] > 0.95
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
@@ -485,6 +582,14 @@ def test_refuses_arguments():
     agent = agents.small_agent(environment)
     with pytest.raises(ValueError, match="unroll_length=0"):
         impala.ActorLearner(agent, environment, unroll_length=0)
+    for wrong in ({"teacher_share": 1.5}, {"teacher_updates": 0}):
+        ((name, value),) = wrong.items()
+        with pytest.raises(ValueError, match=f"{name}={value}"):
+            agents.small_agent(environment, **wrong)
+    taught = agents.small_agent(environment, teacher_share=0.5)
+    maze = WorldTFEnvironment(GotoObjectMaze(6, 1), 2)
+    with pytest.raises(ValueError, match=r"expert_moves.*GotoObjectMaze"):
+        impala.ActorLearner(taught, maze)
     images = keras.Input((3, 7, 3), dtype="uint8")
     x = keras.layers.Flatten()(images)
     wrong = keras.Model(
