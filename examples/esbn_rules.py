@@ -58,7 +58,7 @@ def main(command):
         model = models.task_rule_learner(args.task, autoencoder, *kind)
         figures = training.train_rule_learner(
             *(model, fillers, train, test, args.withheld, settings),
-            *(run, args.seed, args.verbose),
+            *(run, args.seed, args.verbose, args.reorder_options),
         )
         figures["learning_rate"] = settings.learning_rate
         figures["reconstructed"] = share

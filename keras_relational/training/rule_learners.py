@@ -104,7 +104,6 @@ def rule_settings(
     return settings._replace(
         learning_rate=learning_rate or settings.learning_rate,
         epochs=epochs or settings.epochs,
-        reorder_options=reorder_options,
     )
 
 
@@ -230,6 +229,7 @@ def train_rule_learner(
     run: runs.Run | None = None,
     seed: int = 0,
     verbose: int | str = "auto",
+    reorder_options: bool = False,
 ) -> dict[str, float]:
     """Trains a model of `models.rule_learner`, and tests it.
 
@@ -246,12 +246,13 @@ def train_rule_learner(
         withheld: Number of fillers that are withheld from training. Batch
             normalization does not see them in training either.
         settings: `Preset` of the learning rate of Adam, the number of epochs,
-            and the number of problems of an epoch. It also says whether options
-            are shown in new orders (`distribution_of_three.option_orders`).
+            and the number of problems of an epoch.
         run: `runs.Run` to keep curves and checkpoints in. By default nothing is
             written.
         seed: Non-negative integer that fixes the order of the problems.
         verbose: As in `keras.Model.fit`.
+        reorder_options: `True` to show options in another order each time, as
+            `distribution_of_three.option_orders` has them.
 
     Returns:
         Dictionary of the accuracies on all problems: `train` and `test`.
@@ -259,7 +260,7 @@ def train_rule_learner(
     trained = models.over_fillers(model, fillers[: len(fillers) - withheld])
     tested = models.over_fillers(model, fillers)
     candidates, shown = None, train
-    if settings.reorder_options:
+    if reorder_options:
         shown = distribution_of_three.option_orders(train)
     targets = shown.labels
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

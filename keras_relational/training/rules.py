@@ -20,17 +20,12 @@ from keras_relational.training.supervised import adam
 
 
 class Preset(NamedTuple):
-    """Settings of a paper, for batches of 32 problems and Adam.
-
-    `reorder_options`, which is no paper's, shows the options of a problem in
-    another order each time.
-    """
+    """Settings of a paper, for batches of 32 problems and Adam."""
 
     learning_rate: float
     epochs: int
     batch_normalization: bool
     num_train: int
-    reorder_options: bool = False
 
 
 WITHHELD = (0, 50, 85, 95, 97)
@@ -118,9 +113,9 @@ def preset(
 
     Example:
 
-    >>> found = preset("end_to_end", "image", "multiple_choice", "esbn", 95)
-    >>> found.learning_rate, found.epochs, found.num_train
-    (5e-05, 1500, 360)
+    >>> preset("end_to_end", "image", "multiple_choice", "esbn", 95)
+    Preset(learning_rate=5e-05, epochs=1500, batch_normalization=True, \
+num_train=360)
     """
     try:
         rates, epochs, batch_normalization = _PRESETS[training, fillers, mode][

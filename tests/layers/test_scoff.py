@@ -247,65 +247,47 @@ class SCOFFTest(LayerContract):
             expected = in_loops(dynamics, num_active=active)(weights, sets)
             self.assertAllClose(layer(inputs), expected, atol=1e-5)
 
-    def test_contract_without_messages(self):
+    def run_contract_on_vectors(
+        self, init_kwargs, reference, num_trainable_weights, message_heads
+    ):
         self.run_layer_contract(
             SCOFF,
-            init_kwargs={
-                **SIZES,
-                "num_message_heads": 0,
-                "num_active": 2,
-                "dropout": 0.1,
-                "gated_messages": True,
-            },
+            init_kwargs={**SIZES, "gated_messages": True, **init_kwargs},
             input_shape=(2, 4, 5),
             second_input_shape=(2, 7, 5),
             fixed_size=False,
-            reference=in_loops(num_active=2),
+            reference=reference,
             supports_masking=True,
             makes_choices=True,
             output_mask=lambda mask: None,
             attention_scores_shape=(
                 (2, 4, HEADS, FILES, 1),
                 (2, 4, FILES, SCHEMATA),
-                (2, 4, 0, FILES, FILES),
+                (2, 4, message_heads, FILES, FILES),
             ),
             expected_output_shape=(2, FILES * UNITS),
             expected_output_dtype="float32",
-            expected_num_trainable_weights=10,
+            expected_num_trainable_weights=num_trainable_weights,
             expected_num_non_trainable_weights=1,
             expected_num_non_trainable_variables=2,
             expected_num_seed_generators=1,
             expected_num_losses=0,
         )
 
+    def test_contract_without_messages(self):
+        self.run_contract_on_vectors(
+            {"num_message_heads": 0, "num_active": 2, "dropout": 0.1},
+            in_loops(num_active=2),
+            num_trainable_weights=10,
+            message_heads=0,
+        )
+
     def test_contract_with_separate_keys_and_balance(self):
-        self.run_layer_contract(
-            SCOFF,
-            init_kwargs={
-                **SIZES,
-                "schema_keys": "separate",
-                "gated_messages": True,
-                "balance": 0.1,
-            },
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 7, 5),
-            fixed_size=False,
-            reference=in_loops(),
-            supports_masking=True,
-            makes_choices=True,
-            output_mask=lambda mask: None,
-            attention_scores_shape=(
-                (2, 4, HEADS, FILES, 1),
-                (2, 4, FILES, SCHEMATA),
-                (2, 4, MESSAGE_HEADS, FILES, FILES),
-            ),
-            expected_output_shape=(2, FILES * UNITS),
-            expected_output_dtype="float32",
-            expected_num_trainable_weights=19,
-            expected_num_non_trainable_weights=1,
-            expected_num_non_trainable_variables=2,
-            expected_num_seed_generators=1,
-            expected_num_losses=0,
+        self.run_contract_on_vectors(
+            {"schema_keys": "separate", "balance": 0.1},
+            in_loops(),
+            num_trainable_weights=19,
+            message_heads=MESSAGE_HEADS,
         )
 
     @pytest.mark.slow

@@ -126,17 +126,21 @@ def test_gradient_is_the_slope_of_the_loss():
     np.testing.assert_allclose(info.extra.gradient_norm**2, squares, rtol=1e-4)
 
 
+def trajectory_with_a_teacher(right):
+    trajectory = agents.random_trajectory()
+    info = {**trajectory.policy_info, "right": tf.constant(right)}
+    return trajectory._replace(policy_info=info)
+
+
 def test_losses_with_a_teacher():
     """Its share is 0.6 × 3/4 after one of four updates."""
     environment = agents.small_environment()
     agent = agents.small_agent(
         environment, teacher_share=0.6, teacher_updates=4, gamma=0.9
     )
-    trajectory = agents.random_trajectory()
     right = np.random.default_rng(1).random((8, 3, 4)) < 0.4
     right[1, 1] = False
-    info = {**trajectory.policy_info, "right": tf.constant(right)}
-    trajectory = trajectory._replace(policy_info=info)
+    trajectory = trajectory_with_a_teacher(right)
     state = {**agent.state, "train_step": tf.constant(1, tf.int64)}
     learned, values = slow_outputs(numbers(agent.network.values), trajectory)
     held = slow_targets(agent, learned, values, trajectory)
@@ -204,11 +208,9 @@ def test_the_right_moves_become_likely():
         learning_rate=1e-2,
         epsilon=1e-5,
     )
-    trajectory = agents.random_trajectory()
     right = np.random.default_rng(1).random((8, 3, 4)) < 0.4
     right[..., 0] |= ~right.any(-1)
-    info = {**trajectory.policy_info, "right": tf.constant(right)}
-    trajectory = trajectory._replace(policy_info=info)
+    trajectory = trajectory_with_a_teacher(right)
     shares = []
     for _ in range(100):
         learned, _ = slow_outputs(numbers(agent.network.values), trajectory)

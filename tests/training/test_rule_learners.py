@@ -110,7 +110,9 @@ def test_options_in_all_orders(monkeypatch, tmp_path):
     )
     with runs.Run(tmp_path, "rules", {}) as run:
         training.train_rule_learner(
-            model, fillers, train, test, 5, settings, run, verbose=0
+            *(model, fillers, train, test, 5, settings, run),
+            verbose=0,
+            reorder_options=True,
         )
     ((x, y),) = given
     expected = distribution_of_three.option_orders(train)

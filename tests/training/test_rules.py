@@ -72,9 +72,9 @@ class TestPresets:
     )
     def test_other_tasks(self, task, withheld, epochs, num_train):
         found = training.other_task_preset(task, "esbn", withheld, True)
-        assert found == training.Preset(5e-4, epochs, False, num_train)
+        assert found == (5e-4, epochs, False, num_train)
         plain = training.other_task_preset(task, "esbn", withheld, False)
-        assert plain == training.Preset(5e-5, epochs, False, num_train)
+        assert plain == (5e-5, epochs, False, num_train)
         plain = training.other_task_preset(task, "lstm", withheld, False)
         assert plain == found
 

@@ -144,16 +144,13 @@ class Board(World):
         on_lock = (target == cells[:, 1]) | (target == cells[:, 3])
         blank = tile == BLANK
         loose = ~blank & on_key & (lock == BLANK)
-        # A loose key goes to the first empty place of the inventory. The key of
-        # a box takes the place of the key that opened the box.
-        has_first, after_first = _exchanged(
-            inventory, ops.where(loose, EMPTY, lock), key
+        # A loose key goes to the first empty place of the inventory.
+        fits, after = _opened(
+            *(inventory, key, ops.where(loose, EMPTY, lock)),
+            *(second_key, second_lock),
         )
-        has_both, after_both = _exchanged(after_first, second_lock, second_key)
-        one_lock = second_lock == BLANK
-        opens = ~blank & on_lock & has_first & (one_lock | has_both)
+        opens = ~blank & on_lock & fits
         takes = loose | opens
-        after = ops.where(one_lock[:, None], after_first, after_both)
         inventory = ops.where(takes[:, None], after, inventory)
         cleared = takes[:, None] & (self._slot_of_cell == slot[:, None])
         losing = ops.take_along_axis(
@@ -241,11 +238,11 @@ class Board(World):
         parts = ops.take(state["board"], self._cells_of_slot.ravel(), axis=1)
         parts = ops.reshape(parts, (-1, self.num_slots, 4))
         key, lock, second_key, second_lock = ops.unstack(parts, 4, axis=2)
-        has_first, after = _exchanged(state["inventory"][:, None], lock, key)
-        has_both, _ = _exchanged(after, second_lock, second_key)
+        fits, _ = _opened(
+            state["inventory"][:, None], key, lock, second_key, second_lock
+        )
         loose = (key != BLANK) & (lock == BLANK)
-        opens = (lock != BLANK) & ~state["losing"] & has_first
-        opens = opens & ((second_lock == BLANK) | has_both)
+        opens = (lock != BLANK) & ~state["losing"] & fits
         none = ops.zeros_like(opens)
         second = opens & (second_lock != BLANK)
         here = ops.stack([loose, opens, none, second], axis=2)
@@ -445,6 +442,18 @@ class Board(World):
             constant_values=BLANK,
         )[:, : self.rows]
         return ops.reshape(board, (-1, self.rows * self.columns))
+
+
+def _opened(inventory, key, lock, second_key, second_lock):
+    """Tells whether all locks of a box open, and the inventory after it.
+
+    The key of the box takes the place of the key that opened it.
+    """
+    has_first, after_first = _exchanged(inventory, lock, key)
+    has_both, after_both = _exchanged(after_first, second_lock, second_key)
+    one_lock = second_lock == BLANK
+    after = ops.where(one_lock[..., None], after_first, after_both)
+    return has_first & (one_lock | has_both), after
 
 
 def _exchanged(inventory, old, new):
