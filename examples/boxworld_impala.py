@@ -4,20 +4,15 @@ Clift et al., 2019, Logic and the 2-Simplicial Transformer, Figs. 6 to 15. The
 defaults, one box on 3 by 6 tiles, take 20 minutes, bridge puzzles 10⁹ steps.
 """
 
+import boxworld_puzzles
 import command_line
 import keras
 
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational.environments import boxworld
-from keras_relational.random_streams import unseen_world_seeds
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
-SIZES = "rows", "columns", "solution_length", "num_distractors"
-SMALLEST = {"box": (3, 6, (1, 1), (0, 0)), "bridge": ()}
-WORLDS = {"box": boxworld.BoxWorld, "bridge": boxworld.BridgeBoxWorld}
-RANGE = {"nargs": 2, "metavar": ("LOW", "HIGH")}
 LINES = ["solved: {greedy[solved]:.1%}, by random moves {random[solved]:.1%}"]
 NEXT = "python examples/boxworld_impala.py --network relational"
 
@@ -27,23 +22,13 @@ def main(command):
     add("--network", models.NETWORKS, "simplicial", "the agent")
     add("--num-iterations", int, 2, "times that the block is applied")
     add("--recurrent-units", int, 0, "of a GRU, its memory; 0: none", low=0)
-    add("--world", WORLDS, "box", "the kind of puzzle")
-    add("--rows", int, None, "default: 3, for bridge 7")
-    add("--columns", int, None, "default: 6, for bridge 9")
-    add("--solution-length", int, None, "default: 1 1, for bridge 1 3", **RANGE)
-    add("--num-distractors", int, None, "default: 0 0", low=0, **RANGE)
-    add("--max-episode-steps", int, 120, "0: no limit", low=0)
+    boxworld_puzzles.add_options(add)
     add("--num-steps", int, 8_000_000, "the update that reaches it is the last")
     add("--num-test", int, 1_000, "fixed puzzles to play at the end")
     add("--shortest", bool, False, "search for the fewest moves, too")
     add("--by-level", bool, False, "learning curves of each level, too")
     args = command.parse_run(export="a SavedModel of the agent")
-    given = {k: getattr(args, k) for k in SIZES if getattr(args, k)}
-    if args.world == "bridge" and "num_distractors" in given:
-        command.error("--num-distractors is for --world box")
-    size = dict(zip(SIZES, SMALLEST[args.world], strict=False)) | given
-    size["max_episode_steps"] = args.max_episode_steps or None
-    world = WORLDS[args.world](**size)
+    world = boxworld_puzzles.make_world(command, args)
     keras.utils.set_random_seed(args.seed)
     cell = keras.layers.GRUCell(n) if (n := args.recurrent_units) else None
     shape = world.image_shape, len(world.actions), args.num_iterations
@@ -55,14 +40,8 @@ def main(command):
         logged = {"by_level": args.by_level, "verbose": args.verbose}
         curves = agent_runs.train_agent(learner, *training, **logged)
         analysis.draw_solved_share(curves, args.network, run.directory)
-        seeds = unseen_world_seeds(args.num_test)
-        played = analysis.play_each(world, seeds, model)
-        figures = analysis.player_means(played, levels=True)
-        solved = played["greedy"]["solved"]
-        analysis.draw_solved_episode(world, seeds, model, solved, run.directory)
-        if args.shortest:
-            lengths = analysis.shortest_lengths(world, seeds)
-            figures["shortest_length"] = float(lengths.mean())
+        test = args.num_test, run.directory, args.shortest
+        figures = analysis.agent_figures(world, model, *test)
         command.finish(run, model, figures, LINES, NEXT)
 
 

@@ -94,7 +94,9 @@ def test_agents_do_not_train_on_another_backend():
         assert "Set the environment variable KERAS_BACKEND=tensorflow" in line
 
 
-@pytest.mark.parametrize("name", ["boxworld_impala", "goto_object_maze"])
+@pytest.mark.parametrize(
+    "name", ["boxworld_impala", "boxworld_teacher", "goto_object_maze"]
+)
 def test_examples_of_agents_end_in_a_line_on_another_backend(name, tmp_path):
     line = [f"{name}.py", "--directory", str(tmp_path / "runs")]
     done = run(

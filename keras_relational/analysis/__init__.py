@@ -24,6 +24,7 @@ BoxWorld and the maze (agents):
     Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
     `animate_attention`.
     Files: `draw_solved_share`, `draw_solved_episode`, `draw_agent_schemata`.
+    `agent_figures` plays test puzzles and draws one.
 Object files (SCOFF layers):
     `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
     `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
@@ -39,6 +40,7 @@ Analogies and prediction:
     `solved_by_kind`, `visual_analogy_figures`.
 """
 
+from keras_relational.analysis.agent_pictures import agent_figures
 from keras_relational.analysis.agent_pictures import draw_agent_schemata
 from keras_relational.analysis.agent_pictures import draw_solved_episode
 from keras_relational.analysis.agent_pictures import draw_solved_share
@@ -125,6 +127,7 @@ __all__ = [
     "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
+    "agent_figures",
     "animate_attention",
     "attended_locations",
     "attention_maps",

@@ -1,6 +1,7 @@
 """Pictures of an agent: how it learned, and an episode that it plays."""
 
 import pathlib
+import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -9,12 +10,17 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational.analysis.block_attention import animate_attention
+from keras_relational.analysis.episodes import PLAYERS
+from keras_relational.analysis.episodes import play_each
+from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
+from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.schemata import episode_object_files
 from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.environments.batched_world import World
+from keras_relational.random_streams import unseen_world_seeds
 
 
 def draw_solved_share(
@@ -66,6 +72,47 @@ def draw_solved_episode(
         return
     episode = record(world, seeds[int(np.argmax(solved))], model)
     animate_attention(model, episode["images"], directory / "attention.gif")
+
+
+def agent_figures(
+    world: World,
+    model: keras.Model,
+    num_test: int,
+    directory: pathlib.Path,
+    shortest: bool = False,
+    players: Sequence[str] = PLAYERS,
+) -> dict[str, typing.Any]:
+    """Tests an agent on puzzles that training never draws.
+
+    The first one that it solves by its likeliest moves is drawn, with its
+    attention: `attention.gif`.
+
+    Args:
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        model: Agent of `models.boxworld_agent`.
+        num_test: Positive integer, the number of puzzles.
+        directory: Folder to draw in.
+        shortest: Whether to search for the fewest moves, too. This takes long.
+        players: As for `play_each`; `"greedy"` must be among them.
+
+    Returns:
+        Dictionary from each player to its means, as `player_means` returns
+        them, with levels; and the mean `shortest_length`, if it was asked for.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If a file cannot be written; the error names it.
+        ValueError: If `shortest`, and a puzzle takes more than 200 moves.
+    """
+    seeds = unseen_world_seeds(num_test)
+    played = play_each(world, seeds, model, players)
+    solved = played["greedy"]["solved"]
+    draw_solved_episode(world, seeds, model, solved, directory)
+    figures: dict[str, typing.Any] = dict(player_means(played, levels=True))
+    if shortest:
+        lengths = shortest_lengths(world, seeds)
+        figures["shortest_length"] = float(lengths.mean())
+    return figures
 
 
 def draw_agent_schemata(

@@ -29,6 +29,7 @@ def play(
     model: keras.Model | None = None,
     greedy: bool = True,
     max_steps: int = 1_000,
+    teacher: bool = False,
 ) -> dict[str, np.ndarray]:
     """Plays the first episode of each seed.
 
@@ -41,6 +42,8 @@ def play(
         greedy: Whether the agent makes its most probable move. Otherwise it
             draws a move from its policy.
         max_steps: Positive integer. An episode that takes longer is not solved.
+        teacher: Whether the first of the world's `expert_moves` is made. The
+            model and `greedy` then have no effect.
 
     Returns:
         Dictionary of arrays with one row an episode: `returns`; `lengths`, in
@@ -53,7 +56,7 @@ def play(
     >>> bool(play(world, range(4), max_steps=5_000)["solved"].all())
     True
     """
-    player = _Player(world, model, greedy)
+    player = _Player(world, model, greedy, teacher)
     if world.max_episode_steps is not None:
         max_steps = min(max_steps, world.max_episode_steps)
 
@@ -226,12 +229,13 @@ def by_level(
 
 
 class _Player:
-    """Makes the moves of an agent with or without a memory, or random moves."""
+    """Makes the moves of an agent with or without a memory, or other moves."""
 
-    def __init__(self, world, model, greedy):
+    def __init__(self, world, model, greedy, teacher=False):
         self.world = world
         self.model = model
         self.greedy = greedy
+        self.teacher = teacher
         self.weights = ()
         self.states = ()
         if model is not None:
@@ -251,6 +255,9 @@ class _Player:
         )
 
     def actions(self, weights, state, memory, seeds, step):
+        if self.teacher:
+            right = self.world.expert_moves(state)
+            return ops.argmax(ops.cast(right, "int32"), axis=-1), memory
         logits = ops.zeros((*state["steps"].shape, len(self.world.actions)))
         if self.model is not None:
             images = self.world.render(state)
@@ -321,8 +328,9 @@ def play_each(
         seeds: Seeds of the episodes, the same for every player.
         model: `keras.Model` of an agent, as `models.boxworld_agent` builds.
         players: Some of `"greedy"`, the agent with its likeliest moves,
-            `"sampled"`, the agent with moves drawn from its policy, and
-            `"random"`, random moves without the agent.
+            `"sampled"`, the agent with moves drawn from its policy, `"random"`,
+            random moves without the agent, and `"teacher"`, the first of the
+            world's `expert_moves`.
 
     Returns:
         Dictionary from each player to its episodes, as `play` returns them.
@@ -341,6 +349,7 @@ def play_each(
             seeds,
             None if player == "random" else model,
             greedy=player == "greedy",
+            teacher=player == "teacher",
         )
         for player in players
     }

@@ -176,7 +176,7 @@ class World:
         """
 
         def restarted():
-            new = self.new_episode(state["seed"], state["episode"] + 1)
+            new = self.next_episode(state)
             return {name: chosen(x, new[name]) for name, x in state.items()}
 
         def chosen(old, new):
@@ -185,6 +185,17 @@ class World:
 
         # At most steps no episode is over, so no new episode is needed.
         return ops.cond(ops.any(where), restarted, lambda: dict(state))
+
+    def next_episode(self, state: State) -> State:
+        """Makes the first state of the next episode of each seed.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            A state with the same names.
+        """
+        return self.new_episode(state["seed"], state["episode"] + 1)
 
     def step_or_restart(
         self,

@@ -559,6 +559,7 @@ def actor_learner(
     model: keras.Model,
     batch_size: int = 32,
     seed: int = 0,
+    unroll_length: int = 40,
     **agent_arguments: Any,
 ) -> ActorLearner:
     """An `ActorLearner` for a network and the world that it plays in.
@@ -570,6 +571,8 @@ def actor_learner(
         batch_size: Number of episodes that are played at once.
         seed: Non-negative integer that fixes the episodes, and which actions
             are drawn.
+        unroll_length: Positive integer, the number of steps made in every
+            episode for an update.
         **agent_arguments: Arguments of `ImpalaAgent`, such as `learning_rate`.
 
     Returns:
@@ -595,7 +598,7 @@ def actor_learner(
         model,
         **agent_arguments,
     )
-    return ActorLearner(agent, environment, seed=seed)
+    return ActorLearner(agent, environment, unroll_length, seed=seed)
 
 
 def steps_made(trajectory: Any) -> Any:

@@ -53,6 +53,21 @@ def test_an_agent_that_remembers_in_half_precision(world):
     assert (played["lengths"] > 0).all()
 
 
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_figures_of_an_agent_beside_other_players(recurrent, world, tmp_path):
+    model = agent(world, recurrent)
+    players = ["greedy", "random", "teacher"]
+    figures = analysis.agent_figures(world, model, 30, tmp_path, True, players)
+    assert list(figures) == [*players, "shortest_length"]
+    teacher = figures["teacher"]
+    # With one box there is one way, so the teacher's moves are the fewest.
+    assert teacher["solved"] == 1
+    assert teacher["length"] == figures["shortest_length"]
+    assert teacher["types"]["(1, 0, 0)"]["episodes"] == 30
+    assert figures["random"]["length"] > teacher["length"]
+    assert list(tmp_path.iterdir()) == []  # This network has no attention.
+
+
 def test_what_a_maze_calls_solved():
     """Seen at once, or when all but one step is spent: reward 0.1 and more."""
     world = goto_object_maze.GotoObjectMaze(4, max_episode_steps=30)

@@ -80,7 +80,10 @@ class BoxWorld(Board):
         )
 
     def draw_puzzle(
-        self, uniform: Callable, colour: Callable
+        self,
+        uniform: Callable,
+        colour: Callable,
+        difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a path and branches, as `Board.draw_puzzle` describes it.
 
@@ -88,13 +91,14 @@ class BoxWorld(Board):
             uniform: Function of the number of a draw and a size that returns
                 random numbers `(batch, size)`.
             colour: Function of an integer that returns colours `(batch,)`.
+            difficulty: Numbers from 0 to 1, `(batch,)`.
 
         Returns:
             `(items, ranks, level)`.
         """
         size_draw, start_draw, length_draw, slot_draw = 1, 2, 3, 4
         branches, boxes = self.num_distractors[1], self.distractor_length[1]
-        sizes = uniform(size_draw, 2)
+        sizes = uniform(size_draw, 2) * difficulty[:, None]
         length = uniform_integers(sizes[:, 0], *self.solution_length)
         num_distractors = uniform_integers(sizes[:, 1], *self.num_distractors)
         path = [colour(i) for i in range(self.solution_length[1])]
@@ -205,7 +209,10 @@ class BridgeBoxWorld(Board):
         )
 
     def draw_puzzle(
-        self, uniform: Callable, colour: Callable
+        self,
+        uniform: Callable,
+        colour: Callable,
+        difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws two paths and a bridge, as `Board.draw_puzzle` describes it.
 
@@ -213,6 +220,7 @@ class BridgeBoxWorld(Board):
             uniform: Function of the number of a draw and a size that returns
                 random numbers `(batch, size)`.
             colour: Function of an integer that returns colours `(batch,)`.
+            difficulty: Numbers from 0 to 1, `(batch,)`.
 
         Returns:
             `(items, ranks, level)`.
@@ -220,7 +228,9 @@ class BridgeBoxWorld(Board):
         size_draw, slot_draw = 1, 2
         longest = self.solution_length[1]
         sizes = uniform(size_draw, 5)
-        length = uniform_integers(sizes[:, 0], *self.solution_length)
+        length = uniform_integers(
+            sizes[:, 0] * difficulty, *self.solution_length
+        )
         upper = [colour(i) for i in range(longest)]
         lower = [colour(longest + i) for i in range(longest)]
         gem, *items = _path(upper, length)

@@ -87,7 +87,10 @@ class Board(World):
                     self._slot_of_cell[cell] = slot
 
     def draw_puzzle(
-        self, uniform: Callable, colour: Callable
+        self,
+        uniform: Callable,
+        colour: Callable,
+        difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a puzzle in each row. A subclass defines it.
 
@@ -96,6 +99,8 @@ class Board(World):
                 size, and returns random numbers `(batch, size)`.
             colour: Function that takes an integer, 0 or more, and returns
                 colours `(batch,)`. Different integers give different colours.
+            difficulty: Numbers from 0 to 1, `(batch,)`. The random numbers that
+                decide how many boxes there are are multiplied by it.
 
         Returns:
             `(items, ranks, level)`. `items` is a list of dictionaries, one for
@@ -355,7 +360,10 @@ class Board(World):
         return {name: ops.convert_to_tensor(x) for name, x in state.items()}
 
     def new_episode(
-        self, seed: keras.KerasTensor, episode: keras.KerasTensor
+        self,
+        seed: keras.KerasTensor,
+        episode: keras.KerasTensor,
+        difficulty: keras.KerasTensor | float = 1.0,
     ) -> State:
         """Makes the puzzles of episodes.
 
@@ -363,6 +371,10 @@ class Board(World):
             seed: uint32 tensor `(batch,)`.
             episode: int32 tensor `(batch,)`, the number of the episode among
                 the episodes of the same seed.
+            difficulty: Number from 0 to 1, or a float32 tensor of them
+                `(batch,)`. With 1 the numbers of boxes come from all of their
+                ranges, with 0 they are the smallest ones. In between they come
+                from the lower part of the ranges.
 
         Returns:
             A state.
@@ -381,7 +393,8 @@ class Board(World):
             is_it = ops.cast(hues == number, "int32")
             return ops.sum(is_it * np.int32(HUES), axis=1)
 
-        items, ranks, level = self.draw_puzzle(uniform, colour)
+        difficulty = ops.broadcast_to(difficulty, ops.shape(episode))
+        items, ranks, level = self.draw_puzzle(uniform, colour, difficulty)
         blank = ops.full_like(ranks[:, 0], BLANK)
         # The item with number r stands in the slot of rank r.
         parts = []

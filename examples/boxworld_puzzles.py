@@ -1,0 +1,28 @@
+"""The options of the BoxWorld examples, and the world that they ask for."""
+
+from keras_relational.environments import boxworld
+
+SIZES = "rows", "columns", "solution_length", "num_distractors"
+SMALLEST = {"box": (3, 6, (1, 1), (0, 0)), "bridge": ()}
+WORLDS = {"box": boxworld.BoxWorld, "bridge": boxworld.BridgeBoxWorld}
+RANGE = {"nargs": 2, "metavar": ("LOW", "HIGH")}
+
+
+def add_options(add):
+    """Adds the kind of puzzle and its sizes to the options."""
+    add("--world", WORLDS, "box", "the kind of puzzle")
+    add("--rows", int, None, "default: 3, for bridge 7")
+    add("--columns", int, None, "default: 6, for bridge 9")
+    add("--solution-length", int, None, "default: 1 1, for bridge 1 3", **RANGE)
+    add("--num-distractors", int, None, "default: 0 0", low=0, **RANGE)
+    add("--max-episode-steps", int, 120, "0: no limit", low=0)
+
+
+def make_world(command, args, **changes):
+    """The world of the options. `changes` replace some of its arguments."""
+    given = {k: getattr(args, k) for k in SIZES if getattr(args, k)}
+    if args.world == "bridge" and "num_distractors" in given:
+        command.error("--num-distractors is for --world box")
+    size = dict(zip(SIZES, SMALLEST[args.world], strict=False)) | given
+    size["max_episode_steps"] = args.max_episode_steps or None
+    return WORLDS[args.world](**{**size, **changes})

@@ -1,0 +1,67 @@
+"""Trains an agent on BoxWorld with a teacher, and then without one.
+
+The teacher, `expert_moves` of BoxWorld, knows the right moves in any state. The
+agent learns them in states that its own moves and the teacher's lead to. Within
+--num-taught steps the teacher's share falls to 0, and IMPALA goes on alone.
+The agents are those of Clift et al., 2019, Logic and the 2-Simplicial
+Transformer, which have no teacher: see boxworld_impala.py.
+"""
+
+import boxworld_puzzles
+import command_line
+import keras
+
+from keras_relational import analysis
+from keras_relational import models
+from keras_relational.environments.curriculum import Curriculum
+from keras_relational.training import agent_runs
+from keras_relational.training import impala
+
+UNROLL = 5
+# The values of a summed reward are large beside the loss of a choice.
+RATES = {"epsilon": 1e-5, "value_estimation_loss_coef": 0.02}
+PLAYERS = "greedy", "sampled", "random", "teacher"
+LINES = [
+    "solved: {greedy[solved]:.1%}, with moves drawn from the policy "
+    "{sampled[solved]:.1%}, by random moves {random[solved]:.1%}"
+]
+NEXT = "python examples/boxworld_teacher.py --world bridge"
+
+
+def main(command):
+    add = command.option
+    add("--network", models.NETWORKS, "relational", "the agent")
+    boxworld_puzzles.add_options(add)
+    add("--curriculum", bool, False, "puzzles grow with the share solved")
+    add("--teacher-share", command_line.number, 0.9, "of the loss, at first")
+    add("--num-taught", int, None, "steps with a teacher; default: all")
+    add("--num-steps", int, 2_000_000, "the update that reaches it is the last")
+    add("--batch-size", int, 64, "puzzles at a time")
+    add("--learning-rate", float, 5e-4, "of RMSProp")
+    add("--num-test", int, 1_000, "fixed puzzles to play at the end")
+    add("--by-level", bool, False, "learning curves of each level, too")
+    args = command.parse_run(export="a SavedModel of the agent")
+    board = boxworld_puzzles.make_world(command, args)
+    world = Curriculum(board) if args.curriculum else board
+    keras.utils.set_random_seed(args.seed)
+    model = models.boxworld_agent(args.network, world.image_shape)
+    teacher = {"teacher_share": args.teacher_share}
+    if args.num_taught:
+        updates = -(-args.num_taught // (args.batch_size * UNROLL))
+        teacher["teacher_updates"] = updates
+    rates = {"learning_rate": args.learning_rate, **RATES, **teacher}
+    sizes = args.batch_size, args.seed, UNROLL
+    learner = impala.actor_learner(world, model, *sizes, **rates)
+    may_differ = ["num_steps", "num_test", "by_level"]
+    with command.open_run(["world", "network"], may_differ) as run:
+        training = args.num_steps, board.success_reward, run, None, 500
+        logged = {"by_level": args.by_level, "verbose": args.verbose}
+        curves = agent_runs.train_agent(learner, *training, **logged)
+        analysis.draw_solved_share(curves, args.network, run.directory)
+        test = args.num_test, run.directory, False, PLAYERS
+        figures = analysis.agent_figures(board, model, *test)
+        command.finish(run, model, figures, LINES, NEXT)
+
+
+if __name__ == "__main__":
+    command_line.start(main, __file__, __doc__)

@@ -1,0 +1,189 @@
+"""Puzzles that grow with the share of them that is solved."""
+
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from keras_relational.environments.batched_world import State
+from keras_relational.environments.batched_world import World
+from keras_relational.environments.boxworld.rules import Board
+
+
+class Curriculum(World):
+    """BoxWorld that begins with its smallest puzzles and makes larger ones.
+
+    Every row of the state has a difficulty d, from 0 to 1. The numbers of boxes
+    come from the lower part of their ranges: a length from `low` to `high` is
+
+        length = low + ⌊(high − low + 1) d u⌋,  u uniform in [0, 1)
+
+    d begins at 0. Each row also keeps a running share r of its episodes that
+    were solved, which begins at 0. When an episode ends,
+
+        r ← r + (solved − r) / num_episodes
+
+    If r has then reached `threshold`, d grows by `step`, and r begins again at
+    0. With d = 1 the puzzles are those of `board`.
+
+    The state of a board has two more arrays, `difficulty` and `share_solved`,
+    both float32 `(batch,)`. A checkpoint of the state has the curriculum, too.
+
+    Args:
+        board: A `boxworld.BoxWorld` or `boxworld.BridgeBoxWorld`.
+        threshold: Number above 0 and below 1, the share solved at which puzzles
+            become larger.
+        step: Number above 0, at most 1: how much larger.
+        num_episodes: Integer, 1 or more: over how many episodes the share is
+            taken.
+
+    Raises:
+        ValueError: If an argument is out of its range, or `board` is not a
+            board.
+
+    Example:
+
+    >>> from keras_relational.environments import boxworld
+    >>> world = Curriculum(boxworld.BoxWorld(9, 9, (1, 5), (0, 4)))
+    >>> state = world.reset([0, 1, 2])
+    >>> keras.ops.convert_to_numpy(state["level"][:, 0])
+    array([1, 1, 1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        threshold: float = 0.8,
+        step: float = 0.05,
+        num_episodes: int = 10,
+    ):
+        if not isinstance(board, Board):
+            raise ValueError(
+                "`board` must be a `BoxWorld` or a `BridgeBoxWorld`. Received: "
+                f"board={board!r}"
+            )
+        for name, value, is_right, expected in (
+            ("threshold", threshold, 0 < threshold < 1, "above 0 and below 1"),
+            ("step", step, 0 < step <= 1, "above 0 and at most 1"),
+            ("num_episodes", num_episodes, num_episodes >= 1, "1 or more"),
+        ):
+            if not is_right:
+                raise ValueError(
+                    f"`{name}` must be {expected}. Received: {name}={value}"
+                )
+        super().__init__(board.max_episode_steps)
+        self.board = board
+        self.threshold = threshold
+        self.step_size = step
+        self.num_episodes = num_episodes
+        self.actions = board.actions
+        self.image_shape = board.image_shape
+        self.success_reward = board.success_reward
+
+    def new_episode(
+        self, seed: keras.KerasTensor, episode: keras.KerasTensor
+    ) -> State:
+        """Makes the smallest puzzles.
+
+        Args:
+            seed: uint32 tensor `(batch,)`.
+            episode: int32 tensor `(batch,)`, the number of the episode among
+                the episodes of the same seed.
+
+        Returns:
+            A state.
+        """
+        return self._with_shares(
+            self.board.new_episode(seed, episode, 0.0),
+            ops.zeros_like(episode, dtype="float32"),
+            ops.zeros_like(episode, dtype="float32"),
+        )
+
+    def next_episode(self, state: State) -> State:
+        """Makes puzzles as large as the difficulty of each row allows.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            A state.
+        """
+        difficulty, share = state["difficulty"], state["share_solved"]
+        new = self.board.new_episode(
+            state["seed"], state["episode"] + 1, difficulty
+        )
+        return self._with_shares(new, difficulty, share)
+
+    def move(
+        self, state: State, actions: keras.KerasTensor
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
+        """The rules of the board.
+
+        Args:
+            state: A state, in which `steps` already counts this move.
+            actions: int32 tensor `(batch,)` of indices into `actions`.
+
+        Returns:
+            The next state, the rewards, float32 `(batch,)`, and the boolean
+            tensor `terminated` `(batch,)`.
+        """
+        moved, reward, terminated = self.board.move(state, actions)
+        return {**state, **moved}, reward, terminated
+
+    def step_or_restart(
+        self,
+        state: State,
+        actions: Sequence[int],
+        over: keras.KerasTensor,
+    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
+        """As for any world. Where an episode ends, r and d change.
+
+        Args:
+            state: A state, as `reset` returns it.
+            actions: Integers `(batch,)`, indices into the attribute `actions`.
+            over: Boolean tensor `(batch,)`. `True` marks the rows whose episode
+                is over.
+
+        Returns:
+            `(state, reward, terminated, truncated)`.
+        """
+        state, reward, terminated, truncated = super().step_or_restart(
+            state, actions, over
+        )
+        ended = terminated | truncated
+        solved = ops.cast(reward >= self.success_reward, "float32")
+        difficulty, old = state["difficulty"], state["share_solved"]
+        share = old + (solved - old) / self.num_episodes
+        grows = ended & (share >= self.threshold)
+        harder = ops.minimum(difficulty + self.step_size, 1.0)
+        state = self._with_shares(
+            state,
+            ops.where(grows, harder, difficulty),
+            ops.where(grows, 0.0, ops.where(ended, share, old)),
+        )
+        return state, reward, terminated, truncated
+
+    def render(self, state: State) -> keras.KerasTensor:
+        """Draws the board.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            uint8 tensor `(batch, *image_shape)`.
+        """
+        return self.board.render(state)
+
+    def expert_moves(self, state: State) -> keras.KerasTensor:
+        """The right moves, as `boxworld.rules.Board.expert_moves` has them.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            Boolean tensor `(batch, 4)`.
+        """
+        return self.board.expert_moves(state)
+
+    def _with_shares(self, state, difficulty, share):
+        return {**state, "difficulty": difficulty, "share_solved": share}
