@@ -24,7 +24,10 @@ from keras_relational.random_streams import unseen_world_seeds
 
 
 def draw_solved_share(
-    curves: Mapping[str, np.ndarray], name: str, directory: pathlib.Path
+    curves: Mapping[str, np.ndarray],
+    name: str,
+    directory: pathlib.Path,
+    quantity: str = "solved",
 ) -> None:
     """Draws the share of episodes solved over steps: `curves.png`.
 
@@ -34,14 +37,15 @@ def draw_solved_share(
         curves: Curves, as `training.train_agent` returns them.
         name: What the agent is called in the legend.
         directory: Folder to write to.
+        quantity: Name of the curve.
 
     Raises:
         ImportError: If matplotlib is not installed.
         OSError: If the file cannot be written; the error names it.
     """
-    if np.isnan(curves["solved"]).all():
+    if np.isnan(curves[quantity]).all():
         return
-    figure = plot_learning_curves({name: [curves]}, "solved", "steps")
+    figure = plot_learning_curves({name: [curves]}, quantity, "steps")
     save_figure(figure, directory / "curves.png")
 
 

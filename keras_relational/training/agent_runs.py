@@ -26,11 +26,11 @@ def train_agent(
 ) -> dict[str, np.ndarray]:
     """Trains an agent, and takes its learning curves.
 
-    After every epoch a line is printed. With a run, the curves are written to
-    `curves.csv` and `tensorboard/` in its folder, and all that is needed to go
-    on to a checkpoint. A run that was killed continues from there, with the
-    result that it would have had. One that has made fewer steps than asked for
-    goes on, and one that has made them trains nothing.
+    After every epoch a line is printed, and what `measure` returns. With a run,
+    the curves are written to `curves.csv` and `tensorboard/` in its folder, and
+    all that is needed to go on to a checkpoint. A run that was killed continues
+    from there, with the result that it would have had. One that has made fewer
+    steps than asked for goes on, and one that has made them trains nothing.
 
     Args:
         actor_learner: An `impala.ActorLearner`, or a
@@ -79,9 +79,10 @@ def train_agent(
         episodes = _means(ended, success_reward)
         shares = _solved_by_level(ended, success_reward) if by_level else {}
         row = {**row, **episodes, **shares}
-        log.add({**row, **measure()}, row["updates"])
+        measured = measure()
+        log.add({**row, **measured}, row["updates"])
         if verbose:
-            _print(row, shares)
+            _print(row, shares, measured)
     return {name: np.array(curve) for name, curve in log.curves.items()}
 
 
@@ -140,7 +141,7 @@ def _solved_by_level(ended, success_reward):
     }
 
 
-def _print(row, shares):
+def _print(row, shares, measured):
     means = "no episode has ended"
     if row["episodes"]:
         means = (
@@ -154,6 +155,8 @@ def _print(row, shares):
     )
     for name, share in shares.items():
         print(f"{'':15s}{name}: {100 * share:5.1f} %")
+    for name, value in measured.items():
+        print(f"{'':15s}{name}: {value:.3f}", flush=True)
 
 
 def _mean(values):
