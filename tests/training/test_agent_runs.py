@@ -67,10 +67,11 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     first, *lines = capsys.readouterr().out.splitlines()
     steps = whole["steps"][1]
     assert first == f"Continues {directory} after {steps} of 580 steps."
-    assert len(lines) == 4
-    assert f"{whole['steps'][-1]} steps" in lines[2]
+    assert len(lines) == 6
+    assert f"{whole['steps'][-1]} steps" in lines[3]
     share = 100 * curves["solved_1_0_0"][-1]
-    assert lines[3].strip() == f"solved_1_0_0: {share:5.1f} %"
+    assert lines[4].strip() == f"solved_1_0_0: {share:5.1f} %"
+    assert lines[5].strip() == "tested: 8.000"
     # Not asked for before.
     assert np.isnan(curves["solved_1_0_0"][:2]).all()
     np.testing.assert_array_equal(
