@@ -26,7 +26,11 @@ def tables(records: list[Record]) -> dict[str, str]:
         "boxworld_smallest": [x for x in agents if _is_smallest(x)],
         "boxworld_larger": [x for x in agents if not _is_smallest(x)],
     }
-    return {name: boxworld_table(runs) for name, runs in chosen.items() if runs}
+    found = {name: boxworld_table(x) for name, x in chosen.items() if x}
+    taught = [x for x in records if x.experiment == "boxworld_teacher"]
+    if taught:
+        found["boxworld_teacher"] = teacher_table(taught)
+    return found
 
 
 def boxworld_table(records: list[Record]) -> str:
@@ -58,17 +62,61 @@ def boxworld_table(records: list[Record]) -> str:
     return table(lines, common)
 
 
+def teacher_table(records: list[Record]) -> str:
+    """One row a run with a teacher, or without one for comparison."""
+    columns = (
+        *("world", "rows", "columns", "solution_length", "num_distractors"),
+        *("network", "teacher_share", "num_taught", "curriculum"),
+    )
+    rows, common = group_by_seed(records, columns, ("by_level",))
+    lines = []
+    for row in sorted(rows, key=_taught_place):
+        for record in row.records:
+            result, arguments = record.result, record.arguments
+            teacher = result["teacher"]
+            line = {
+                "puzzles": _puzzles(arguments) + _boxes(arguments),
+                "network": arguments["network"],
+                "teacher": _teacher(arguments),
+                "options": row.options,
+                "seed": arguments["seed"],
+                "steps": f"{record.length:,}",
+                "minutes": result["minutes"],
+            }
+            for player in ("sampled", "greedy", "random"):
+                solved = f"{100 * result[player]['solved']:.1f} %"
+                line[f"solved, {player}"] = solved
+            line["length, sampled"] = f"{result['sampled']['length']:.1f}"
+            line["length, teacher"] = f"{teacher['length']:.1f}"
+            lines.append(line)
+    return table(lines, common)
+
+
 def figures(records: list[Record]) -> dict:
-    """Fig. 6: the share solved of the smallest puzzles, over steps."""
-    runs = {}
+    """Fig. 6: the share solved of the smallest puzzles, over steps.
+
+    And the share that agents with a teacher solve alone.
+    """
+    runs: dict = {}
+    taught: dict = {}
     for record in records:
+        arguments = record.arguments
         if record.experiment == "boxworld_impala" and _is_smallest(record):
-            network = record.arguments["network"]
+            network = arguments["network"]
             runs.setdefault(network, []).append(record.read_curves())
-    if not runs:
-        return {}
-    figure = analysis.plot_learning_curves(runs, "solved", "steps")
-    return {"boxworld_3x6": figure}
+        if record.experiment == "boxworld_teacher":
+            name = f"{_puzzles(arguments)}, {arguments['network']}, "
+            name += _teacher(arguments)
+            taught.setdefault(name, []).append(record.read_curves())
+    drawn = {}
+    for name, kinds, quantity in (
+        ("boxworld_3x6", runs, "solved"),
+        ("boxworld_teacher", taught, "solved_alone"),
+    ):
+        if kinds:
+            figure = analysis.plot_learning_curves(kinds, quantity, "steps")
+            drawn[name] = figure
+    return drawn
 
 
 def _is_smallest(record):
@@ -84,6 +132,35 @@ def _puzzles(arguments):
         size = f", {rows or 7} by {columns or 9}" if rows or columns else ""
         return f"bridge{size}"
     return f"{rows or 3} by {columns or 6}"
+
+
+def _boxes(arguments):
+    """`", 1 to 5 boxes"`, and how many branches."""
+    length, branches = (
+        arguments.get(name) for name in ("solution_length", "num_distractors")
+    )
+    text = f", {length[0]} to {length[1]} boxes" if length else ""
+    if branches:
+        text += f", {branches[0]} to {branches[1]} branches"
+    return text
+
+
+def _teacher(arguments):
+    """`"0.9 at first, for 2,000,000 steps"`, or why there is none."""
+    text = "none"
+    if share := arguments.get("teacher_share"):
+        text = f"{share}"
+        if steps := arguments.get("num_taught"):
+            text += f", falling for {steps:,} steps"
+    return text + (", curriculum" if arguments.get("curriculum") else "")
+
+
+def _taught_place(row):
+    settings = row.settings
+    size = settings.get("rows") or 0, settings.get("columns") or 0
+    box = settings["world"] == "box"
+    kind = settings["network"], _teacher(settings), row.options, row.length
+    return box, size, str(settings.get("solution_length")), *kind
 
 
 def _place(row):

@@ -208,6 +208,50 @@ def test_boxworld():
         assert row in tables["boxworld_larger"]
 
 
+def test_boxworld_with_a_teacher():
+    def run(steps, **arguments):
+        players = {
+            "greedy": {"solved": 0.985, "length": 23.5},
+            "sampled": {"solved": 0.999, "length": 22.71},
+            "random": {"solved": 0.055, "length": 81.45},
+            "teacher": {"solved": 1.0, "length": 21.64},
+        }
+        given = {
+            "world": "box",
+            "network": "relational",
+            "teacher_share": 0.9,
+            "num_taught": None,
+            "curriculum": False,
+            "rows": 3,
+            "columns": 18,
+            "solution_length": [1, 2],
+        }
+        result = {"steps": steps, "minutes": 9.5, **players}
+        return record("boxworld_teacher", result, **{**given, **arguments})
+
+    bridge = {"rows": None, "columns": None, "solution_length": None}
+    table = all_tables(
+        [
+            run(8_001, seed=0, by_level=True),
+            run(8_002, seed=1),
+            run(8_003, teacher_share=0.0, curriculum=True),
+            run(9_000, num_distractors=[0, 4], num_taught=4_000),
+            run(9_001, world="bridge", **bridge),
+        ]
+    )["boxworld_teacher"]
+    figures = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 |"
+    small = "| 3 by 18, 1 to 2 boxes"
+    for row in (
+        f"{small} | relational | 0.9 | 0 | 8,001 | {figures}",
+        f"{small} | relational | 0.9 | 1 | 8,002 | {figures}",
+        f"{small} | relational | none, curriculum | 0 | 8,003 | {figures}",
+        f"{small}, 0 to 4 branches | relational | 0.9, falling for 4,000 steps "
+        f"| 0 | 9,000 | {figures}",
+        f"| bridge | relational | 0.9 | 0 | 9,001 | {figures}",
+    ):
+        assert row in table
+
+
 def balls(core, seed, error, **more):
     result = {"batches": 1000, "minutes": 60.0, "error_10": error}
     in_use = more.pop("schemata_in_use", None)
