@@ -18,6 +18,12 @@ def add_options(add):
     add("--max-episode-steps", int, 120, "0: no limit", low=0)
 
 
+def add_test_options(add):
+    """Adds options for tests on puzzles unlike those of training."""
+    add("--withhold-pairs", bool, False, "of colours of lock and key; box only")
+    add("--test-length", int, None, "of more tests; default: none", **RANGE)
+
+
 def make_world(command, args, **changes):
     """The world of the options. `changes` replace some of its arguments."""
     given = {k: getattr(args, k) for k in SIZES if getattr(args, k)}
@@ -26,3 +32,21 @@ def make_world(command, args, **changes):
     size = dict(zip(SIZES, SMALLEST[args.world], strict=False)) | given
     size["max_episode_steps"] = args.max_episode_steps or None
     return WORLDS[args.world](**{**size, **changes})
+
+
+def make_test_worlds(command, args):
+    """The world to train in, and further worlds to test in, by name."""
+    if args.withhold_pairs and args.world == "bridge":
+        command.error("--withhold-pairs is for --world box")
+    pairs = {"key_lock_pairs": "seen"} if args.withhold_pairs else {}
+    world, others = make_world(command, args, **pairs), {}
+    if args.withhold_pairs:
+        # A single box, with the gem, has no pair.
+        low, high = world.solution_length
+        unseen = {"solution_length": (max(2, low), max(2, high))}
+        unseen["key_lock_pairs"] = "withheld"
+        others["withheld"] = make_world(command, args, **unseen)
+    if args.test_length:
+        longer = {"solution_length": args.test_length, **pairs}
+        others["longer"] = make_world(command, args, **longer)
+    return world, others

@@ -1,10 +1,9 @@
 """Trains an agent on BoxWorld with a teacher, and then without one.
 
 The teacher, `expert_moves` of BoxWorld, knows the right moves in any state. The
-agent learns them in states that its own moves and the teacher's lead to. Within
---num-taught steps the teacher's share falls to 0, and IMPALA goes on alone.
-The agents are those of Clift et al., 2019, Logic and the 2-Simplicial
-Transformer, which have no teacher: see boxworld_impala.py.
+agent learns them where its own moves and the teacher's lead. After --num-taught
+steps the teacher is gone, and IMPALA goes on. The agents are those of Clift et
+al., 2019, who had no teacher; boxworld_impala.py trains them as they did.
 """
 
 import boxworld_puzzles
@@ -30,6 +29,7 @@ def main(command):
     add = command.option
     add("--network", models.NETWORKS, "relational", "the agent")
     boxworld_puzzles.add_options(add)
+    boxworld_puzzles.add_test_options(add)
     add("--curriculum", bool, False, "puzzles grow with the share solved")
     add("--teacher-share", command_line.number, 0.9, "of the loss, at first")
     add("--num-taught", int, None, "steps with a teacher; default: all")
@@ -39,7 +39,7 @@ def main(command):
     add("--num-test", int, 1_000, "fixed puzzles to play at the end")
     add("--by-level", bool, False, "learning curves of each level, too")
     args = command.parse_run(export="a SavedModel of the agent")
-    board = boxworld_puzzles.make_world(command, args)
+    board, others = boxworld_puzzles.make_test_worlds(command, args)
     world = Curriculum(board) if args.curriculum else board
     keras.utils.set_random_seed(args.seed)
     model = models.boxworld_agent(args.network, world.image_shape)
@@ -54,14 +54,14 @@ def main(command):
         played = analysis.play(board, TEST, model, greedy=False)
         return {"solved_alone": float(played["solved"].mean())}
 
-    may_differ = ["num_steps", "num_test", "by_level"]
+    may_differ = ["num_steps", "num_test", "by_level", "test_length"]
     with command.open_run(["world", "network"], may_differ) as run:
         plan = args.num_steps, board.success_reward, run, None, 500
         logged = args.by_level, measure, args.verbose
         curves = agent_runs.train_agent(learner, *plan, *logged)
         drawn = args.network, run.directory, "solved_alone"
         analysis.draw_solved_share(curves, *drawn)
-        test = args.num_test, run.directory, False, PLAYERS
+        test = args.num_test, run.directory, False, PLAYERS, others
         figures = analysis.agent_figures(board, model, *test)
         command.finish(run, model, figures, LINES, NEXT)
 

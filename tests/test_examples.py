@@ -63,7 +63,12 @@ BAD_VALUES = {
         (),
         ("--rest-url", "http://127.0.0.1:1"),
     ],
-    "boxworld_teacher": [("--teacher-share", "2"), ("--num-taught", "0")],
+    "boxworld_teacher": [
+        ("--teacher-share", "2"),
+        ("--num-taught", "0"),
+        ("--world", "bridge", "--withhold-pairs"),
+        ("--test-length", "9", "9"),
+    ],
     "bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],
     "demo": [("--num-batches", "0")],
     "dynamic_objects": [("--num-train", "0"), ("--normalization", "layer")],

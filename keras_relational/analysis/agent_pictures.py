@@ -85,6 +85,7 @@ def agent_figures(
     directory: pathlib.Path,
     shortest: bool = False,
     players: Sequence[str] = PLAYERS,
+    others: Mapping[str, World] | None = None,
 ) -> dict[str, typing.Any]:
     """Tests an agent on puzzles that training never draws.
 
@@ -98,10 +99,13 @@ def agent_figures(
         directory: Folder to draw in.
         shortest: Whether to search for the fewest moves, too. This takes long.
         players: As for `play_each`; `"greedy"` must be among them.
+        others: Further worlds to test in, by name, such as one of longer
+            solutions.
 
     Returns:
         Dictionary from each player to its means, as `player_means` returns
-        them, with levels; and the mean `shortest_length`, if it was asked for.
+        them, with levels; the same under the name of each further world; and
+        the mean `shortest_length`, if it was asked for.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -113,6 +117,9 @@ def agent_figures(
     solved = played["greedy"]["solved"]
     draw_solved_episode(world, seeds, model, solved, directory)
     figures: dict[str, typing.Any] = dict(player_means(played, levels=True))
+    for name, other in (others or {}).items():
+        elsewhere = play_each(other, seeds, model, players)
+        figures[name] = player_means(elsewhere, levels=True)
     if shortest:
         lengths = shortest_lengths(world, seeds)
         figures["shortest_length"] = float(lengths.mean())

@@ -57,8 +57,14 @@ def test_an_agent_that_remembers_in_half_precision(world):
 def test_figures_of_an_agent_beside_other_players(recurrent, world, tmp_path):
     model = agent(world, recurrent)
     players = ["greedy", "random", "teacher"]
-    figures = analysis.agent_figures(world, model, 30, tmp_path, True, players)
-    assert list(figures) == [*players, "shortest_length"]
+    wider = boxworld.BoxWorld(3, 7, (1, 1), (0, 0), max_episode_steps=60)
+    given = 30, tmp_path, True, players
+    with pytest.raises(ValueError, match="shape"):  # Another size of image.
+        analysis.agent_figures(world, model, *given, {"wider": wider})
+    other = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=9)
+    figures = analysis.agent_figures(world, model, *given, {"shorter": other})
+    assert list(figures) == [*players, "shorter", "shortest_length"]
+    assert figures["shorter"]["greedy"]["length"] <= 9
     teacher = figures["teacher"]
     # With one box there is one way, so the teacher's moves are the fewest.
     assert teacher["solved"] == 1

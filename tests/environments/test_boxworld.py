@@ -98,6 +98,35 @@ def agree_on_random_moves(world, num_episodes, num_moves):
     return over
 
 
+@pytest.mark.parametrize("pairs", ["all", "seen", "withheld"])
+def test_pairs_of_locks_and_keys_are_withheld(pairs):
+    world = boxworld.BoxWorld(key_lock_pairs=pairs)
+    state = arrays(reset(world, np.arange(500)))
+    board = state["board"].reshape(-1, world.rows, world.columns)
+    keys = board[:, 1::2, 1:-1:3].reshape(500, -1)
+    locks = board[:, 1::2, 2::3].reshape(500, -1)
+    boxes = np.isin(keys, boxworld.HUES) & np.isin(locks, boxworld.HUES)
+    hues = {colour: number for number, colour in enumerate(boxworld.HUES)}
+    is_withheld = np.zeros_like(boxes)
+    for place in zip(*np.nonzero(boxes), strict=True):
+        further = (hues[keys[place]] - hues[locks[place]]) % boxworld.NUM_HUES
+        is_withheld[place] = further == 7
+    path = boxes & ~state["losing"]
+    branches = boxes & state["losing"]
+    assert path.sum() > 800
+    assert branches.sum() > 800
+    if pairs == "all":  # One of 19 colours that a key may have.
+        for share in (is_withheld[path].mean(), is_withheld[branches].mean()):
+            assert 0.02 < share < 0.09
+    else:
+        assert (is_withheld[path] == (pairs == "withheld")).all()
+        assert not is_withheld[branches].any()
+    # No colour comes twice among the keys, or it would open two boxes.
+    for row in keys:
+        colours = row[np.isin(row, boxworld.HUES)]
+        assert len(np.unique(colours)) == len(colours)
+
+
 def test_puzzles_are_solvable(world):
     solve_and_play(world, 2000)
 

@@ -12,8 +12,13 @@ from keras_relational.counter_based_random import random_ranks
 from keras_relational.environments.batched_world import uniform_integers
 from keras_relational.environments.boxworld.pictures import Picture
 from keras_relational.environments.boxworld.rules import Board
+from keras_relational.environments.boxworld.rules import Hues
 from keras_relational.environments.boxworld.tiles import GEM
+from keras_relational.environments.boxworld.tiles import HUES
 from keras_relational.environments.boxworld.tiles import NUM_HUES
+from keras_relational.validation import check_choice
+
+KEY_LOCK_PAIRS = ("all", "seen", "withheld")
 
 
 class BoxWorld(Board):
@@ -36,6 +41,12 @@ class BoxWorld(Board):
             boxes of a branch.
         max_episode_steps: Positive integer, the number of steps after which an
             episode is cut off. By default episodes are never cut off.
+        key_lock_pairs: Which colours the lock of a box and the key in it may
+            have, to test an agent on pairs that it has not seen. For each
+            colour of a lock one colour of keys is withheld, seven hues further.
+            `"all"`: any two colours. `"seen"`: no withheld pair. `"withheld"`:
+            every box on the path to the gem is a withheld pair, and no box of a
+            branch is.
 
     Raises:
         ValueError: If a number is out of its range, or the largest puzzle does
@@ -60,20 +71,24 @@ class BoxWorld(Board):
         num_distractors: Sequence[int] = (0, 4),
         distractor_length: Sequence[int] = (1, 1),
         max_episode_steps: int | None = None,
+        key_lock_pairs: str = "all",
     ):
         super().__init__(rows, columns, max_episode_steps)
+        check_choice("key_lock_pairs", key_lock_pairs, KEY_LOCK_PAIRS)
         _check_range("solution_length", solution_length, 1)
         _check_range("num_distractors", num_distractors, 0)
         _check_range("distractor_length", distractor_length, 1)
         self.solution_length = tuple(solution_length)
         self.num_distractors = tuple(num_distractors)
         self.distractor_length = tuple(distractor_length)
+        self.key_lock_pairs = key_lock_pairs
         num_boxes = self.num_distractors[1] * self.distractor_length[1]
         _check_capacity(
             self,
             self.solution_length[1] + 1 + num_boxes,
             self.num_slots,
-            self.solution_length[1] + num_boxes,
+            # One more, if the next hue may be one that must be left out.
+            self.solution_length[1] + num_boxes + (key_lock_pairs != "all"),
             solution_length=self.solution_length,
             num_distractors=self.num_distractors,
             distractor_length=self.distractor_length,
@@ -82,7 +97,7 @@ class BoxWorld(Board):
     def draw_puzzle(
         self,
         uniform: Callable,
-        colour: Callable,
+        hues: Hues,
         difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a path and branches, as `Board.draw_puzzle` describes it.
@@ -90,7 +105,7 @@ class BoxWorld(Board):
         Args:
             uniform: Function of the number of a draw and a size that returns
                 random numbers `(batch, size)`.
-            colour: Function of an integer that returns colours `(batch,)`.
+            hues: `rules.Hues`, from which colours are drawn.
             difficulty: Numbers from 0 to 1, `(batch,)`.
 
         Returns:
@@ -101,7 +116,7 @@ class BoxWorld(Board):
         sizes = uniform(size_draw, 2) * difficulty[:, None]
         length = uniform_integers(sizes[:, 0], *self.solution_length)
         num_distractors = uniform_integers(sizes[:, 1], *self.num_distractors)
-        path = [colour(i) for i in range(self.solution_length[1])]
+        path = self._draw_path(hues)
         items = _path(path, length)
         items[0]["key"] = ops.full_like(length, GEM)
         if branches:
@@ -112,13 +127,27 @@ class BoxWorld(Board):
             last = uniform_integers(lengths[:, branch], *self.distractor_length)
             lock = _select(path, start)
             for box in range(boxes):
-                key = colour(len(path) + branch * boxes + box)
+                key = hues.draw(self._avoided(lock))
                 present = (branch < num_distractors) & (box < last)
                 items.append(_box(key, lock, present, losing=True))
                 lock = key
         ranks = random_ranks(uniform(slot_draw, self.num_slots))
         level = (length, num_distractors, ops.zeros_like(length))
         return items, ranks, level
+
+    def _draw_path(self, hues):
+        """The hues of the locks on the path, the lock of the gem last."""
+        path = [hues.draw()]
+        for _ in range(1, self.solution_length[1]):
+            if self.key_lock_pairs == "withheld":
+                path.append(hues.take(_withheld(path[-1])))
+            else:
+                path.append(hues.draw(self._avoided(path[-1])))
+        return path
+
+    def _avoided(self, lock):
+        """The hue of keys that may not be in a box with this hue of lock."""
+        return None if self.key_lock_pairs == "all" else _withheld(lock)
 
     def level_of(self, picture: Picture) -> tuple[int, int, int]:
         """Counts the boxes to the gem, and the branches.
@@ -211,7 +240,7 @@ class BridgeBoxWorld(Board):
     def draw_puzzle(
         self,
         uniform: Callable,
-        colour: Callable,
+        hues: Hues,
         difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws two paths and a bridge, as `Board.draw_puzzle` describes it.
@@ -219,7 +248,7 @@ class BridgeBoxWorld(Board):
         Args:
             uniform: Function of the number of a draw and a size that returns
                 random numbers `(batch, size)`.
-            colour: Function of an integer that returns colours `(batch,)`.
+            hues: `rules.Hues`, from which colours are drawn.
             difficulty: Numbers from 0 to 1, `(batch,)`.
 
         Returns:
@@ -231,8 +260,8 @@ class BridgeBoxWorld(Board):
         length = uniform_integers(
             sizes[:, 0] * difficulty, *self.solution_length
         )
-        upper = [colour(i) for i in range(longest)]
-        lower = [colour(longest + i) for i in range(longest)]
+        upper = [hues.draw() for _ in range(longest)]
+        lower = [hues.draw() for _ in range(longest)]
         gem, *items = _path(upper, length)
         last, *others = _path(lower, length)
         gem |= {"key": ops.full_like(length, GEM)}
@@ -282,23 +311,33 @@ class BridgeBoxWorld(Board):
         return length, 0, 0
 
 
-def _path(colours, length):
+def _path(hues, length):
     """The boxes of a path, backwards from the gem, and its loose key.
 
     The first box has no key yet: the caller puts the gem into it.
     """
     present = length > 0
     items = [
-        _box(None, _select(colours, length - 1), present),
-        {"key": colours[0], "present": present, "losing": False},
+        _box(None, _select(hues, length - 1), present),
+        {"key": _colour(hues[0]), "present": present, "losing": False},
     ]
-    for i, (lock, key) in enumerate(itertools.pairwise(colours)):
+    for i, (lock, key) in enumerate(itertools.pairwise(hues)):
         items.append(_box(key, lock, i + 1 < length))
     return items
 
 
 def _box(key, lock, present, losing=False):
-    return {"key": key, "lock": lock, "present": present, "losing": losing}
+    colours = {"key": None if key is None else _colour(key)}
+    colours["lock"] = _colour(lock)
+    return {**colours, "present": present, "losing": losing}
+
+
+def _withheld(hue):
+    return (hue + 7) % NUM_HUES
+
+
+def _colour(hue):
+    return ops.take(np.array(HUES, "int32"), hue)
 
 
 def _select(tensors, index):

@@ -15,7 +15,6 @@ from keras_relational.environments.boxworld.pictures import read_picture
 from keras_relational.environments.boxworld.tiles import BLANK
 from keras_relational.environments.boxworld.tiles import EMPTY
 from keras_relational.environments.boxworld.tiles import GEM
-from keras_relational.environments.boxworld.tiles import HUES
 from keras_relational.environments.boxworld.tiles import NUM_HUES
 from keras_relational.environments.boxworld.tiles import PLAYER
 from keras_relational.environments.colours import SHIFTS
@@ -30,6 +29,46 @@ _DOWN, _RIGHT = np.array([(0, -1, 0, 1), (-1, 0, 1, 0)], "int32")
 _COLOUR_DRAW = 0
 # Number of counters that each draw may use.
 _COUNTERS_PER_DRAW = 100
+
+
+class Hues:
+    """Hues in a random order, each of which is drawn once.
+
+    A hue is an integer, an index into `HUES`.
+
+    Args:
+        ranks: Integer tensor `(batch, NUM_HUES)`, the place of each hue in the
+            order.
+    """
+
+    def __init__(self, ranks: keras.KerasTensor):
+        self.ranks = ranks
+        self.taken = ops.zeros_like(ranks, dtype="bool")
+
+    def draw(
+        self, other_than: keras.KerasTensor | None = None
+    ) -> keras.KerasTensor:
+        """Draws the next hue in the order.
+
+        Args:
+            other_than: Optional hues `(batch,)` that are left for later.
+
+        Returns:
+            int32 tensor `(batch,)`.
+        """
+        out = self.taken
+        if other_than is not None:
+            out = out | self._is(other_than)
+        hue = ops.argmin(ops.where(out, NUM_HUES, self.ranks), axis=1)
+        return self.take(ops.cast(hue, "int32"))
+
+    def take(self, hue: keras.KerasTensor) -> keras.KerasTensor:
+        """Draws hues `(batch,)` of one's choice, and returns them."""
+        self.taken = self.taken | self._is(hue)
+        return hue
+
+    def _is(self, hue):
+        return np.arange(NUM_HUES, dtype="int32") == hue[:, None]
 
 
 class Board(World):
@@ -89,7 +128,7 @@ class Board(World):
     def draw_puzzle(
         self,
         uniform: Callable,
-        colour: Callable,
+        hues: "Hues",
         difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a puzzle in each row. A subclass defines it.
@@ -97,8 +136,7 @@ class Board(World):
         Args:
             uniform: Function that takes the number of a draw, 1 or more, and a
                 size, and returns random numbers `(batch, size)`.
-            colour: Function that takes an integer, 0 or more, and returns
-                colours `(batch,)`. Different integers give different colours.
+            hues: `Hues`, from which colours are drawn.
             difficulty: Numbers from 0 to 1, `(batch,)`. The random numbers that
                 decide how many boxes there are are multiplied by it.
 
@@ -386,15 +424,9 @@ class Board(World):
             counters = np.arange(size, dtype="uint32") + first
             return random_uniform(seed[:, None], episode[:, None], counters)
 
-        hues = random_ranks(uniform(_COLOUR_DRAW, NUM_HUES))
-
-        def colour(number):
-            """The colour with that number in a random order of all hues."""
-            is_it = ops.cast(hues == number, "int32")
-            return ops.sum(is_it * np.int32(HUES), axis=1)
-
+        hues = Hues(random_ranks(uniform(_COLOUR_DRAW, NUM_HUES)))
         difficulty = ops.broadcast_to(difficulty, ops.shape(episode))
-        items, ranks, level = self.draw_puzzle(uniform, colour, difficulty)
+        items, ranks, level = self.draw_puzzle(uniform, hues, difficulty)
         blank = ops.full_like(ranks[:, 0], BLANK)
         # The item with number r stands in the slot of rank r.
         parts = []
