@@ -31,22 +31,23 @@ def main(command):
     boxworld_puzzles.add_options(add)
     boxworld_puzzles.add_test_options(add)
     add("--curriculum", bool, False, "puzzles grow with the share solved")
-    add("--teacher-share", command_line.number, 0.9, "of the loss, at first")
+    add("--teacher-share", command_line.number, 1.0, "of the loss, at first")
+    add("--teacher-moves", command_line.number, 0.9, "share of them, at first")
     add("--num-taught", int, None, "steps with a teacher; default: all")
     add("--num-steps", int, 2_000_000, "the update that reaches it is the last")
     add("--batch-size", int, 64, "puzzles at a time")
     add("--learning-rate", float, 5e-4, "of RMSProp")
     add("--num-test", int, 1_000, "fixed puzzles to play at the end")
-    add("--by-level", bool, False, "learning curves of each level, too")
     args = command.parse_run(export="a SavedModel of the agent")
     board, others = boxworld_puzzles.make_test_worlds(command, args)
     world = Curriculum(board) if args.curriculum else board
     keras.utils.set_random_seed(args.seed)
     model = models.boxworld_agent(args.network, world.image_shape)
     teacher = {"teacher_share": args.teacher_share}
+    teacher["teacher_moves"] = args.teacher_moves
     if n := args.num_taught:
         teacher["teacher_updates"] = -(-n // (args.batch_size * UNROLL))
-    rates = {"learning_rate": args.learning_rate, **RATES} | teacher
+    rates = {"learning_rate": args.learning_rate} | RATES | teacher
     sizes = args.batch_size, args.seed, UNROLL
     learner = impala.actor_learner(world, model, *sizes, **rates)
 
@@ -54,11 +55,10 @@ def main(command):
         played = analysis.play(board, TEST, model, greedy=False)
         return {"solved_alone": float(played["solved"].mean())}
 
-    may_differ = ["num_steps", "num_test", "by_level", "test_length"]
+    may_differ = ["num_steps", "num_test", "test_length"]
     with command.open_run(["world", "network"], may_differ) as run:
-        plan = args.num_steps, board.success_reward, run, None, 500
-        logged = args.by_level, measure, args.verbose
-        curves = agent_runs.train_agent(learner, *plan, *logged)
+        plan = args.num_steps, board.success_reward, run, None, 500, False
+        curves = agent_runs.train_agent(learner, *plan, measure, args.verbose)
         drawn = args.network, run.directory, "solved_alone"
         analysis.draw_solved_share(curves, *drawn)
         test = args.num_test, run.directory, False, PLAYERS, others

@@ -66,9 +66,10 @@ def teacher_table(records: list[Record]) -> str:
     """One row a run with a teacher, or without one for comparison."""
     columns = (
         *("world", "rows", "columns", "solution_length", "num_distractors"),
-        *("network", "teacher_share", "num_taught", "curriculum"),
+        *("network", "teacher_share", "teacher_moves"),
+        *("num_taught", "curriculum"),
     )
-    rows, common = group_by_seed(records, columns, ("by_level",))
+    rows, common = group_by_seed(records, columns)
     lines = []
     for row in sorted(rows, key=_taught_place):
         for record in row.records:
@@ -146,10 +147,10 @@ def _boxes(arguments):
 
 
 def _teacher(arguments):
-    """`"0.9 at first, for 2,000,000 steps"`, or why there is none."""
+    """`"1.0 of the loss, 0.9 of the moves, falling for 2,000,000 steps"`."""
     text = "none"
     if share := arguments.get("teacher_share"):
-        text = f"{share}"
+        text = f"{share} of the loss, {arguments['teacher_moves']} of the moves"
         if steps := arguments.get("num_taught"):
             text += f", falling for {steps:,} steps"
     return text + (", curriculum" if arguments.get("curriculum") else "")

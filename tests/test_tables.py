@@ -219,7 +219,8 @@ def test_boxworld_with_a_teacher():
         given = {
             "world": "box",
             "network": "relational",
-            "teacher_share": 0.9,
+            "teacher_share": 1.0,
+            "teacher_moves": 0.9,
             "num_taught": None,
             "curriculum": False,
             "rows": 3,
@@ -232,7 +233,7 @@ def test_boxworld_with_a_teacher():
     bridge = {"rows": None, "columns": None, "solution_length": None}
     table = all_tables(
         [
-            run(8_001, seed=0, by_level=True),
+            run(8_001, seed=0),
             run(8_002, seed=1),
             run(8_003, teacher_share=0.0, curriculum=True),
             run(9_000, num_distractors=[0, 4], num_taught=4_000),
@@ -241,13 +242,14 @@ def test_boxworld_with_a_teacher():
     )["boxworld_teacher"]
     figures = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 |"
     small = "| 3 by 18, 1 to 2 boxes"
+    shares = "1.0 of the loss, 0.9 of the moves"
     for row in (
-        f"{small} | relational | 0.9 | 0 | 8,001 | {figures}",
-        f"{small} | relational | 0.9 | 1 | 8,002 | {figures}",
+        f"{small} | relational | {shares} | 0 | 8,001 | {figures}",
+        f"{small} | relational | {shares} | 1 | 8,002 | {figures}",
         f"{small} | relational | none, curriculum | 0 | 8,003 | {figures}",
-        f"{small}, 0 to 4 branches | relational | 0.9, falling for 4,000 steps "
-        f"| 0 | 9,000 | {figures}",
-        f"| bridge | relational | 0.9 | 0 | 9,001 | {figures}",
+        f"{small}, 0 to 4 branches | relational | {shares}, falling for 4,000 "
+        f"steps | 0 | 9,000 | {figures}",
+        f"| bridge | relational | {shares} | 0 | 9,001 | {figures}",
     ):
         assert row in table
 

@@ -74,9 +74,9 @@ class ImpalaAgent(tf_agent.TFAgent):
     update and all defaults are those of [Clift et al., 2019](
     https://arxiv.org/abs/1909.00668), Table 1 and Appendix G.
 
-    A teacher may help. With its share s, an `ActorLearner` moves by μ = (1 − s)
-    π + s u, where u draws from the moves that the world's `expert_moves` calls
-    right, and the loss is
+    A teacher may help. With its share s of the loss and its share m of the
+    moves, an `ActorLearner` moves by μ = (1 − m) π + m u, where u draws from
+    the moves that the world's `expert_moves` calls right, and the loss is
 
         loss = (1 − s) (− Σ advantages log π(action) − entropy_regularization
                Σ H(π)) + value_estimation_loss_coef ½ Σ (V − v)²
@@ -84,7 +84,7 @@ class ImpalaAgent(tf_agent.TFAgent):
 
     So the agent learns the right moves in states that its own moves lead to, as
     in DAgger (https://arxiv.org/abs/1011.0686), and V-trace corrects its values
-    for moves of the teacher. s falls to 0 in a straight line within
+    for moves of the teacher. s and m fall to 0 in a straight line within
     `teacher_updates`; what follows is IMPALA.
 
     An episode that ends by its own rules has no value after its end. For an
@@ -110,15 +110,17 @@ class ImpalaAgent(tf_agent.TFAgent):
         clip_c: Positive number, c̄ of V-trace: the cut-off of the importance
             ratios that carry differences backwards in time.
         teacher_share: Number from 0 to 1, s before the first update. By default
-            there is no teacher.
+            there is no teacher. With 1 the policy learns from the teacher
+            alone, without the noise of rewards.
+        teacher_moves: Number from 0 to 1, m before the first update.
         teacher_updates: Positive integer, the number of updates after which s
-            is 0. By default s stays what it is.
+            and m are 0. By default they stay what they are.
         train_step_counter: Integer `tf.Variable` that counts the updates. By
             default a new one.
 
     Raises:
         RuntimeError: If Keras runs on another backend than TensorFlow.
-        ValueError: If the teacher's share or its number of updates is out of
+        ValueError: If a share of the teacher or its number of updates is out of
             its range.
 
     Example:
@@ -154,18 +156,24 @@ class ImpalaAgent(tf_agent.TFAgent):
         clip_rho: float = 1.0,
         clip_c: float = 1.0,
         teacher_share: float = 0.0,
+        teacher_moves: float = 0.9,
         teacher_updates: int | None = None,
         train_step_counter: tf.Variable | None = None,
     ) -> None:
-        if not 0 <= teacher_share <= 1:
-            raise ValueError(
-                "`teacher_share` must be from 0 to 1. Received: "
-                f"teacher_share={teacher_share}"
-            )
+        shares = {
+            "teacher_share": teacher_share,
+            "teacher_moves": teacher_moves,
+        }
+        for name, share in shares.items():
+            if not 0 <= share <= 1:
+                raise ValueError(
+                    f"`{name}` must be from 0 to 1. Received: {name}={share}"
+                )
         if teacher_updates is not None:
             check_positive_integers(teacher_updates=teacher_updates)
         self.network = tf_agents_bridge.KerasNetwork(model)
         self.teacher_share = teacher_share
+        self.teacher_moves = teacher_moves
         self.teacher_updates = teacher_updates
         self.learning_rate = learning_rate
         self.gamma = gamma
@@ -204,19 +212,19 @@ class ImpalaAgent(tf_agent.TFAgent):
             "train_step": self.train_step_counter,
         }
 
-    def teacher_share_at(self, train_step: tf.Tensor) -> tf.Tensor:
-        """The teacher's share s after a number of updates.
+    def teacher_fading(self, train_step: tf.Tensor) -> tf.Tensor:
+        """What is left of the teacher's shares after a number of updates.
 
         Args:
             train_step: Integer tensor, the number of updates so far.
 
         Returns:
-            float32 tensor.
+            float32 tensor from 1 to 0, a factor of s and of m.
         """
         if self.teacher_updates is None:
-            return tf.constant(self.teacher_share, tf.float32)
+            return tf.constant(1.0)
         done = tf.cast(train_step, tf.float32) / self.teacher_updates
-        return self.teacher_share * tf.maximum(1 - done, 0.0)
+        return tf.maximum(1 - done, 0.0)
 
     def learn(self, trajectory: Any) -> tf_agent.LossInfo:
         """Makes one update of the weights, compiled.
@@ -252,7 +260,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         others = weights[self.network.num_trainable :]
         with tf.GradientTape() as tape:
             tape.watch(trainable)
-            share = self.teacher_share_at(state["train_step"])
+            share = self.teacher_share * self.teacher_fading(
+                state["train_step"]
+            )
             weights = [*trainable, *others]
             loss, terms = self._losses(weights, trajectory, share)
         gradients, norm = tf.clip_by_global_norm(
@@ -488,7 +498,9 @@ class ActorLearner:
         if self.broadcast_interval > 1:
             weights = state["actor"]["weights"]
         seed = state["actor"]["seed"]
-        share = self.agent.teacher_share_at(state["agent"]["train_step"])
+        share = self.agent.teacher_moves * self.agent.teacher_fading(
+            state["agent"]["train_step"]
+        )
         rows = np.arange(self.environment.batch_size)[:, None]
 
         def step(environment, actor):

@@ -158,47 +158,60 @@ def test_losses_with_a_teacher():
     np.testing.assert_allclose(found.loss, total, rtol=1e-5)
 
 
-@pytest.mark.parametrize("share", [0.3, 1.0])
-def test_a_teacher_makes_its_share_of_the_moves(share):
-    environment = agents.small_environment(batch_size=200)
-    agent = agents.small_agent(environment, teacher_share=share)
-    training = impala.ActorLearner(agent, environment, unroll_length=9)
+def acted(training):
+    """Of all moves made: the policy, the one that moved, the right ones."""
     before = tf.nest.map_structure(tf.identity, training.state)
     _, _, trajectory, _ = training._act(before)
-    own, _, _ = agent.network(
+    own, _, _ = training.agent.network(
         before["agent"]["weights"],
         trajectory.observation,
         trajectory.is_first(),
         before["actor"]["policy_state"],
     )
+    info = trajectory.policy_info
     there = ~trajectory.is_boundary().numpy()[:-1]
     own, behaviour, right, action = (
         x.numpy()[:-1][there]
-        for x in (own, *trajectory.policy_info.values(), trajectory.action)
+        for x in (own, info["logits"], info["right"], trajectory.action)
     )
-    np.testing.assert_array_equal(
-        right[:200], environment.world.expert_moves(before["environment"][0])
-    )
-    shares = np.exp(log_softmax(own)) * (1 - share)
-    shares += share * right / right.sum(1, keepdims=True)
-    np.testing.assert_allclose(
-        np.exp(log_softmax(behaviour)), shares, atol=1e-6
-    )
+    first = training.environment.world.expert_moves(before["environment"][0])
+    np.testing.assert_array_equal(info["right"][0], first)
+    own, behaviour = (np.exp(log_softmax(x)) for x in (own, behaviour))
+    return own, behaviour, right, action
+
+
+def assert_share_of_the_moves(share, own, behaviour, right):
+    expected = (1 - share) * own
+    expected += share * right / right.sum(1, keepdims=True)
+    np.testing.assert_allclose(behaviour, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_teacher_makes_its_share_of_the_moves(share):
+    environment = agents.small_environment(batch_size=200)
+    teacher = {"teacher_share": 1.0, "teacher_moves": share}
+    agent = agents.small_agent(environment, **teacher)
+    training = impala.ActorLearner(agent, environment, unroll_length=9)
+    own, behaviour, right, action = acted(training)
+    assert_share_of_the_moves(share, own, behaviour, right)
     is_right = right[np.arange(len(action)), action]
     assert is_right.mean() == pytest.approx(
-        (shares * right).sum(1).mean(), abs=0.05
+        (behaviour * right).sum(1).mean(), abs=0.05
     )
 
 
 def test_a_teacher_goes_within_its_updates():
     environment = agents.small_environment()
-    agent = agents.small_agent(
-        environment, teacher_share=0.8, teacher_updates=10
-    )
-    shares = [float(agent.teacher_share_at(step)) for step in (0, 5, 10, 20)]
-    np.testing.assert_allclose(shares, [0.8, 0.4, 0, 0], atol=1e-6)
-    agent = agents.small_agent(environment, teacher_share=0.8)
-    assert float(agent.teacher_share_at(1_000)) == pytest.approx(0.8)
+    teacher = {"teacher_share": 1.0, "teacher_moves": 0.8}
+    agent = agents.small_agent(environment, **teacher, teacher_updates=10)
+    left = [float(agent.teacher_fading(step)) for step in (0, 5, 10, 20)]
+    np.testing.assert_allclose(left, [1, 0.5, 0, 0], atol=1e-6)
+    training = impala.ActorLearner(agent, environment, unroll_length=9)
+    for updates, share in ((0, 0.8), (5, 0.4), (10, 0)):
+        agent.train_step_counter.assign(updates)
+        assert_share_of_the_moves(share, *acted(training)[:3])
+    agent = agents.small_agent(environment, **teacher)
+    assert float(agent.teacher_fading(1_000)) == 1
 
 
 def test_the_right_moves_become_likely():
@@ -584,7 +597,11 @@ def test_refuses_arguments():
     agent = agents.small_agent(environment)
     with pytest.raises(ValueError, match="unroll_length=0"):
         impala.ActorLearner(agent, environment, unroll_length=0)
-    for wrong in ({"teacher_share": 1.5}, {"teacher_updates": 0}):
+    for wrong in (
+        {"teacher_share": 1.5},
+        {"teacher_moves": -0.1},
+        {"teacher_updates": 0},
+    ):
         ((name, value),) = wrong.items()
         with pytest.raises(ValueError, match=f"{name}={value}"):
             agents.small_agent(environment, **wrong)
