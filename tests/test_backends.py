@@ -129,6 +129,7 @@ MODELS = {
         )
         for central in models.CENTRAL_MODULES
     },
+    "coordinates_predictor": lambda: models.coordinates_predictor(5, 3),
     "roll_out_model": lambda: models.roll_out_model(video_predictor(), 2),
     **{
         f"rule_learner, {name}": lambda name=name: models.rule_learner(

@@ -56,6 +56,7 @@ def run_of(tmp_path, monkeypatch):
 # An option and a bad value for it, for each example.
 BAD_VALUES = {
     "adding": [("--epochs", "0"), ("--core", "transformer")],
+    "ball_coordinates": [("--num-axes", "4"), ("--num-frames", "6")],
     "boxworld_impala": [("--num-steps", "none"), ("--rows", "0")],
     "boxworld_play": [
         ("--model-dir", "nofolder"),

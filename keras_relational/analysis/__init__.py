@@ -29,7 +29,7 @@ Object files (SCOFF layers):
     `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
     `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
     `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
-    `ball_figures`.
+    `ball_figures`, `coordinates_figures`.
 Abstract rules (ESBN):
     `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`,
     `draw_rule_learner`.
@@ -113,6 +113,7 @@ from keras_relational.analysis.text import markdown_table
 from keras_relational.analysis.text import mean_text
 from keras_relational.analysis.text import proposition_as_text
 from keras_relational.analysis.video_pictures import ball_figures
+from keras_relational.analysis.video_pictures import coordinates_figures
 from keras_relational.analysis.video_pictures import draw_object_files
 from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
@@ -139,6 +140,7 @@ __all__ = [
     "central_outputs",
     "content_masks",
     "contingency",
+    "coordinates_figures",
     "draw_agent_schemata",
     "draw_analogies",
     "draw_attentive_heads",

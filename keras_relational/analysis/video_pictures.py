@@ -91,13 +91,47 @@ def ball_figures(
         ValueError: If the model does not have exactly one layer `SCOFF`, or if
             the videos have fewer than seven frames.
     """
-    found = object_files(model, videos[:, :-1])
-    figures: dict[str, Any] = label_information(found, labels)
-    figures["settled"] = label_information(found, labels, after_change=2)
+    figures = coordinates_figures(model, videos, labels, directory)
     given = videos.shape[1] // 3
     lengths = given, videos.shape[1] - given
     errors = training.roll_out_errors(model, videos[:200], *lengths)
     figures["roll_out_error"] = float(errors.mean())
+    return figures
+
+
+def coordinates_figures(
+    model: keras.Model,
+    sequences: np.ndarray,
+    labels: np.ndarray,
+    directory: pathlib.Path,
+) -> dict[str, Any]:
+    """What the schemata of a predictor tell of the dynamics, with a picture.
+
+    Writes `schemata.png`, the schemata of the first sequence.
+
+    Args:
+        model: Model of `models.coordinates_predictor`, or another one with a
+            layer `SCOFF`.
+        sequences: Array `(n, time, ...)`.
+        labels: Integers, the dynamics of each sequence `(n,)` or step `(n,
+            time)`.
+        directory: Folder to write to.
+
+    Returns:
+        Dictionary of
+
+        - `contingency` and `information`, as `label_information` returns them,
+        - `settled`, a dictionary of the same, without the step at which the
+          dynamics change and the one after it.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+        ValueError: If the model does not have exactly one layer `SCOFF`.
+    """
+    found = object_files(model, sequences[:, :-1])
+    figures: dict[str, Any] = label_information(found, labels)
+    figures["settled"] = label_information(found, labels, after_change=2)
     draw_object_files(found, directory, labels=labels[0])
     return figures
 

@@ -5,7 +5,8 @@ Structured, Dynamical Environments* (SCOFF), section 5 and appendix F. A white
 ball moves on black. In the videos of `generate` it accelerates, moves at
 constant velocity or walks at random. In those of `generate_switching` it moves
 back and forth along one of two axes. Two bulbs show the axis. The paper gives
-no sizes and no speeds. They are our choice.
+no sizes and no speeds. They are our choice. `generate_coordinates` gives where
+such a ball is and which bulb is lit, without images, for two axes or three.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 51
 RADIUS = 4
 DYNAMICS = ("accelerate", "constant_velocity", "random_walk")
-OSCILLATIONS = ("horizontal", "vertical")
+OSCILLATIONS = ("horizontal", "vertical", "diagonal")
 # In pixels: how far a ball moves that does not turn, and the length of the
 # other balls' steps from frame to frame.
 DISTANCES = (25, 50)
@@ -197,20 +198,9 @@ def generate_switching(
             f"above the bulbs. Received: bulb_radius={bulb_radius}"
         )
     rng = np.random.default_rng(seed)
-    first = balanced_labels(rng, num_sequences, 2)[:, None]
-    late = np.arange(num_frames) >= (num_frames + 1) // 2
-    labels = (first ^ late).astype("uint8")
-    # The way along each axis so far, as if there were no edges.
-    speed = rng.uniform(*OSCILLATION_SPEEDS, (num_sequences, 1))
-    steps = np.cumsum(speed[..., None] * (labels[..., None] == [0, 1]), axis=1)
-    path = np.concatenate([np.zeros_like(steps[:, :1]), steps[:, :-1]], axis=1)
+    labels = _axes(rng, num_sequences, num_frames, 2)
     # The ball stays above the bulbs.
-    highest = np.array([_HIGHEST, 58 - 2 * bulb_radius])
-    room = highest - _LOWEST
-    # The way back and forth is 2 * room long. A ball that starts in its second
-    # half moves back first.
-    path += rng.uniform(0, 2 * room, (num_sequences, 1, 2))
-    centres = _LOWEST + room - abs(path % (2 * room) - room)
+    centres = _oscillations(rng, labels, 58 - 2 * bulb_radius)
     images = _render(centres)
     left, top = bulb_radius + 1, 63 - bulb_radius
     for number, bulb in enumerate([(left, top), (3 * left, top)]):
@@ -220,6 +210,77 @@ def generate_switching(
         )
     images = downsample(images, image_size)
     return images, labels, centres.astype("float32")
+
+
+def generate_coordinates(
+    num_sequences: int,
+    num_frames: int = 20,
+    num_axes: int = 2,
+    seed: int | Sequence[int] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Makes the coordinates of balls that oscillate and change their axis once.
+
+    A ball moves as in `generate_switching`. With three axes, the third one is
+    the diagonal from the top left to the bottom right. Every axis is the first
+    one as often as any other, and the second one is any of the others.
+
+    Args:
+        num_sequences: Positive integer, the number of sequences.
+        num_frames: Positive integer, the number of steps of a sequence.
+        num_axes: 2 or 3.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
+
+    Returns:
+        `(coordinates, labels)`: float32 `(num_sequences, num_frames, 2 +
+        num_axes)` and uint8 `(num_sequences, num_frames)`. The first two
+        coordinates are the ball's centre from the middle of the image, in units
+        of 16 pixels of 64. The others are the bulbs, 1 for the one that is lit.
+        A label is the axis of the next step, a place in `OSCILLATIONS`.
+
+    Raises:
+        ValueError: If a number is not a positive integer, or `num_axes` is not
+            2 or 3.
+
+    Example:
+
+    >>> coordinates, labels = generate_coordinates(1, 6, num_axes=3, seed=0)
+    >>> coordinates.shape, labels
+    ((1, 6, 5), array([[2, 2, 2, 0, 0, 0]], dtype=uint8))
+    """
+    check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
+    check_choice("num_axes", num_axes, (2, 3))
+    rng = np.random.default_rng(seed)
+    labels = _axes(rng, num_sequences, num_frames, num_axes)
+    centres = _oscillations(rng, labels, _HIGHEST)
+    bulbs = np.eye(num_axes)[labels]
+    places = centres - IMAGE_SHAPE[0] / 2
+    coordinates = np.concatenate([places / 16, bulbs], axis=-1)
+    return coordinates.astype("float32"), labels
+
+
+def _axes(rng, num_sequences, num_frames, num_axes):
+    """The axis of each step, which changes once, in the middle."""
+    first = balanced_labels(rng, num_sequences, num_axes)[:, None]
+    further = 1
+    if num_axes > 2:
+        further = rng.integers(1, num_axes, (num_sequences, 1))
+    late = np.arange(num_frames) >= (num_frames + 1) // 2
+    return ((first + further * late) % num_axes).astype("uint8")
+
+
+def _oscillations(rng, labels, lowest_row):
+    """The centres of balls that turn at the edges, `(*labels.shape, 2)`."""
+    # The way along each axis so far, as if there were no edges.
+    speed = rng.uniform(*OSCILLATION_SPEEDS, (len(labels), 1))
+    moves = np.array([(1, 0), (0, 1), (1, 1)])[labels]
+    steps = np.cumsum(speed[..., None] * moves, axis=1)
+    path = np.concatenate([np.zeros_like(steps[:, :1]), steps[:, :-1]], axis=1)
+    room = np.array([_HIGHEST, lowest_row]) - _LOWEST
+    # The way back and forth is 2 * room long. A ball that starts in its second
+    # half moves back first.
+    path += rng.uniform(0, 2 * room, (len(labels), 1, 2))
+    return _LOWEST + room - abs(path % (2 * room) - room)
 
 
 def _directions(rng, size):

@@ -13,6 +13,7 @@ Abstract rules (ESBN):
 Videos (SCOFF and RIMs):
     `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
     `bouncing_balls_predictor`, `single_ball_predictor`,
+    `coordinates_predictor`,
     `intuitive_physics_predictor`, with `PHYSICS_CORES`;
     `video_core`, with `VIDEO_CORES`.
 Roles of a model's outputs, states and parts:
@@ -48,6 +49,7 @@ from keras_relational.models.video_predictor import PHYSICS_CORES
 from keras_relational.models.video_predictor import VIDEO_CORES
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.models.video_predictor import bouncing_balls_predictor
+from keras_relational.models.video_predictor import coordinates_predictor
 from keras_relational.models.video_predictor import intuitive_physics_predictor
 from keras_relational.models.video_predictor import roll_out_model
 from keras_relational.models.video_predictor import single_ball_predictor
@@ -71,6 +73,7 @@ __all__ = [
     "analogy_scorer",
     "bouncing_balls_predictor",
     "boxworld_agent",
+    "coordinates_predictor",
     "declare",
     "filler_autoencoder",
     "image_autoencoder",

@@ -673,3 +673,60 @@ def single_ball_predictor(
         image_size=image_size,
         networks=networks,
     )
+
+
+def coordinates_predictor(
+    num_coordinates: int,
+    num_schemata: int = 2,
+    units: int = 12,
+    schema_keys: str = "shared",
+    balance: float = 0.0,
+) -> keras.Model:
+    """Builds a model that predicts the next coordinates, with a SCOFF core.
+
+    One object file reads the coordinates, and a dense layer without activation
+    reads the object file. It is the smallest model in which schemata can be
+    seen to divide the work, and no paper's.
+
+    The model declares the part `"core"`.
+
+    Args:
+        num_coordinates: Number of coordinates of a step.
+        num_schemata: Number of schemata.
+        units: Number of units of the object file.
+        schema_keys: `"shared"` or `"separate"`, as for `layers.SCOFF`.
+        balance: Weight of the loss that keeps schemata in use, as for
+            `layers.SCOFF`.
+
+    Returns:
+        `keras.Model` from `(batch, time, num_coordinates)` to the next
+        coordinates after each step, of the same shape.
+
+    Raises:
+        ValueError: If `num_coordinates` is not a positive integer, or as for
+            `layers.SCOFF`.
+
+    Example:
+
+    >>> coordinates_predictor(5, num_schemata=3).output_shape
+    (None, None, 5)
+    """
+    check_positive_integers(num_coordinates=num_coordinates)
+    core = layers.SCOFF(
+        units,
+        1,
+        num_schemata,
+        schema_keys=schema_keys,
+        balance=balance,
+        return_sequences=True,
+        name="core",
+    )
+    model = keras.Sequential(
+        [
+            keras.Input((None, num_coordinates)),
+            core,
+            keras.layers.Dense(num_coordinates, name="read_out"),
+        ],
+        name="coordinates_predictor",
+    )
+    return declare(model, {"predicted": "raw"}, parts={"core": "core"})
