@@ -106,6 +106,37 @@ def schemata_table(records: list[Record]) -> str:
     return table(lines, common)
 
 
+def coordinates_table(records: list[Record]) -> str:
+    """A ball's coordinates: information by seed, a row a variant.
+
+    The steps right after a change are left out.
+    """
+    columns = "num_axes", "units", "schema_keys", "balance"
+    rows, common = group_by_seed(records, columns)
+    lines = []
+    for row in _sorted(rows, *columns):
+        found = [x.result["settled"]["information"][0] for x in row.records]
+        lines.append(
+            {
+                "axes": row.settings["num_axes"],
+                "units": row.settings["units"],
+                "schema keys": row.settings["schema_keys"],
+                "balance": row.settings["balance"],
+                "options": row.options,
+                "batches": f"{row.length:,}",
+                "minutes a run": row.minutes,
+                "information by seed": ", ".join(f"{x:.2f}" for x in found),
+                "mean": f"{sum(found) / len(found):.2f}",
+            }
+            | {
+                f"at least {low}": f"{sum(x >= low for x in found)} of "
+                f"{len(found)}"
+                for low in (0.4, 0.8)
+            }
+        )
+    return table(lines, common)
+
+
 def bouncing_balls_table(records: list[Record]) -> str:
     """Errors, and those divided by a GRU's of the same setting and seed."""
     rows, common = group_by_seed(records, ("task", "core", "num_schemata"))
@@ -248,6 +279,7 @@ TABLES = {
     "adding": adding_table,
     "single_ball": single_ball_table,
     "schemata": schemata_table,
+    "ball_coordinates": coordinates_table,
     "bouncing_balls": bouncing_balls_table,
     "roll_outs": bouncing_balls_table,
     "intuitive_physics": intuitive_physics_table,

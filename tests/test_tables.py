@@ -309,6 +309,20 @@ def test_scoff():
                 dynamics="fixed",
                 seed=2,
             ),
+            *(
+                record(
+                    "ball_coordinates",
+                    {
+                        "batches": 4000,
+                        "minutes": 0.6,
+                        "settled": {"information": [found]},
+                    },
+                    **{"num_axes": 3, "units": 12, "balance": 0.03},
+                    schema_keys="separate",
+                    seed=seed,
+                )
+                for seed, found in enumerate((0.53, 0.08, 0.9))
+            ),
             balls("scoff", 0, 0.02, schemata_in_use=3),
             balls("scoff", 1, 0.03, schemata_in_use=4),
             balls("gru", 0, 0.04),
@@ -354,8 +368,13 @@ def test_scoff():
             record("of_a_user", {"batches": 1, "minutes": 1.0}),
         ]
     )
-    assert len(tables) == 7
+    assert len(tables) == 8
     for name, row in (
+        (
+            "ball_coordinates",
+            "| 3 | 12 | separate | 0.03 | 4,000 | 0.6, 0.6, 0.6 | 0.53, "
+            "0.08, 0.90 | 0.50 | 2 of 3 | 1 of 3 |",
+        ),
         ("scenes", "| O3 |\n"),
         ("scenes", "| gru | 1,000 | 0 | 4.0 | 0.05 | 0.06 | 0.70 |"),
         ("adding", "| scoff | 25 | 0, 1 | 9.5, 9.5 | 0.4000 ± 0.2828 |"),

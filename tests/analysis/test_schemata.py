@@ -302,6 +302,18 @@ def test_figures_of_a_ball(tmp_path):
     assert (tmp_path / "schemata.png").stat().st_size
 
 
+def test_figures_of_coordinates(tmp_path):
+    sequences, labels = single_ball.generate_coordinates(4, 9, 3, seed=0)
+    model = models.coordinates_predictor(5, 3)
+    figures = analysis.coordinates_figures(model, sequences, labels, tmp_path)
+    assert np.shape(figures["contingency"]) == (1, 3, 3)
+    assert np.sum(figures["settled"]["contingency"]) == 4 * 1
+    found = analysis.object_files(model, sequences[:, :-1])
+    again = analysis.label_information(found, labels)
+    assert figures["information"] == again["information"]
+    assert (tmp_path / "schemata.png").stat().st_size
+
+
 @pytest.mark.parametrize("core", ["scoff", "gru"])
 def test_figures_of_roll_outs(core, tmp_path):
     videos = bouncing_balls.generate("4balls", 2, 46, image_size=16)

@@ -209,6 +209,43 @@ def test_bad_input_is_refused(arguments, words):
     if "dynamics" not in arguments:
         with pytest.raises(ValueError, match=words):
             single_ball.generate_switching(**arguments)
+        with pytest.raises(ValueError, match=words):
+            single_ball.generate_coordinates(**arguments)
+
+
+@pytest.mark.parametrize("num_axes", [2, 3])
+def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
+    coordinates, labels = single_ball.generate_coordinates(
+        600, 30, num_axes, seed=0
+    )
+    assert coordinates.shape == (600, 30, 2 + num_axes)
+    assert coordinates.dtype == np.float32
+    assert labels.dtype == np.uint8
+    changed = np.diff(labels.astype(int), axis=1) != 0
+    assert (changed.sum(1) == 1).all()
+    assert (changed.argmax(1) == 14).all()
+    # Each pair of a first and a second axis is about as frequent.
+    pairs, counts = np.unique(labels[:, [0, -1]], axis=0, return_counts=True)
+    assert len(pairs) == num_axes * (num_axes - 1)
+    assert counts.min() > 0.7 * 600 / len(pairs)
+    np.testing.assert_array_equal(
+        coordinates[..., 2:], np.eye(num_axes)[labels]
+    )
+    assert abs(coordinates[..., :2]).max() <= 28 / 16
+    # In each step, the ball moves along the axis of the step, at one speed.
+    steps = abs(np.diff(coordinates[..., :2], axis=1)) * 16
+    moves = np.array([(1, 0), (0, 1), (1, 1)])[labels[:, :-1]]
+    assert abs(steps[moves == 0]).max() < 1e-4
+    speeds = np.median(steps.max(axis=-1), axis=1)[:, None, None]
+    as_fast = abs(steps - speeds) < 1e-3
+    assert as_fast[moves == 1].mean() > 0.85
+    assert 2 <= speeds.min() + 1e-4
+    assert speeds.max() <= 4 + 1e-4
+
+
+def test_other_numbers_of_axes_are_refused():
+    with pytest.raises(ValueError, match="num_axes"):
+        single_ball.generate_coordinates(1, 3, num_axes=4)
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,21 @@ def test_frames_of_other_sizes(networks, tmp_path):
     model.fit(frames, frames / np.float32(255), verbose=0)
 
 
+def test_a_predictor_of_coordinates_is_one_scoff_and_a_dense_layer():
+    model = models.coordinates_predictor(4, 3, 6, "separate", 0.1)
+    core, read_out = map(model.get_layer, ("core", "read_out"))
+    assert models.part(model, "core") is core
+    assert (core.units, core.num_object_files, core.num_schemata) == (6, 1, 3)
+    assert (core.schema_keys, core.balance) == ("separate", 0.1)
+    coordinates = np.random.default_rng(0).normal(size=(2, 5, 4))
+    coordinates = coordinates.astype("float32")
+    np.testing.assert_allclose(
+        model(coordinates), read_out(core(coordinates)), atol=1e-6
+    )
+    with pytest.raises(ValueError, match=r"num_coordinates=0"):
+        models.coordinates_predictor(0)
+
+
 def test_a_linear_decoder_reads_the_mean_of_the_object_files():
     model = models.single_ball_predictor(
         8, 2, 2, image_size=8, networks="linear"
