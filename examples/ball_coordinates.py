@@ -19,19 +19,20 @@ from keras_relational.random_streams import stream
 LINES = [
     "share of the axes that the schema tells: {settled[information][0]:.2f}"
 ]
-NEXT = "python examples/ball_coordinates.py --num-axes 3 --balance 0.03"
+NEXT = "python examples/ball_coordinates.py --num-axes 3"
 
 
 def main(command):
     add = command.option
     add("--num-axes", (2, 3), 2, "horizontal, vertical; 3: diagonal, too")
+    add("--cue", float, 3.0, "the number that marks the axis; a ball: ± 1.75")
     add("--num-schemata", int, None, "default: one for each axis")
     add("--units", int, 12, "of the object file")
     add("--schema-keys", ("shared", "separate"), "separate", "of all schemata")
-    add("--balance", command_line.number, 0.01, "loss for using all schemata")
+    add("--balance", command_line.number, 0.03, "loss for using all schemata")
     add("--num-frames", int, 20, "steps of a sequence", low=7)
     add("--learning-rate", float, 1e-3, "of Adam")
-    add("--num-batches", int, 4_000, "training steps")
+    add("--num-batches", int, 2_000, "training steps")
     add("--batch-size", int, 32, "sequences of a batch")
     add("--num-train", int, 3_000, "training sequences")
     add("--num-test", int, 500, "test sequences")
@@ -39,7 +40,7 @@ def main(command):
 
     def data(name, number):
         seed = stream(args.seed, name)
-        sizes = number, args.num_frames, args.num_axes
+        sizes = number, args.num_frames, args.num_axes, args.cue
         return single_ball.generate_coordinates(*sizes, seed)
 
     keras.utils.set_random_seed(args.seed)

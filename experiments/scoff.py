@@ -111,7 +111,7 @@ def coordinates_table(records: list[Record]) -> str:
 
     The steps right after a change are left out.
     """
-    columns = "num_axes", "units", "schema_keys", "balance"
+    columns = "num_axes", "cue", "units", "schema_keys", "balance"
     rows, common = group_by_seed(records, columns)
     lines = []
     for row in _sorted(rows, *columns):
@@ -119,6 +119,7 @@ def coordinates_table(records: list[Record]) -> str:
         lines.append(
             {
                 "axes": row.settings["num_axes"],
+                "cue": row.settings["cue"],
                 "units": row.settings["units"],
                 "schema keys": row.settings["schema_keys"],
                 "balance": row.settings["balance"],

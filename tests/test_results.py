@@ -229,6 +229,7 @@ def test_figures_of_published_runs(tmp_path, monkeypatch, capsys):
     names = {path.name for path in tmp_path.glob("*.png")}
     assert names == {
         "boxworld_3x6.png",
+        "boxworld_teacher.png",
         "maze.png",
         "maze_10_by_10.png",
         "predinet_transfer.png",

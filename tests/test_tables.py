@@ -317,7 +317,7 @@ def test_scoff():
                         "minutes": 0.6,
                         "settled": {"information": [found]},
                     },
-                    **{"num_axes": 3, "units": 12, "balance": 0.03},
+                    **{"num_axes": 3, "cue": 3.0, "units": 12, "balance": 0.03},
                     schema_keys="separate",
                     seed=seed,
                 )
@@ -372,7 +372,7 @@ def test_scoff():
     for name, row in (
         (
             "ball_coordinates",
-            "| 3 | 12 | separate | 0.03 | 4,000 | 0.6, 0.6, 0.6 | 0.53, "
+            "| 3 | 3.0 | 12 | separate | 0.03 | 4,000 | 0.6, 0.6, 0.6 | 0.53, "
             "0.08, 0.90 | 0.50 | 2 of 3 | 1 of 3 |",
         ),
         ("scenes", "| O3 |\n"),

@@ -216,6 +216,7 @@ def generate_coordinates(
     num_sequences: int,
     num_frames: int = 20,
     num_axes: int = 2,
+    cue: float = 1.0,
     seed: int | Sequence[int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Makes the coordinates of balls that oscillate and change their axis once.
@@ -228,6 +229,7 @@ def generate_coordinates(
         num_sequences: Positive integer, the number of sequences.
         num_frames: Positive integer, the number of steps of a sequence.
         num_axes: 2 or 3.
+        cue: Number above 0, the coordinate of a bulb that is lit.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
 
@@ -235,12 +237,12 @@ def generate_coordinates(
         `(coordinates, labels)`: float32 `(num_sequences, num_frames, 2 +
         num_axes)` and uint8 `(num_sequences, num_frames)`. The first two
         coordinates are the ball's centre from the middle of the image, in units
-        of 16 pixels of 64. The others are the bulbs, 1 for the one that is lit.
-        A label is the axis of the next step, a place in `OSCILLATIONS`.
+        of 16 pixels of 64. The others are the bulbs, 0 or `cue`. A label is the
+        axis of the next step, a place in `OSCILLATIONS`.
 
     Raises:
-        ValueError: If a number is not a positive integer, or `num_axes` is not
-            2 or 3.
+        ValueError: If a number is not a positive integer, `num_axes` is not 2
+            or 3, or `cue` is not above 0.
 
     Example:
 
@@ -250,10 +252,12 @@ def generate_coordinates(
     """
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     check_choice("num_axes", num_axes, (2, 3))
+    if not cue > 0:
+        raise ValueError(f"`cue` must be above 0. Received: cue={cue}")
     rng = np.random.default_rng(seed)
     labels = _axes(rng, num_sequences, num_frames, num_axes)
     centres = _oscillations(rng, labels, _HIGHEST)
-    bulbs = np.eye(num_axes)[labels]
+    bulbs = cue * np.eye(num_axes)[labels]
     places = centres - IMAGE_SHAPE[0] / 2
     coordinates = np.concatenate([places / 16, bulbs], axis=-1)
     return coordinates.astype("float32"), labels

@@ -216,7 +216,7 @@ def test_bad_input_is_refused(arguments, words):
 @pytest.mark.parametrize("num_axes", [2, 3])
 def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
     coordinates, labels = single_ball.generate_coordinates(
-        600, 30, num_axes, seed=0
+        600, 30, num_axes, 2.5, seed=0
     )
     assert coordinates.shape == (600, 30, 2 + num_axes)
     assert coordinates.dtype == np.float32
@@ -229,7 +229,7 @@ def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
     assert len(pairs) == num_axes * (num_axes - 1)
     assert counts.min() > 0.7 * 600 / len(pairs)
     np.testing.assert_array_equal(
-        coordinates[..., 2:], np.eye(num_axes)[labels]
+        coordinates[..., 2:], 2.5 * np.eye(num_axes)[labels]
     )
     assert abs(coordinates[..., :2]).max() <= 28 / 16
     # In each step, the ball moves along the axis of the step, at one speed.
@@ -246,6 +246,8 @@ def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
 def test_other_numbers_of_axes_are_refused():
     with pytest.raises(ValueError, match="num_axes"):
         single_ball.generate_coordinates(1, 3, num_axes=4)
+    with pytest.raises(ValueError, match="cue=0"):
+        single_ball.generate_coordinates(1, 3, cue=0)
 
 
 @pytest.mark.parametrize(
