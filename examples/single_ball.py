@@ -1,8 +1,7 @@
 """Trains a predictor of one ball: does each of its dynamics get a schema?
 
-Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge, Figs. 3, 4
-and 15: one object file, and a schema for each of three dynamics that are fixed
-in a video, or of two that switch. The defaults take 100 minutes on one core.
+Goyal et al., 2020 (SCOFF), Figs. 3, 4 and 15: a schema for each of three fixed
+dynamics, or of two that switch. The defaults take 100 minutes on one core.
 """
 
 import command_line
@@ -14,9 +13,9 @@ from keras_relational import training
 from keras_relational.datasets import single_ball
 from keras_relational.random_streams import stream
 
+SWITCHING = single_ball.generate_switching
 DYNAMICS = {"fixed": (single_ball.generate, 3, 20)}  # Dynamics, frames.
-DYNAMICS["switching"] = (single_ball.generate_switching, 2, 51)
-SIZES = {"fixed": ["image_size"], "switching": ["image_size", "bulb_radius"]}
+DYNAMICS |= {"switching": (SWITCHING, 2, 51), "three_axes": (SWITCHING, 3, 51)}
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
 NEXT = "python examples/single_ball.py --dynamics switching"
 
@@ -31,7 +30,7 @@ def main(command):
     add("--balance", command_line.number, 0.0, "loss for using all schemata")
     add("--networks", models.VIDEO_NETWORKS, "convolutional", "around the core")
     add("--image-size", int, 64, "pixels, a divisor of 64", low=8)
-    add("--bulb-radius", int, 2, "pixels of 64, of --dynamics switching")
+    add("--bulb-radius", int, 2, "pixels of 64, if not fixed")
     add("--num-frames", int, None, "default: 20, or 51 if switching", low=7)
     add("--num-stacked", int, 5, "frames seen at each step")
     add("--loss", training.VIDEO_LOSSES, "binary_crossentropy", "of each pixel")
@@ -41,18 +40,19 @@ def main(command):
     add("--num-train", int, 10_000, "training videos")
     add("--num-test", int, 500, "test videos")
     args = command.parse_run()
-
     keras.utils.set_random_seed(args.seed)
     make, kinds, time = DYNAMICS[args.dynamics]
-    kinds, time = args.num_schemata or kinds, args.num_frames or time
+    schemata, time = args.num_schemata or kinds, args.num_frames or time
     seeds = [stream(args.seed, name) for name in ("train", "test")]
-    size = {x: getattr(args, x) for x in SIZES[args.dynamics]}
+    size = {"image_size": args.image_size}
+    if make is SWITCHING:
+        size |= {"bulb_radius": args.bulb_radius, "num_axes": kinds}
     train, *_ = make(args.num_train, time, seed=seeds[0], **size)
     test, labels, _ = make(args.num_test, time, seed=seeds[1], **size)
-    schemata = kinds, args.schema_keys, args.balance
-    sizes = args.units, args.num_object_files, *schemata, args.num_stacked
-    frames = train.mean() / 255, args.image_size, args.networks
-    model = models.single_ball_predictor(*sizes, *frames)
+    sizes = args.units, args.num_object_files, schemata, args.schema_keys
+    more = args.balance, args.num_stacked, train.mean() / 255
+    network = args.image_size, args.networks
+    model = models.single_ball_predictor(*sizes, *more, *network)
     training.compile_video_predictor(model, args.learning_rate, args.loss)
     data = training.VideoSamples(train), args.batch_size
 

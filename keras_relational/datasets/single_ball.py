@@ -4,9 +4,10 @@ Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments* (SCOFF), section 5 and appendix F. A white
 ball moves on black. In the videos of `generate` it accelerates, moves at
 constant velocity or walks at random. In those of `generate_switching` it moves
-back and forth along one of two axes. Two bulbs show the axis. The paper gives
-no sizes and no speeds. They are our choice. `generate_coordinates` gives where
-such a ball is and which bulb is lit, without images, for two axes or three.
+back and forth along one of two axes, or of three, which the paper does not
+have. A bulb for each axis shows which one is next. The paper gives no sizes and
+no speeds. They are our choice. `generate_coordinates` gives where such a ball
+is and which bulb is lit, without images.
 """
 
 from collections.abc import Sequence
@@ -149,6 +150,7 @@ def generate_switching(
     seed: int | Sequence[int] | None = None,
     image_size: int = 64,
     bulb_radius: int = 2,
+    num_axes: int = 2,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makes videos of a ball that oscillates and changes its axis once.
 
@@ -157,7 +159,9 @@ def generate_switching(
     one axis to the other, wherever it is. Half of the videos begin with each
     axis. Two bulbs at the bottom left show the axis of the next step: the first
     bulb is lit if the ball will move horizontally, the second one if
-    vertically.
+    vertically. With three axes, the third one is the diagonal from the top left
+    to the bottom right, and has a bulb, too. Every axis is the first one as
+    often as any other, and the second one is any of the others.
 
     Args:
         num_sequences: Positive integer, the number of videos.
@@ -168,6 +172,8 @@ def generate_switching(
             drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
         bulb_radius: Integer from 1 to 10, the radius of the bulbs, in pixels of
             64 × 64. The radius of the ball is 4. The paper does not give it.
+            With three axes, there is room for bulbs of 9 at most.
+        num_axes: 2, as in the paper, or 3.
 
     Returns:
         `(images, labels, centres)`: uint8 `(num_sequences, num_frames,
@@ -177,8 +183,9 @@ def generate_switching(
         from the top, in pixels of 64 × 64.
 
     Raises:
-        ValueError: If a number is not a positive integer, or if `image_size` is
-            no divisor of 64, or if `bulb_radius` is not from 1 to 10.
+        ValueError: If a number is not a positive integer, if `image_size` is no
+            divisor of 64, if `num_axes` is not 2 or 3, or if the bulbs are too
+            large.
 
     Example:
 
@@ -192,18 +199,22 @@ def generate_switching(
         image_size=image_size,
         bulb_radius=bulb_radius,
     )
-    if bulb_radius > 10:
+    check_choice("num_axes", num_axes, (2, 3))
+    largest = 12 - num_axes
+    if bulb_radius > largest:
         raise ValueError(
-            "`bulb_radius` must be from 1 to 10, so that the ball has room "
-            f"above the bulbs. Received: bulb_radius={bulb_radius}"
+            f"`bulb_radius` must be from 1 to {largest} with {num_axes} axes, "
+            "so that the ball and all bulbs have room. Received: "
+            f"bulb_radius={bulb_radius}"
         )
     rng = np.random.default_rng(seed)
-    labels = _axes(rng, num_sequences, num_frames, 2)
+    labels = _axes(rng, num_sequences, num_frames, num_axes)
     # The ball stays above the bulbs.
     centres = _oscillations(rng, labels, 58 - 2 * bulb_radius)
     images = _render(centres)
     left, top = bulb_radius + 1, 63 - bulb_radius
-    for number, bulb in enumerate([(left, top), (3 * left, top)]):
+    for number in range(num_axes):
+        bulb = (2 * number + 1) * left, top
         colours = np.where(labels == number, _ON, _OFF)
         _draw(
             images, np.broadcast_to(bulb, centres.shape), bulb_radius, colours
@@ -221,9 +232,7 @@ def generate_coordinates(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Makes the coordinates of balls that oscillate and change their axis once.
 
-    A ball moves as in `generate_switching`. With three axes, the third one is
-    the diagonal from the top left to the bottom right. Every axis is the first
-    one as often as any other, and the second one is any of the others.
+    A ball moves as in `generate_switching`.
 
     Args:
         num_sequences: Positive integer, the number of sequences.

@@ -213,6 +213,28 @@ def test_bad_input_is_refused(arguments, words):
             single_ball.generate_coordinates(**arguments)
 
 
+@pytest.mark.parametrize("bulb_radius", [2, 9])
+def test_videos_of_three_axes_have_three_bulbs(bulb_radius):
+    images, labels, centres = single_ball.generate_switching(
+        300, 10, seed=0, bulb_radius=bulb_radius, num_axes=3
+    )
+    assert set(np.unique(labels)) == {0, 1, 2}
+    row, left = 63 - bulb_radius, bulb_radius + 1
+    bulbs = images[:, :, row, [left, 3 * left, 5 * left], 0]
+    np.testing.assert_array_equal(bulbs.argmax(-1), labels)
+    assert (np.sort(bulbs, -1) == [80, 80, 255]).all()
+    # The ball, and nothing else, is above the bulbs.
+    top = 64 - 2 * (bulb_radius + 1)
+    assert centres[..., 1].max() <= top - 4 + 1e-4
+    ball = images.copy()
+    ball[:, :, top:] = 0
+    np.testing.assert_allclose(weighted_centres(ball), centres, atol=0.05)
+    steps = abs(steps_of(centres))
+    diagonal = labels[:, :-1] == 2
+    assert (steps[diagonal] > 1e-4).all(axis=-1).mean() > 0.9
+    assert (steps[~diagonal] < 1e-4).any(axis=-1).all()
+
+
 @pytest.mark.parametrize("num_axes", [2, 3])
 def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
     coordinates, labels = single_ball.generate_coordinates(
@@ -256,6 +278,8 @@ def test_other_numbers_of_axes_are_refused():
         ({"image_size": 30}, "size=30"),
         ({"bulb_radius": 11}, "bulb_radius=11"),
         ({"bulb_radius": 0}, "bulb_radius=0"),
+        ({"bulb_radius": 10, "num_axes": 3}, "from 1 to 9 .*bulb_radius=10"),
+        ({"num_axes": 4}, "num_axes"),
     ],
 )
 def test_sizes_are_checked(arguments, words):
