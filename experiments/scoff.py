@@ -98,9 +98,7 @@ def schemata_table(records: list[Record]) -> str:
                 "bulbs": row.settings["bulb_radius"],
                 "options": row.options,
                 "minutes a run": row.minutes,
-                "information by seed": ", ".join(f"{x:.2f}" for x in found),
-                "at least 0.8": f"{sum(x >= 0.8 for x in found)} of "
-                f"{len(found)}",
+                **_information(found),
             }
         )
     return table(lines, common)
@@ -126,13 +124,7 @@ def coordinates_table(records: list[Record]) -> str:
                 "options": row.options,
                 "batches": f"{row.length:,}",
                 "minutes a run": row.minutes,
-                "information by seed": ", ".join(f"{x:.2f}" for x in found),
-                "mean": f"{sum(found) / len(found):.2f}",
-            }
-            | {
-                f"at least {low}": f"{sum(x >= low for x in found)} of "
-                f"{len(found)}"
-                for low in (0.4, 0.8)
+                **_information(found),
             }
         )
     return table(lines, common)
@@ -294,6 +286,17 @@ LINEAR = {
     "bouncing_balls": "roll_outs",
     "intuitive_physics": "scenes",
 }
+
+
+def _information(found):
+    """Columns of the information of each seed."""
+    return {
+        "information by seed": ", ".join(f"{x:.2f}" for x in found),
+        "mean": f"{sum(found) / len(found):.2f}",
+    } | {
+        f"at least {low}": f"{sum(x >= low for x in found)} of {len(found)}"
+        for low in (0.4, 0.8)
+    }
 
 
 def _memory(record):
