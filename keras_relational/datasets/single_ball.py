@@ -257,7 +257,7 @@ def generate_coordinates(
 
     >>> coordinates, labels = generate_coordinates(1, 6, num_axes=3, seed=0)
     >>> coordinates.shape, labels
-    ((1, 6, 5), array([[2, 2, 2, 0, 0, 0]], dtype=uint8))
+    ((1, 6, 5), array([[2, 2, 2, 1, 1, 1]], dtype=uint8))
     """
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
     check_choice("num_axes", num_axes, (2, 3))
