@@ -1,0 +1,42 @@
+"""The example that asks a served agent for every move."""
+
+import pathlib
+import runpy
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from keras_relational import analysis
+from keras_relational import models
+from keras_relational import serving
+from keras_relational.environments import boxworld
+from keras_relational.random_streams import unseen_world_seeds
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_served_agent_plays(sampled, tmp_path, monkeypatch, capsys):
+    world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=9)
+    model = models.boxworld_agent("convolutional", world.image_shape)
+    serving.export_model(model, tmp_path / "agent")
+    line = [*("--model-dir", str(tmp_path / "agent"), "--puzzle", "2")]
+    line += ["--directory", str(tmp_path / "drawn"), "--max-episode-steps", "9"]
+    line += ["--sampled"] if sampled else []
+    monkeypatch.setattr("sys.argv", ["boxworld_play.py", *line])
+    runpy.run_path(str(EXAMPLES / "boxworld_play.py"), run_name="__main__")
+    path = tmp_path / "drawn" / "puzzle_2.gif"
+    assert f"Look at {path}" in capsys.readouterr().out
+    seed = unseen_world_seeds(3)[2]
+    if not sampled:
+        expected = analysis.record(world, seed, model)["images"]
+        with Image.open(path) as gif:
+            durations = []
+            for number in range(gif.n_frames):
+                gif.seek(number)
+                durations.append(gif.info["duration"])
+            # Frames that are alike are stored once, and shown for longer.
+            assert sum(durations) == 300 * len(expected)
+            last = np.asarray(gif.convert("RGB"))[8::16, 8::16]
+        np.testing.assert_allclose(last, expected[-1], atol=8)
