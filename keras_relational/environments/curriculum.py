@@ -127,8 +127,7 @@ class Curriculum(World):
             The next state, the rewards, float32 `(batch,)`, and the boolean
             tensor `terminated` `(batch,)`.
         """
-        moved, reward, terminated = self.board.move(state, actions)
-        return {**state, **moved}, reward, terminated
+        return self.board.move(state, actions)
 
     def step_or_restart(
         self,
