@@ -2,8 +2,7 @@
 
 The teacher, `expert_moves` of BoxWorld, knows the right moves in any state. The
 agent learns them where its own moves and the teacher's lead. After --num-taught
-steps the teacher is gone, and IMPALA goes on. The agents are those of Clift et
-al., 2019, who had no teacher; boxworld_impala.py trains them as they did.
+steps IMPALA goes on alone. boxworld_impala.py has no teacher, as in the paper.
 """
 
 import boxworld_puzzles
@@ -17,9 +16,10 @@ from keras_relational.random_streams import unseen_world_seeds
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
-UNROLL = 5
 TEST = unseen_world_seeds(100)
+FALL = keras.optimizers.schedules.PolynomialDecay
 RATES = {"epsilon": 1e-5, "value_estimation_loss_coef": 0.02}
+UNROLL = 5
 PLAYERS = "greedy", "sampled", "random", "teacher"
 LINES = ["solved: {greedy[solved]:.1%}, by random moves {random[solved]:.1%}"]
 NEXT = "python examples/boxworld_teacher.py --world bridge"
@@ -33,22 +33,22 @@ def main(command):
     add("--curriculum", bool, False, "puzzles grow with the share solved")
     add("--teacher-share", command_line.number, 1.0, "of the loss, at first")
     add("--teacher-moves", command_line.number, 0.9, "share of them, at first")
-    add("--num-taught", int, None, "steps with a teacher; default: all")
+    add("--num-taught", int, 0, "steps with a teacher; 0: all", low=0)
     add("--num-steps", int, 2_000_000, "the update that reaches it is the last")
     add("--batch-size", int, 64, "puzzles at a time")
-    add("--learning-rate", float, 5e-4, "of RMSProp")
+    add("--learning-rate", float, 5e-4, "of RMSProp, falls to 0 in a line")
     add("--num-test", int, 1_000, "fixed puzzles to play at the end")
     args = command.parse_run(export="a SavedModel of the agent")
     board, others = boxworld_puzzles.make_test_worlds(command, args)
     world = Curriculum(board) if args.curriculum else board
     keras.utils.set_random_seed(args.seed)
     model = models.boxworld_agent(args.network, world.image_shape)
-    teacher = {"teacher_share": args.teacher_share}
-    teacher["teacher_moves"] = args.teacher_moves
-    if n := args.num_taught:
-        teacher["teacher_updates"] = -(-n // (args.batch_size * UNROLL))
-    rates = {"learning_rate": args.learning_rate} | RATES | teacher
-    sizes = args.batch_size, args.seed, UNROLL
+    steps = args.batch_size * UNROLL
+    fall = FALL(args.learning_rate, -(-args.num_steps // steps), 0.0)
+    rates = {k: getattr(args, k) for k in ("teacher_share", "teacher_moves")}
+    rates |= RATES | {"learning_rate": fall, "unroll_length": UNROLL}
+    rates["teacher_updates"] = -(-args.num_taught // steps) or None
+    sizes = args.batch_size, args.seed
     learner = impala.actor_learner(world, model, *sizes, **rates)
 
     def measure():

@@ -61,7 +61,7 @@ BAD_VALUES = {
     ],
     "boxworld_teacher": [
         ("--teacher-share", "2"),
-        ("--num-taught", "0"),
+        ("--num-taught", "-1"),
         ("--world", "bridge", "--withhold-pairs"),
         ("--test-length", "9", "9"),
     ],

@@ -98,7 +98,8 @@ class ImpalaAgent(tf_agent.TFAgent):
         action_spec: Spec of one integer, as `TFEnvironment.action_spec()`
             returns it.
         model: `keras.Model` as `models.boxworld_agent` builds.
-        learning_rate: Positive number.
+        learning_rate: Positive number, or a learning rate schedule of Keras, a
+            function of the number of updates.
         gamma: Number between 0 and 1, the discount of the future by a step.
         entropy_regularization: Weight of the entropy in the loss.
         value_estimation_loss_coef: Weight of the error of the values.
@@ -115,6 +116,10 @@ class ImpalaAgent(tf_agent.TFAgent):
         teacher_moves: Number from 0 to 1, m before the first update.
         teacher_updates: Positive integer, the number of updates after which s
             and m are 0. By default they stay what they are.
+        frames_at_once: Positive integer. The gradient is summed over parts of
+            the episodes, each with at most this many frames, or with one
+            episode. 48 frames fit the cache of a processor. On a GPU `None`,
+            all at once, is faster. A model with a memory takes all at once.
         train_step_counter: Integer `tf.Variable` that counts the updates. By
             default a new one.
 
@@ -146,7 +151,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         time_step_spec: Any,
         action_spec: Any,
         model: keras.Model,
-        learning_rate: float = 2e-4,
+        learning_rate: (
+            float | keras.optimizers.schedules.LearningRateSchedule
+        ) = 2e-4,
         gamma: float = 0.99,
         entropy_regularization: float = 5e-3,
         value_estimation_loss_coef: float = 0.5,
@@ -158,6 +165,7 @@ class ImpalaAgent(tf_agent.TFAgent):
         teacher_share: float = 0.0,
         teacher_moves: float = 0.9,
         teacher_updates: int | None = None,
+        frames_at_once: int | None = 48,
         train_step_counter: tf.Variable | None = None,
     ) -> None:
         shares = {
@@ -171,10 +179,13 @@ class ImpalaAgent(tf_agent.TFAgent):
                 )
         if teacher_updates is not None:
             check_positive_integers(teacher_updates=teacher_updates)
+        if frames_at_once is not None:
+            check_positive_integers(frames_at_once=frames_at_once)
         self.network = tf_agents_bridge.KerasNetwork(model)
         self.teacher_share = teacher_share
         self.teacher_moves = teacher_moves
         self.teacher_updates = teacher_updates
+        self.frames_at_once = frames_at_once
         self.learning_rate = learning_rate
         self.gamma = gamma
         self.entropy_regularization = entropy_regularization
@@ -258,23 +269,32 @@ class ImpalaAgent(tf_agent.TFAgent):
         weights = list(state["weights"])
         trainable = weights[: self.network.num_trainable]
         others = weights[self.network.num_trainable :]
-        with tf.GradientTape() as tape:
-            tape.watch(trainable)
-            share = self.teacher_share * self.teacher_fading(
-                state["train_step"]
+        share = self.teacher_share * self.teacher_fading(state["train_step"])
+
+        def with_gradients(part):
+            with tf.GradientTape() as tape:
+                tape.watch(trainable)
+                loss, terms = self._losses([*trainable, *others], part, share)
+            gradients = tape.gradient(
+                loss, trainable, unconnected_gradients="zero"
             )
-            weights = [*trainable, *others]
-            loss, terms = self._losses(weights, trajectory, share)
+            return loss, terms, gradients
+
+        loss, terms, gradients = _summed_over_parts(
+            with_gradients, trajectory, self._num_parts(trajectory)
+        )
         gradients, norm = tf.clip_by_global_norm(
-            tape.gradient(loss, trainable, unconnected_gradients="zero"),
-            self.gradient_clipping,
+            gradients, self.gradient_clipping
         )
         mean_squares = [
             self.rms_decay * r + (1 - self.rms_decay) * tf.square(g)
             for r, g in zip(state["mean_squares"], gradients, strict=True)
         ]
+        rate = self.learning_rate
+        if callable(rate):
+            rate = rate(state["train_step"])
         trainable = [
-            w - self.learning_rate * g / tf.sqrt(r + self.epsilon)
+            w - rate * g / tf.sqrt(r + self.epsilon)
             for w, g, r in zip(trainable, gradients, mean_squares, strict=True)
         ]
         state = {
@@ -283,6 +303,14 @@ class ImpalaAgent(tf_agent.TFAgent):
             "train_step": state["train_step"] + 1,
         }
         return state, tf_agent.LossInfo(loss, ImpalaInfo(*terms, norm))
+
+    def _num_parts(self, trajectory):
+        """Number of equal parts of the episodes with few enough frames."""
+        length, batch = trajectory.step_type.shape
+        if self.network.is_recurrent or self.frames_at_once is None:
+            return 1
+        least = min(batch, -(-length * batch // self.frames_at_once))
+        return next(n for n in range(least, batch + 1) if batch % n == 0)
 
     def _losses(
         self,
@@ -696,6 +724,25 @@ def _unrolled(step, length, *carry):
     )
     stacked = [array.stack() for array in arrays]
     return *carry, tf.nest.pack_sequence_as(example, stacked)
+
+
+def _summed_over_parts(function, trajectory, num_parts):
+    """Sum of a function of trajectories `[T, B, ...]` over parts of B."""
+    if num_parts == 1:
+        return function(trajectory)
+    parts = tf.nest.map_structure(
+        lambda x: tf.reshape(x, (x.shape[0], num_parts, -1, *x.shape[2:])),
+        trajectory,
+    )
+
+    def value(i):
+        return function(tf.nest.map_structure(lambda x: x[:, i], parts))
+
+    def add(i, total):
+        return i + 1, tf.nest.map_structure(tf.add, total, value(i))
+
+    first = (tf.constant(1), value(0))
+    return tf.while_loop(lambda i, _: i < num_parts, add, first)[1]
 
 
 def _taught(logits, right, share):

@@ -283,6 +283,60 @@ def test_update_follows_the_formula():
     assert int(agent.train_step_counter) == 2
 
 
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_parts_of_the_episodes_add_up(recurrent):
+    environment = agents.small_environment(batch_size=6)
+    actor = agents.small_agent(environment, recurrent)
+    training = impala.ActorLearner(actor, environment, unroll_length=8)
+    trajectory, _ = training.act()
+    states = []
+    # 9 frames an episode: six parts, three, two, and all at once.
+    for frames in (1, 18, 30, None):
+        agent = agents.small_agent(
+            environment, recurrent, frames_at_once=frames
+        )
+        info = agent.learn(trajectory)
+        states.append(numbers(tf.nest.flatten((agent.state, info))))
+    *parts, whole = states
+    for state in parts:
+        for one, other in zip(state, whole, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("frames", "parts"),
+    [(None, 1), (48, 1), (47, 2), (16, 3), (15, 6), (1, 6)],
+)
+def test_parts_are_equal_and_small(frames, parts):
+    agent = agents.small_agent(
+        agents.small_environment(batch_size=6), frames_at_once=frames
+    )
+    trajectory = agents.random_trajectory(batch=6)
+    assert agent._num_parts(trajectory) == parts
+
+
+def test_learning_rate_of_a_schedule():
+    rates = keras.optimizers.schedules.PolynomialDecay(0.1, 2, 0.0)
+    trajectory = agents.random_trajectory()
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment, learning_rate=rates)
+    changes = [numbers(agent.network.values)]
+    for _ in range(3):
+        agent.learn(trajectory)
+        changes.append(numbers(agent.network.values))
+    constant = agents.small_agent(environment, learning_rate=0.1)
+    constant.learn(trajectory)
+    for one, other in zip(
+        changes[1], numbers(constant.network.values), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    steps = [
+        max(np.abs(x - y).max() for x, y in zip(new, old, strict=True))
+        for new, old in zip(changes[1:], changes, strict=False)
+    ]
+    assert steps[0] > steps[1] > 0 == steps[2]
+
+
 def test_what_follows_an_end_is_left_out():
     """Action, reward and policy after the last frame of an episode."""
     environment = agents.small_environment()
