@@ -302,7 +302,8 @@ class ImpalaAgent(tf_agent.TFAgent):
             "mean_squares": mean_squares,
             "train_step": state["train_step"] + 1,
         }
-        return state, tf_agent.LossInfo(loss, ImpalaInfo(*terms, norm))
+        info = ImpalaInfo(*terms, gradient_norm=norm)
+        return state, tf_agent.LossInfo(loss, info)
 
     def _num_parts(self, trajectory):
         """Number of equal parts of the episodes with few enough frames."""
