@@ -280,9 +280,10 @@ class ImpalaAgent(tf_agent.TFAgent):
             )
             return loss, terms, gradients
 
-        loss, terms, gradients = _summed_over_parts(
+        total = _summed_over_parts(
             with_gradients, trajectory, self._num_parts(trajectory)
         )
+        loss, (policy_loss, value_loss, entropy), gradients = total
         gradients, norm = tf.clip_by_global_norm(
             gradients, self.gradient_clipping
         )
@@ -302,7 +303,7 @@ class ImpalaAgent(tf_agent.TFAgent):
             "mean_squares": mean_squares,
             "train_step": state["train_step"] + 1,
         }
-        info = ImpalaInfo(*terms, gradient_norm=norm)
+        info = ImpalaInfo(policy_loss, value_loss, entropy, norm)
         return state, tf_agent.LossInfo(loss, info)
 
     def _num_parts(self, trajectory):
@@ -727,7 +728,9 @@ def _unrolled(step, length, *carry):
     return *carry, tf.nest.pack_sequence_as(example, stacked)
 
 
-def _summed_over_parts(function, trajectory, num_parts):
+def _summed_over_parts(
+    function: Callable[[Any], Any], trajectory: Any, num_parts: int
+) -> Any:
     """Sum of a function of trajectories `[T, B, ...]` over parts of B."""
     if num_parts == 1:
         return function(trajectory)
