@@ -9,7 +9,6 @@ import command_line
 import keras
 
 from keras_relational import analysis
-from keras_relational import models
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
@@ -19,7 +18,7 @@ NEXT = "python examples/boxworld_impala.py --network relational"
 
 def main(command):
     add = command.option
-    add("--network", models.NETWORKS, "simplicial", "the agent")
+    boxworld_puzzles.add_agent_options(add, "simplicial")
     add("--num-iterations", int, 2, "times that the block is applied")
     add("--recurrent-units", int, 0, "of a GRU, its memory; 0: none", low=0)
     boxworld_puzzles.add_options(add)
@@ -29,13 +28,13 @@ def main(command):
     add("--by-level", bool, False, "learning curves of each level, too")
     args = command.parse_run(export="a SavedModel of the agent")
     world = boxworld_puzzles.make_world(command, args)
-    keras.utils.set_random_seed(args.seed)
-    cell = keras.layers.GRUCell(n) if (n := args.recurrent_units) else None
-    shape = world.image_shape, len(world.actions), args.num_iterations
-    model = models.boxworld_agent(args.network, *shape, cell=cell)
+    sizes = {"num_iterations": args.num_iterations}
+    if args.recurrent_units:
+        sizes["cell"] = keras.layers.GRUCell(args.recurrent_units)
+    model, data = boxworld_puzzles.make_agent(command, args, world, **sizes)
     learner = impala.actor_learner(world, model, 32, args.seed)
     may_differ = ["num_steps", "num_test", "shortest", "by_level"]
-    with command.open_run(["world", "network"], may_differ) as run:
+    with command.open_run(["world", "network"], may_differ, data) as run:
         training = args.num_steps, world.success_reward, run
         logged = {"by_level": args.by_level, "verbose": args.verbose}
         curves = agent_runs.train_agent(learner, *training, **logged)

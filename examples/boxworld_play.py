@@ -1,23 +1,25 @@
 """Plays a BoxWorld puzzle by asking a served agent for each move.
 
-The puzzle is one that training never draws. Its frames become a GIF. Train an
-agent and export it before, and name the same kind of puzzle:
+The puzzle is one that training never draws. Its frames become a GIF. A preset
+of the library knows its kind of puzzle. With an agent of your own, exported by
+boxworld_teacher.py, give the options of the puzzle that it was trained on:
 
-    python examples/boxworld_teacher.py --export agent
+    python examples/boxworld_play.py --preset boxworld_3x18_relational
     python examples/boxworld_play.py --model-dir agent
 """
 
 import contextlib
 import pathlib
+import tempfile
 
 import boxworld_puzzles
 import command_line
 import numpy as np
-from keras import ops
 
+from keras_relational import analysis
+from keras_relational import models
 from keras_relational import serving
 from keras_relational.analysis.plotting import save_gif
-from keras_relational.environments.compilation import compiled
 from keras_relational.random_streams import unseen_world_seeds
 
 TO = pathlib.Path("runs/puzzles")
@@ -26,44 +28,42 @@ TILE = np.ones((16, 16, 1), "uint8")
 
 def main(command):
     add, exported = command.option, command_line.existing_folder
-    add("--model-dir", exported, None, "an agent, to be served here")
-    add("--rest-url", str, None, "server of the agent, if one runs already")
+    add("--preset", str, None, "a trained agent, to be served here")
+    add("--model-dir", exported, None, "an exported agent, to be served here")
+    add("--rest-url", str, None, "server of an agent, if one runs already")
     add("--model-name", str, "relations", "name of the agent on the server")
     boxworld_puzzles.add_options(add)
     add("--puzzle", int, 0, "number of the puzzle", low=0)
     add("--sampled", bool, False, "draw moves from the policy")
     add("--directory", command_line.folder, TO, "folder to write to")
     args = command.parse_args()
-    if (args.model_dir is None) == (args.rest_url is None):
-        command.error("give either --model-dir or --rest-url")
-    world = boxworld_puzzles.make_world(command, args)
+    folder, url, rng = args.model_dir, args.rest_url, np.random.default_rng(0)
+    if [args.preset, folder, url].count(None) != 2:
+        command.error("give one of --preset, --model-dir and --rest-url")
+
+    def ask(image):
+        request = {"image": image[None]}
+        answer = serving.predict_rest(url, request, args.model_name)
+        if not args.sampled:
+            return int(answer["label"][0])
+        chances = answer["probabilities"][0].astype("float64")
+        return rng.choice(len(chances), p=chances / chances.sum())
+
     with contextlib.ExitStack() as stack:
-        url = args.rest_url
-        if url is None:
-            url = stack.enter_context(serving.serve(args.model_dir)).rest_url
-        images, reward = play(world, url, args)
+        if args.preset is not None:
+            boxworld_puzzles.take_puzzles(args, args.preset)
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            serving.export_model(models.from_preset(args.preset), folder)
+        if folder is not None:
+            url = stack.enter_context(serving.serve(folder)).rest_url
+        world = boxworld_puzzles.make_world(command, args)
+        seed = unseen_world_seeds(args.puzzle + 1)[-1]
+        episode = analysis.record(world, seed, ask)
     path = args.directory / f"puzzle_{args.puzzle}.gif"
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif([np.kron(x, TILE) for x in images], path, 300)
-    end = "solved" if reward >= world.success_reward else "not solved"
-    print(f"{end} after {len(images) - 1} moves. Look at {path}")
-
-
-def play(world, url, args):
-    rng = np.random.default_rng(args.puzzle)
-    state = world.reset(unseen_world_seeds(args.puzzle + 1)[-1:])
-    images, step, over = [world.render(state)], compiled(world.step), False
-    while not over:
-        request = {"image": ops.convert_to_numpy(images[-1])}
-        answer = serving.predict_rest(url, request, args.model_name)
-        move = answer["label"].astype("int32")
-        if args.sampled:
-            (chances,) = answer["probabilities"].astype("float64")
-            move[:] = rng.choice(len(chances), p=chances / chances.sum())
-        state, reward, terminated, truncated = step(state, move)
-        images.append(world.render(state))
-        over = bool(terminated[0] or truncated[0])
-    return np.concatenate(list(map(ops.convert_to_numpy, images))), reward[0]
+    save_gif([np.kron(x, TILE) for x in episode["images"]], path, 300)
+    end = "solved" if episode["solved"] else "not solved"
+    print(f"{end} after {len(episode['actions'])} moves. Look at {path}")
 
 
 if __name__ == "__main__":

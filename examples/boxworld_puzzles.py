@@ -1,5 +1,9 @@
-"""The options of the BoxWorld examples, and the world that they ask for."""
+"""The options of the BoxWorld examples, their worlds and their agents."""
 
+import keras
+
+from keras_relational import models
+from keras_relational import runs
 from keras_relational.environments import boxworld
 
 SIZES = "rows", "columns", "solution_length", "num_distractors"
@@ -18,6 +22,12 @@ def add_options(add):
     add("--max-episode-steps", int, 120, "0: no limit", low=0)
 
 
+def add_agent_options(add, network):
+    """Adds the agent, by default the one with that network."""
+    add("--network", models.NETWORKS, network, "the agent")
+    add("--preset", str, None, "trained agent to go on from; default: none")
+
+
 def add_test_options(add):
     """Adds options for tests on puzzles unlike those of training."""
     add("--withhold-pairs", bool, False, "of colours of lock and key; box only")
@@ -32,6 +42,13 @@ def make_world(command, args, **changes):
     size = dict(zip(SIZES, SMALLEST[args.world], strict=False)) | given
     size["max_episode_steps"] = args.max_episode_steps or None
     return WORLDS[args.world](**{**size, **changes})
+
+
+def take_puzzles(args, preset):
+    """Sets the options to the puzzles that a preset was trained on."""
+    trained = models.preset_metadata(preset)["run"]["arguments"]
+    for name in ("world", *SIZES):
+        setattr(args, name, trained[name])
 
 
 def make_test_worlds(command, args):
@@ -50,3 +67,20 @@ def make_test_worlds(command, args):
         longer = {"solution_length": args.test_length, **pairs}
         others["longer"] = make_world(command, args, **longer)
     return world, others
+
+
+def make_agent(command, args, world, **sizes):
+    """The agent of the options for a world, and the digests of its files."""
+    keras.utils.set_random_seed(args.seed)
+    if args.preset is None:
+        shape = world.image_shape
+        return models.boxworld_agent(args.network, shape, **sizes), {}
+    model = models.from_preset(args.preset)
+    kind, shape = f"{args.network}_agent", (None, *world.image_shape)
+    if model.name != kind or model.input_shape != shape:
+        command.error(
+            f"--preset is {model.name} for images {model.input_shape[1:]}, "
+            f"where {kind} for {world.image_shape} is asked for"
+        )
+    digest = models.preset_metadata(args.preset)["sha256"]
+    return model, {"preset": runs.data_digest([digest])}

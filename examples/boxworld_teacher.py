@@ -10,7 +10,6 @@ import command_line
 import keras
 
 from keras_relational import analysis
-from keras_relational import models
 from keras_relational.environments.curriculum import Curriculum
 from keras_relational.random_streams import unseen_world_seeds
 from keras_relational.training import agent_runs
@@ -27,7 +26,7 @@ NEXT = "python examples/boxworld_teacher.py --world bridge"
 
 def main(command):
     add = command.option
-    add("--network", models.NETWORKS, "relational", "the agent")
+    boxworld_puzzles.add_agent_options(add, "relational")
     boxworld_puzzles.add_options(add)
     boxworld_puzzles.add_test_options(add)
     add("--curriculum", bool, False, "puzzles grow with the share solved")
@@ -41,8 +40,7 @@ def main(command):
     args = command.parse_run(export="a SavedModel of the agent")
     board, others = boxworld_puzzles.make_test_worlds(command, args)
     world = Curriculum(board) if args.curriculum else board
-    keras.utils.set_random_seed(args.seed)
-    model = models.boxworld_agent(args.network, world.image_shape)
+    model, data = boxworld_puzzles.make_agent(command, args, world)
     steps = args.batch_size * UNROLL
     fall = FALL(args.learning_rate, -(-args.num_steps // steps), 0.0)
     rates = {k: getattr(args, k) for k in ("teacher_share", "teacher_moves")}
@@ -56,7 +54,7 @@ def main(command):
         return {"solved_alone": float(played["solved"].mean())}
 
     may_differ = ["num_steps", "num_test", "test_length"]
-    with command.open_run(["world", "network"], may_differ) as run:
+    with command.open_run(["world", "network"], may_differ, data) as run:
         plan = args.num_steps, board.success_reward, run, None, 500, False
         curves = agent_runs.train_agent(learner, *plan, measure, args.verbose)
         drawn = args.network, run.directory, "solved_alone"

@@ -153,6 +153,11 @@ NOT_MADE = {
     "normalization",
     "task_rule_learner",
     "video_core",
+    # Models that are saved, tested in tests/models/.
+    "from_preset",
+    "preset_metadata",
+    "preset_names",
+    "save_to_preset",
     # What a model declares, tested in tests/models/.
     "Roles",
     "declare",

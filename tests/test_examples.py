@@ -56,6 +56,8 @@ BAD_VALUES = {
     "boxworld_play": [
         ("--model-dir", "nofolder"),
         ("--puzzle", "-1"),
+        ("--preset", "nopreset"),
+        ("--preset", "boxworld_3x18_relational", "--model-dir", "."),
         (),
         ("--rest-url", "http://127.0.0.1:1"),
     ],
@@ -64,6 +66,7 @@ BAD_VALUES = {
         ("--num-taught", "-1"),
         ("--world", "bridge", "--withhold-pairs"),
         ("--test-length", "9", "9"),
+        ("--preset", "boxworld_3x18_relational", "--world", "bridge"),
     ],
     "bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],
     "demo": [("--num-batches", "0")],

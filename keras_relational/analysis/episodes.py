@@ -6,6 +6,7 @@ Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 5.
 """
 
 import typing
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -104,7 +105,7 @@ def play(
 def record(
     world: World,
     seed: int,
-    model: keras.Model | None,
+    model: keras.Model | Callable[[np.ndarray], int] | None,
     greedy: bool = True,
     max_steps: int = 1_000,
 ) -> dict[str, typing.Any]:
@@ -114,7 +115,9 @@ def record(
         world: `environments.batched_world.World`, such as `BoxWorld`.
         seed: Integer, seed of the episode.
         model: Agent of `models.boxworld_agent`, or another model that declares
-            its states. `None` for a player that makes random moves.
+            its states. `None` for a player that makes random moves. Or any
+            function that takes the image of a frame `(rows, columns + 1, 3)`
+            and returns a move, an index into `world.actions`.
         greedy: Whether the agent makes its most probable move. Otherwise it
             draws a move from its policy.
         max_steps: Positive integer. The record ends after this many moves.
@@ -123,16 +126,30 @@ def record(
         Dictionary of `images` `(steps + 1, rows, columns + 1, 3)`, from the
         first frame to the frame after the last move; `actions` and `rewards`
         `(steps,)`; and the boolean `solved`.
+
+    Example:
+
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> len(record(world, 0, lambda image: 2, max_steps=5)["images"])
+    6
     """
+    choice = None
+    if not isinstance(model, keras.Model | None):
+        choice, model = model, None
     player = _Player(world, model, greedy)
     seeds = np.array([seed], "uint32")
     state, memory = world.reset(seeds), player.first_memory(seeds)
     step, choose = compiled(world.step), compiled(player.actions)
     images, actions, rewards = [world.render(state)], [], []
     for number in range(max_steps):
-        action, memory = choose(
-            player.weights, state, memory, seeds, np.int32(number)
-        )
+        if choice is not None:
+            image = ops.convert_to_numpy(images[-1])[0]
+            action = np.array([choice(image)], "int32")
+        else:
+            action, memory = choose(
+                player.weights, state, memory, seeds, np.int32(number)
+            )
         state, reward, terminated, truncated = step(state, action)
         images.append(world.render(state))
         actions.append(action)

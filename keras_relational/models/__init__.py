@@ -16,6 +16,9 @@ Videos (SCOFF and RIMs):
     `coordinates_predictor`,
     `intuitive_physics_predictor`, with `PHYSICS_CORES`;
     `video_core`, with `VIDEO_CORES`.
+Trained models, as presets:
+    `from_preset` loads one, `preset_names` lists those of the library,
+    `preset_metadata` reads a card, and `save_to_preset` writes a preset.
 Roles of a model's outputs, states and parts:
     `declare` declares them, for any Keras model. `roles` and `part` read them.
     Training, analysis and export depend on them.
@@ -37,6 +40,10 @@ from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
 from keras_relational.models.object_predictor import image_autoencoder
 from keras_relational.models.object_predictor import object_predictor
+from keras_relational.models.presets import from_preset
+from keras_relational.models.presets import preset_metadata
+from keras_relational.models.presets import preset_names
+from keras_relational.models.presets import save_to_preset
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.relations_classifier import relations_classifier
 from keras_relational.models.rule_learner import FILLERS
@@ -76,16 +83,20 @@ __all__ = [
     "coordinates_predictor",
     "declare",
     "filler_autoencoder",
+    "from_preset",
     "image_autoencoder",
     "intuitive_physics_predictor",
     "maze_memory",
     "object_predictor",
     "over_fillers",
     "part",
+    "preset_metadata",
+    "preset_names",
     "relations_classifier",
     "roles",
     "roll_out_model",
     "rule_learner",
+    "save_to_preset",
     "single_ball_predictor",
     "task_rule_learner",
     "video_core",

@@ -99,6 +99,18 @@ def test_greedy_takes_the_likeliest_move(world):
     np.testing.assert_array_equal(record["actions"], logits.argmax(-1))
 
 
+def test_records_the_moves_of_a_function(world):
+    seen = []
+
+    def move(image):
+        seen.append(image)
+        return len(seen) % 4
+
+    record = analysis.record(world, 4, move, max_steps=7)
+    np.testing.assert_array_equal(record["images"][:-1], seen)
+    np.testing.assert_array_equal(record["actions"], [1, 2, 3, 0, 1, 2, 3])
+
+
 def test_a_random_player(world):
     """Each move is as likely as any other, in every episode another."""
     played = analysis.play(world, range(500))

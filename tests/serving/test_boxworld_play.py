@@ -17,11 +17,19 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_a_served_agent_plays(sampled, tmp_path, monkeypatch, capsys):
-    world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=9)
+@pytest.mark.parametrize("source", ["--model-dir", "--preset"])
+def test_a_served_agent_plays(source, sampled, tmp_path, monkeypatch, capsys):
+    world = boxworld.BoxWorld(3, 9, (1, 2), (0, 0), max_episode_steps=9)
     model = models.boxworld_agent("convolutional", world.image_shape)
-    serving.export_model(model, tmp_path / "agent")
-    line = [*("--model-dir", str(tmp_path / "agent"), "--puzzle", "2")]
+    line = [source, str(tmp_path / "agent"), "--puzzle", "2"]
+    puzzles = {"rows": 3, "columns": 9, "solution_length": [1, 2]}
+    puzzles |= {"world": "box", "num_distractors": [0, 0]}
+    if source == "--preset":
+        card = {"run": {"arguments": puzzles}}
+        models.save_to_preset(model, tmp_path / "agent", card)
+    else:
+        serving.export_model(model, tmp_path / "agent")
+        line += ["--columns", "9", "--solution-length", "1", "2"]
     line += ["--directory", str(tmp_path / "drawn"), "--max-episode-steps", "9"]
     line += ["--sampled"] if sampled else []
     monkeypatch.setattr("sys.argv", ["boxworld_play.py", *line])

@@ -1,0 +1,161 @@
+"""Presets: trained models, each a folder with the model and its card."""
+
+import datetime
+import hashlib
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from keras_relational.file_io import atomic_path
+from keras_relational.file_io import read_json
+from keras_relational.file_io import write_atomically
+
+_SHIPPED = pathlib.Path(__file__).parents[1] / "presets"
+_MODEL = "model.keras"
+_METADATA = "metadata.json"
+
+
+def preset_names() -> tuple[str, ...]:
+    """Names of the presets that come with the library.
+
+    Returns:
+        Tuple of strings, in alphabetical order.
+    """
+    return tuple(sorted(x.parent.name for x in _SHIPPED.glob(f"*/{_METADATA}")))
+
+
+def from_preset(preset: str | pathlib.Path) -> keras.Model:
+    """Loads a trained model.
+
+    Nothing is downloaded, and no code that comes with the model is run.
+
+    Args:
+        preset: One of `preset_names()`, or a folder that `save_to_preset` made.
+
+    Returns:
+        `keras.Model` with its trained weights. It is not compiled for training.
+
+    Raises:
+        ValueError: If there is no such preset, or its files are damaged.
+
+    Example:
+
+    >>> agent = from_preset("boxworld_3x18_relational")
+    >>> agent.input_shape
+    (None, 3, 19, 3)
+    """
+    folder = _folder(preset)
+    path = folder / _MODEL
+    found = _sha256(path)
+    expected = preset_metadata(preset).get("sha256")
+    if found != expected:
+        raise ValueError(
+            f"{path} is not the model of {folder / _METADATA}: its SHA-256 is "
+            f"{found}, expected {expected}. Get the preset again."
+        )
+    return keras.saving.load_model(path, compile=False, safe_mode=True)
+
+
+def preset_metadata(preset: str | pathlib.Path) -> dict[str, Any]:
+    """Reads the card of a preset.
+
+    Args:
+        preset: One of `preset_names()`, or a folder that `save_to_preset` made.
+
+    Returns:
+        Dictionary. `sha256`, `parameters`, `keras_version` and `date_saved`
+        describe the file of the model. The rest is what was given to
+        `save_to_preset`. For the presets of the library, `run` is how the model
+        was trained, `figures` are its results on data that training never
+        draws, and `license` is an SPDX identifier.
+
+    Raises:
+        ValueError: If there is no such preset, or its card is damaged.
+
+    Example:
+
+    >>> preset_metadata("boxworld_3x18_relational")["license"]
+    'Apache-2.0'
+    """
+    path = _folder(preset) / _METADATA
+    metadata = read_json(path)
+    if not isinstance(metadata, dict):
+        raise ValueError(
+            f"{path} must hold a JSON object. Received: {metadata!r:.100}"
+        )
+    return metadata
+
+
+def save_to_preset(
+    model: keras.Model,
+    preset_dir: str | pathlib.Path,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Saves a trained model as a preset.
+
+    `from_preset(preset_dir)` loads it again. The folder holds `model.keras`,
+    architecture and weights in Keras' format, and `metadata.json`.
+
+    Args:
+        model: `keras.Model`.
+        preset_dir: Path of a folder. It is made if it does not exist. A preset
+            in it is replaced.
+        metadata: Mapping that JSON can store, for the card: for example the
+            data it was trained on, its results, and the licence.
+
+    Raises:
+        ValueError: If JSON cannot store the metadata.
+        OSError: If a file cannot be written. The error names it.
+
+    Example:
+
+    >>> import tempfile
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_to_preset(model, folder, {"license": "MIT"})
+    ...     preset_metadata(folder)["parameters"]
+    8
+    """
+    given = dict(metadata or {})
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`metadata` must be a mapping that JSON can store: {error}. "
+            f"Received: metadata={metadata!r:.200}"
+        ) from error
+    folder = pathlib.Path(preset_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _MODEL
+    with atomic_path(path) as partial:
+        model.save(partial)
+    now = datetime.datetime.now(datetime.UTC)
+    card = given | {
+        "keras_version": keras.version(),
+        "parameters": model.count_params(),
+        "date_saved": now.isoformat(timespec="seconds"),
+        "sha256": _sha256(path),
+    }
+    text = json.dumps(card, indent=1, ensure_ascii=False)
+    write_atomically(folder / _METADATA, text.encode())
+
+
+def _folder(preset):
+    """The folder of a preset that is there."""
+    if preset in (names := preset_names()):
+        return _SHIPPED / preset
+    folder = pathlib.Path(preset)
+    if not (folder / _METADATA).is_file() or not (folder / _MODEL).is_file():
+        raise ValueError(
+            f"`preset` must be one of {', '.join(names)}, or a folder with "
+            f"{_MODEL} and {_METADATA}. Received: preset={str(preset)!r}"
+        )
+    return folder
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
