@@ -1,4 +1,10 @@
-"""Agents that act and learn: bridge BoxWorld, 32 episodes, 40 steps."""
+"""Agents that act and learn: bridge BoxWorld, 32 episodes, 40 steps.
+
+The gradient of all frames at once is compared with the gradient in parts.
+"""
+
+import statistics
+import time
 
 from benchmarks.measuring import matrix_product_rate
 from benchmarks.measuring import median_seconds
@@ -6,36 +12,49 @@ from benchmarks.two_simplicial_attention import simplicial_flops
 from keras_relational import models
 from keras_relational.environments import boxworld
 
+ROUNDS = 5
+
 
 def main():
-    from keras_relational.environments import tf_agents_environment
-    from keras_relational.training import impala
-
     print(
-        "IMPALA, 32 episodes, 40 steps       act     learn   frames/s  of rate"
+        "IMPALA, 32 episodes, 40 steps: acting; learning from all frames at "
+        "once and in parts of up to 48; both"
     )
+    print("                 act ms  once ms  parts ms  ratio  frames/s  of rate")
     for network in models.NETWORKS:
-        environment = tf_agents_environment.WorldTFEnvironment(
-            boxworld.BridgeBoxWorld(), batch_size=32
-        )
-        model = models.boxworld_agent(network)
-        agent = impala.ImpalaAgent(
-            environment.time_step_spec(), environment.action_spec(), model
-        )
-        training_ = impala.ActorLearner(agent, environment)
-        act = median_seconds(lambda t=training_: t.act()[0].reward.numpy())
-        trajectory, _ = training_.act()
-        learn = median_seconds(
-            lambda a=agent, t=trajectory: a.learn(t).loss.numpy()
-        )
-        both = median_seconds(lambda t=training_: t.train()[0].loss.numpy())
+        whole, parts = (new_learner(network, n) for n in (None, 48))
+        act = median_seconds(lambda t=parts: t.act()[0].reward.numpy())
         # Forward to act; forward and backward to learn.
         flops = agent_flops(network) * (1_280 + 3 * 1_312)
+        seconds = interleaved(whole, parts)
+        once, pieces = (s - act for s in seconds)
         print(
-            f"    {network:24s}{act * 1e3:7.1f} ms{learn * 1e3:7.1f} ms"
-            f"{1_280 / both:11,.0f}{flops / matrix_product_rate() / both:9.0%}",
+            f"{network:16s}{act * 1e3:7.1f}{once * 1e3:9.1f}{pieces * 1e3:10.1f}"
+            f"{once / pieces:7.2f}{1_280 / seconds[1]:10,.0f}"
+            f"{flops / matrix_product_rate() / seconds[1]:9.0%}",
             flush=True,
         )
+
+
+def new_learner(network, frames_at_once):
+    from keras_relational.training import impala
+
+    model = models.boxworld_agent(network)
+    return impala.actor_learner(
+        boxworld.BridgeBoxWorld(), model, frames_at_once=frames_at_once
+    )
+
+
+def interleaved(*learners):
+    """Median seconds of acting and learning, each learner in turn."""
+    seconds = [[] for _ in learners]
+    for number in range(ROUNDS + 1):
+        for times, learner in zip(seconds, learners, strict=True):
+            started = time.perf_counter()
+            learner.train()[0].loss.numpy()
+            if number:  # The first one compiles.
+                times.append(time.perf_counter() - started)
+    return [statistics.median(times) for times in seconds]
 
 
 def agent_flops(network, n=40):

@@ -10,7 +10,8 @@ from keras_relational import models
 
 pytestmark = pytest.mark.any_backend
 
-IMAGES = np.random.default_rng(0).integers(256, size=(4, 5, 8, 3), dtype="uint8")
+SHAPE = (4, 5, 8, 3)
+IMAGES = np.random.default_rng(0).integers(256, size=SHAPE, dtype="uint8")
 
 
 def small_agent():
