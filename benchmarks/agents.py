@@ -20,7 +20,7 @@ def main():
         "IMPALA, 32 episodes, 40 steps: acting; learning from all frames at "
         "once and in parts of up to 48; both"
     )
-    print("                 act ms  once ms  parts ms  ratio  frames/s  of rate")
+    print("                act ms  once ms  parts ms  ratio  frames/s  of rate")
     for network in models.NETWORKS:
         whole, parts = (new_learner(network, n) for n in (None, 48))
         act = median_seconds(lambda t=parts: t.act()[0].reward.numpy())
@@ -29,8 +29,9 @@ def main():
         seconds = interleaved(whole, parts)
         once, pieces = (s - act for s in seconds)
         print(
-            f"{network:16s}{act * 1e3:7.1f}{once * 1e3:9.1f}{pieces * 1e3:10.1f}"
-            f"{once / pieces:7.2f}{1_280 / seconds[1]:10,.0f}"
+            f"{network:15s}{act * 1e3:7.1f}{once * 1e3:9.1f}"
+            f"{pieces * 1e3:10.1f}{once / pieces:7.2f}"
+            f"{1_280 / seconds[1]:10,.0f}"
             f"{flops / matrix_product_rate() / seconds[1]:9.0%}",
             flush=True,
         )
