@@ -89,6 +89,13 @@ def teacher_table(records: list[Record]) -> str:
                 line[f"solved, {player}"] = solved
             line["length, sampled"] = f"{result['sampled']['length']:.1f}"
             line["length, teacher"] = f"{teacher['length']:.1f}"
+            for name in ("withheld", "longer"):
+                played = result.get(name)
+                line[f"solved, {name}"] = (
+                    f"{100 * played['sampled']['solved']:.1f} %"
+                    if played
+                    else ""
+                )
             lines.append(line)
     return table(lines, common)
 

@@ -209,7 +209,7 @@ def test_boxworld():
 
 
 def test_boxworld_with_a_teacher():
-    def run(steps, **arguments):
+    def run(steps, longer=None, **arguments):
         players = {
             "greedy": {"solved": 0.985, "length": 23.5},
             "sampled": {"solved": 0.999, "length": 22.71},
@@ -228,6 +228,8 @@ def test_boxworld_with_a_teacher():
             "solution_length": [1, 2],
         }
         result = {"steps": steps, "minutes": 9.5, **players}
+        if longer:
+            result["longer"] = {"sampled": {"solved": longer}}
         return record("boxworld_teacher", result, **{**given, **arguments})
 
     bridge = {"rows": None, "columns": None, "solution_length": None}
@@ -238,9 +240,11 @@ def test_boxworld_with_a_teacher():
             run(8_003, teacher_share=0.0, curriculum=True),
             run(9_000, num_distractors=[0, 4], num_taught=4_000),
             run(9_001, world="bridge", **bridge),
+            run(9_002, 0.25, rows=9, columns=9),
         ]
     )["boxworld_teacher"]
-    figures = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 |"
+    figures = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 |  |"
+    longer = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 | 25.0 % |"
     small = "| 3 by 18, 1 to 2 boxes"
     shares = "1.0 of the loss, 0.9 of the moves"
     for row in (
@@ -250,6 +254,8 @@ def test_boxworld_with_a_teacher():
         f"{small}, 0 to 4 branches | relational | {shares}, falling for 4,000 "
         f"steps | 0 | 9,000 | {figures}",
         f"| bridge | relational | {shares} | 0 | 9,001 | {figures}",
+        "| 9 by 9, 1 to 2 boxes | relational "
+        f"| {shares} | 0 | 9,002 | {longer}",
     ):
         assert row in table
 
