@@ -283,18 +283,13 @@ def test_update_follows_the_formula():
     assert int(agent.train_step_counter) == 2
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_parts_of_the_episodes_add_up(recurrent):
+def test_parts_of_the_episodes_add_up():
     environment = agents.small_environment(batch_size=6)
-    actor = agents.small_agent(environment, recurrent)
-    training = impala.ActorLearner(actor, environment, unroll_length=8)
-    trajectory, _ = training.act()
+    trajectory = agents.random_trajectory(batch=6)
     states = []
-    # 9 frames an episode: six parts, three, two, and all at once.
-    for frames in (1, 18, 30, None):
-        agent = agents.small_agent(
-            environment, recurrent, frames_at_once=frames
-        )
+    # 8 frames an episode: six parts, three, and all at once.
+    for frames in (1, 16, None):
+        agent = agents.small_agent(environment, frames_at_once=frames)
         info = agent.learn(trajectory)
         states.append(numbers(tf.nest.flatten((agent.state, info))))
     *parts, whole = states
@@ -303,16 +298,16 @@ def test_parts_of_the_episodes_add_up(recurrent):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("frames", "parts"),
-    [(None, 1), (48, 1), (47, 2), (16, 3), (15, 6), (1, 6)],
-)
-def test_parts_are_equal_and_small(frames, parts):
-    agent = agents.small_agent(
-        agents.small_environment(batch_size=6), frames_at_once=frames
-    )
+def test_parts_are_equal_and_small():
+    environment = agents.small_environment(batch_size=6)
     trajectory = agents.random_trajectory(batch=6)
-    assert agent._num_parts(trajectory) == parts
+    expected = {None: 1, 48: 1, 47: 2, 16: 3, 15: 6, 1: 6}
+    for frames, parts in expected.items():
+        agent = agents.small_agent(environment, frames_at_once=frames)
+        assert agent._num_parts(trajectory) == parts
+    # A memory runs over all episodes at once.
+    agent = agents.small_agent(environment, True, frames_at_once=1)
+    assert agent._num_parts(trajectory) == 1
 
 
 def test_learning_rate_of_a_schedule():
