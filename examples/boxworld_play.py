@@ -12,7 +12,7 @@ import contextlib
 import pathlib
 import tempfile
 
-import boxworld_puzzles
+import boxworld_puzzles as puzzles
 import command_line
 import numpy as np
 
@@ -28,11 +28,11 @@ TILE = np.ones((16, 16, 1), "uint8")
 
 def main(command):
     add, exported = command.option, command_line.existing_folder
-    add("--preset", str, None, "a trained agent, to be served here")
+    add("--preset", puzzles.preset, None, "a trained agent, to be served here")
     add("--model-dir", exported, None, "an exported agent, to be served here")
     add("--rest-url", str, None, "server of an agent, if one runs already")
     add("--model-name", str, "relations", "name of the agent on the server")
-    boxworld_puzzles.add_options(add)
+    puzzles.add_options(add)
     add("--puzzle", int, 0, "number of the puzzle", low=0)
     add("--sampled", bool, False, "draw moves from the policy")
     add("--directory", command_line.folder, TO, "folder to write to")
@@ -51,12 +51,12 @@ def main(command):
 
     with contextlib.ExitStack() as stack:
         if args.preset is not None:
-            boxworld_puzzles.take_puzzles(args, args.preset)
+            puzzles.take_puzzles(args, args.preset)
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             serving.export_model(models.from_preset(args.preset), folder)
         if folder is not None:
             url = stack.enter_context(serving.serve(folder)).rest_url
-        world = boxworld_puzzles.make_world(command, args)
+        world = puzzles.make_world(command, args)
         seed = unseen_world_seeds(args.puzzle + 1)[-1]
         episode = analysis.record(world, seed, ask)
     path = args.directory / f"puzzle_{args.puzzle}.gif"

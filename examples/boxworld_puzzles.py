@@ -1,5 +1,7 @@
 """The options of the BoxWorld examples, their worlds and their agents."""
 
+import pathlib
+
 import keras
 
 from keras_relational import models
@@ -25,7 +27,7 @@ def add_options(add):
 def add_agent_options(add, network):
     """Adds the agent, by default the one with that network."""
     add("--network", models.NETWORKS, network, "the agent")
-    add("--preset", str, None, "trained agent to go on from; default: none")
+    add("--preset", preset, None, "trained agent to go on from; default: none")
 
 
 def add_test_options(add):
@@ -42,6 +44,11 @@ def make_world(command, args, **changes):
     size = dict(zip(SIZES, SMALLEST[args.world], strict=False)) | given
     size["max_episode_steps"] = args.max_episode_steps or None
     return WORLDS[args.world](**{**size, **changes})
+
+
+def preset(text):
+    """The type of an option: a preset's name, or the folder of one."""
+    return text if text in models.preset_names() else pathlib.Path(text)
 
 
 def take_puzzles(args, preset):

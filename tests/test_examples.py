@@ -5,10 +5,12 @@ import re
 import runpy
 import shutil
 
+import keras
 import numpy as np
 import pytest
 from PIL import Image
 
+from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import intuitive_physics
@@ -211,6 +213,30 @@ def test_images_of_another_folder_are_another_run(run_of, tmp_path):
         tmp_path / "b" / "faces",
         tmp_path,
     )
+
+
+def test_agents_go_on_from_presets_as_runs_of_their_own(tmp_path, monkeypatch):
+    agent_runs = pytest.importorskip("keras_relational.training.agent_runs")
+    begun = []
+
+    def begin(learner, steps, reward, run, *_, **__):
+        begun.append((learner.agent.network.values, run.name))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(agent_runs, "train_agent", begin)
+    for seed in (0, 1):
+        keras.utils.set_random_seed(seed)
+        agent = models.boxworld_agent("convolutional", (3, 7, 3))
+        models.save_to_preset(agent, tmp_path / f"preset_{seed}")
+        options = ["--network", "convolutional", "--directory", tmp_path]
+        options += ["--preset", tmp_path / f"preset_{seed}"]
+        for name in ("boxworld_impala", "boxworld_teacher"):
+            in_process(monkeypatch, name, *map(str, options))
+            for value, expected in zip(
+                begun[-1][0], agent.get_weights(), strict=True
+            ):
+                np.testing.assert_array_equal(value, expected)
+    assert len({name for _, name in begun}) == 4
 
 
 def test_published_vaec_files_are_runs_of_their_own(
