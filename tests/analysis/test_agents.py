@@ -8,9 +8,11 @@ from PIL import Image
 from worlds_in_python import PythonBoxWorld
 
 from keras_relational import analysis
+from keras_relational import models
 from keras_relational.environments import boxworld
 from keras_relational.environments import goto_object_maze
 from keras_relational.models import boxworld_agent
+from keras_relational.random_streams import unseen_world_seeds
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +111,17 @@ def test_records_the_moves_of_a_function(world):
     record = analysis.record(world, 4, move, max_steps=7)
     np.testing.assert_array_equal(record["images"][:-1], seen)
     np.testing.assert_array_equal(record["actions"], [1, 2, 3, 0, 1, 2, 3])
+
+
+def test_a_preset_plays_as_its_card_says():
+    """The first hundred puzzles of the thousand on the card."""
+    name = "boxworld_3x18_relational"
+    card = models.preset_metadata(name)["figures"]["greedy"]
+    world = boxworld.BoxWorld(3, 18, (1, 2), (0, 0), max_episode_steps=120)
+    seeds = unseen_world_seeds(100)
+    played = analysis.play(world, seeds, models.from_preset(name))
+    assert played["solved"].mean() >= card["solved"] - 0.02
+    assert abs(played["lengths"].mean() - card["length"]) < 2
 
 
 def test_a_random_player(world):
