@@ -53,7 +53,12 @@ def preset(text):
 
 def take_puzzles(args, preset):
     """Sets the options to the puzzles that a preset was trained on."""
-    trained = models.preset_metadata(preset)["run"]["arguments"]
+    trained = models.preset_metadata(preset).get("run", {}).get("arguments")
+    if trained is None:
+        raise ValueError(
+            "The card of --preset does not say what puzzles it was trained on. "
+            "Export the model, and give --model-dir and the puzzles"
+        )
     for name in ("world", *SIZES):
         setattr(args, name, trained[name])
 
@@ -79,15 +84,13 @@ def make_test_worlds(command, args):
 def make_agent(command, args, world, **sizes):
     """The agent of the options for a world, and the digests of its files."""
     keras.utils.set_random_seed(args.seed)
+    model = models.boxworld_agent(args.network, world.image_shape, **sizes)
     if args.preset is None:
-        shape = world.image_shape
-        return models.boxworld_agent(args.network, shape, **sizes), {}
-    model = models.from_preset(args.preset)
-    kind, shape = f"{args.network}_agent", (None, *world.image_shape)
-    if model.name != kind or model.input_shape != shape:
-        command.error(
-            f"--preset is {model.name} for images {model.input_shape[1:]}, "
-            f"where {kind} for {world.image_shape} is asked for"
-        )
+        return model, {}
+    # Boards of all sizes have the same weights.
+    trained = models.from_preset(args.preset).get_weights()
+    if [x.shape for x in trained] != [x.shape for x in model.weights]:
+        command.error("--preset holds another kind of agent than --network")
+    model.set_weights(trained)
     digest = models.preset_metadata(args.preset)["sha256"]
     return model, {"preset": runs.data_digest([digest])}

@@ -68,7 +68,7 @@ BAD_VALUES = {
         ("--num-taught", "-1"),
         ("--world", "bridge", "--withhold-pairs"),
         ("--test-length", "9", "9"),
-        ("--preset", "boxworld_3x18_relational", "--world", "bridge"),
+        ("--preset", "boxworld_3x18_relational", "--network", "simplicial"),
     ],
     "bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],
     "demo": [("--num-batches", "0")],
