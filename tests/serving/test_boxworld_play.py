@@ -16,8 +16,9 @@ from keras_relational.random_streams import unseen_world_seeds
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-@pytest.mark.parametrize("source", ["--model-dir", "--preset"])
+@pytest.mark.parametrize(
+    ("source", "sampled"), [("--model-dir", True), ("--preset", False)]
+)
 def test_a_served_agent_plays(source, sampled, tmp_path, monkeypatch, capsys):
     world = boxworld.BoxWorld(3, 9, (1, 2), (0, 0), max_episode_steps=9)
     model = models.boxworld_agent("convolutional", world.image_shape)
