@@ -113,8 +113,8 @@ def figures(records: list[Record]) -> dict:
             network = arguments["network"]
             runs.setdefault(network, []).append(record.read_curves())
         if record.experiment == "boxworld_teacher":
-            name = f"{_puzzles(arguments)}, {arguments['network']}, "
-            name += _teacher(arguments)
+            name = f"{_puzzles(arguments)}, {arguments['network']}"
+            name += _unusual(arguments)
             taught.setdefault(name, []).append(record.read_curves())
     drawn = {}
     for name, kinds, quantity in (
@@ -160,6 +160,18 @@ def _teacher(arguments):
         text = f"{share} of the loss, {arguments['teacher_moves']} of the moves"
         if steps := arguments.get("num_taught"):
             text += f", falling for {steps:,} steps"
+    return text + (", curriculum" if arguments.get("curriculum") else "")
+
+
+def _unusual(arguments):
+    """What a short legend says of the teacher: how it is not the default."""
+    text = ""
+    if not (share := arguments.get("teacher_share")):
+        text = ", no teacher"
+    elif (share, arguments["teacher_moves"]) != (1.0, 0.9):
+        text = f", teacher {share}, {arguments['teacher_moves']}"
+    if share and arguments.get("num_taught"):
+        text += ", then none"
     return text + (", curriculum" if arguments.get("curriculum") else "")
 
 
