@@ -118,8 +118,9 @@ class ImpalaAgent(tf_agent.TFAgent):
             and m are 0. By default they stay what they are.
         frames_at_once: Positive integer. The gradient is summed over parts of
             the episodes, each with at most this many frames, or with one
-            episode. 48 frames fit the cache of a processor. On a GPU `None`,
-            all at once, is faster. A model with a memory takes all at once.
+            episode. 48 frames of BoxWorld fit the cache of a processor. `None`
+            takes all at once, as a GPU needs to be busy. A model with a memory
+            takes all at once, too.
         train_step_counter: Integer `tf.Variable` that counts the updates. By
             default a new one.
 
