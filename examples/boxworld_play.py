@@ -37,7 +37,8 @@ def main(command):
     add("--sampled", bool, False, "draw moves from the policy")
     add("--directory", command_line.folder, TO, "folder to write to")
     args = command.parse_args()
-    folder, url, rng = args.model_dir, args.rest_url, np.random.default_rng(0)
+    folder, url, puzzle = args.model_dir, args.rest_url, args.puzzle
+    rng = np.random.default_rng(puzzle)
     if [args.preset, folder, url].count(None) != 2:
         command.error("give one of --preset, --model-dir and --rest-url")
 
@@ -57,13 +58,12 @@ def main(command):
         if folder is not None:
             url = stack.enter_context(serving.serve(folder)).rest_url
         world = puzzles.make_world(command, args)
-        seed = unseen_world_seeds(args.puzzle + 1)[-1]
-        episode = analysis.record(world, seed, ask)
-    path = args.directory / f"puzzle_{args.puzzle}.gif"
+        played = analysis.record(world, unseen_world_seeds(puzzle + 1)[-1], ask)
+    path = args.directory / f"puzzle_{puzzle}.gif"
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif([np.kron(x, TILE) for x in episode["images"]], path, 300)
-    end = "solved" if episode["solved"] else "not solved"
-    print(f"{end} after {len(episode['actions'])} moves. Look at {path}")
+    save_gif([np.kron(x, TILE) for x in played["images"]], path, 300)
+    end = "solved" if played["solved"] else "not solved"
+    print(f"{end} after {len(played['actions'])} moves. Look at {path}")
 
 
 if __name__ == "__main__":

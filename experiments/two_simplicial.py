@@ -53,8 +53,7 @@ def boxworld_table(records: list[Record]) -> str:
                 "minutes": result["minutes"],
             }
             for player in ("greedy", "sampled", "random"):
-                solved = f"{100 * result[player]['solved']:.1f} %"
-                line[f"solved, {player}"] = solved
+                line[f"solved, {player}"] = _solved(result[player])
                 line[f"length, {player}"] = f"{result[player]['length']:.1f}"
             shortest = result.get("shortest_length")
             line["shortest"] = "" if shortest is None else f"{shortest:.1f}"
@@ -85,17 +84,12 @@ def teacher_table(records: list[Record]) -> str:
                 "minutes": result["minutes"],
             }
             for player in ("sampled", "greedy", "random"):
-                solved = f"{100 * result[player]['solved']:.1f} %"
-                line[f"solved, {player}"] = solved
+                line[f"solved, {player}"] = _solved(result[player])
             line["length, sampled"] = f"{result['sampled']['length']:.1f}"
             line["length, teacher"] = f"{teacher['length']:.1f}"
             for name in ("withheld", "longer"):
-                played = result.get(name)
-                line[f"solved, {name}"] = (
-                    f"{100 * played['sampled']['solved']:.1f} %"
-                    if played
-                    else ""
-                )
+                elsewhere = result.get(name, {})
+                line[f"solved, {name}"] = _solved(elsewhere.get("sampled"))
             lines.append(line)
     return table(lines, common)
 
@@ -125,6 +119,11 @@ def figures(records: list[Record]) -> dict:
             figure = analysis.plot_learning_curves(kinds, quantity, "steps")
             drawn[name] = figure
     return drawn
+
+
+def _solved(played):
+    """`"99.9 %"`, or nothing if a player has not played."""
+    return f"{100 * played['solved']:.1f} %" if played else ""
 
 
 def _is_smallest(record):

@@ -17,7 +17,8 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("source", "sampled"), [("--model-dir", True), ("--preset", False)]
+    ("source", "sampled"),
+    [("--model-dir", False), ("--model-dir", True), ("--preset", False)],
 )
 def test_a_served_agent_plays(source, sampled, tmp_path, monkeypatch, capsys):
     world = boxworld.BoxWorld(3, 9, (1, 2), (0, 0), max_episode_steps=9)
