@@ -3,16 +3,12 @@
 The gradient of all frames at once is compared with the gradient in parts.
 """
 
-import statistics
-import time
-
+from benchmarks.measuring import interleaved_seconds
 from benchmarks.measuring import matrix_product_rate
 from benchmarks.measuring import median_seconds
 from benchmarks.two_simplicial_attention import simplicial_flops
 from keras_relational import models
 from keras_relational.environments import boxworld
-
-ROUNDS = 5
 
 
 def main():
@@ -26,7 +22,9 @@ def main():
         act = median_seconds(lambda t=parts: t.act()[0].reward.numpy())
         # Forward to act; forward and backward to learn.
         flops = agent_flops(network) * (1_280 + 3 * 1_312)
-        seconds = interleaved(whole, parts)
+        seconds = interleaved_seconds(
+            [lambda t=t: t.train()[0].loss.numpy() for t in (whole, parts)]
+        )
         once, pieces = (s - act for s in seconds)
         print(
             f"{network:15s}{act * 1e3:7.1f}{once * 1e3:9.1f}"
@@ -44,18 +42,6 @@ def new_learner(network, frames_at_once):
     return impala.actor_learner(
         boxworld.BridgeBoxWorld(), model, frames_at_once=frames_at_once
     )
-
-
-def interleaved(*learners):
-    """Median seconds of acting and learning, each learner in turn."""
-    seconds = [[] for _ in learners]
-    for number in range(ROUNDS + 1):
-        for times, learner in zip(seconds, learners, strict=True):
-            started = time.perf_counter()
-            learner.train()[0].loss.numpy()
-            if number:  # The first one compiles.
-                times.append(time.perf_counter() - started)
-    return [statistics.median(times) for times in seconds]
 
 
 def agent_flops(network, n=40):

@@ -1,7 +1,6 @@
 """Rule learners on an ESBN, and its fused recurrence beside the plain steps."""
 
-import statistics
-import time
+import functools
 from unittest import mock
 
 import keras
@@ -9,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from benchmarks.measuring import check_equal
+from benchmarks.measuring import interleaved_seconds
 from benchmarks.measuring import median_epoch
 from benchmarks.measuring import median_seconds
 from benchmarks.measuring import own
@@ -76,11 +76,7 @@ def rule_flops(time=9, units=512, key_dim=256):
 
 
 def recurrences(jit_compile, batch=32, steps=10, rounds=9):
-    """`esbn_recurrence` beside `esbn_steps`: an ESBN on 9 vectors of 128.
-
-    The rounds alternate between both, so that other work on the machine slows
-    both down alike.
-    """
+    """`esbn_recurrence` beside `esbn_steps`: an ESBN on 9 vectors of 128."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=(batch * steps, 9, 128)).astype("float32")
     targets = rng.normal(size=(batch * steps, 512)).astype("float32")
@@ -97,11 +93,9 @@ def recurrences(jit_compile, batch=32, steps=10, rounds=9):
         [own(weight) for weight in layer_models[0][1].weights]
     )
 
-    def seconds(recurrence, function):
+    def patched(function, recurrence, model):
         with mock.patch.object(esbn, "esbn_recurrence", recurrence):
-            started = time.perf_counter()
-            function()
-            return (time.perf_counter() - started) / steps
+            function(model)
 
     def train(model):
         model.fit(values, targets, batch, verbose=0, shuffle=False)
@@ -114,16 +108,11 @@ def recurrences(jit_compile, batch=32, steps=10, rounds=9):
         ("training", train, 3 * flops),
         ("inference", predict, flops),
     ):
-        for recurrence, model in layer_models:  # Compiles.
-            seconds(recurrence, lambda m=model, f=function: f(m))
-        found = [
-            [
-                seconds(recurrence, lambda m=model, f=function: f(m))
-                for recurrence, model in layer_models
-            ]
-            for _ in range(rounds)
-        ]
-        medians = map(statistics.median, zip(*found, strict=True))
+        found = interleaved_seconds(
+            [functools.partial(patched, function, *x) for x in layer_models],
+            rounds,
+        )
+        medians = [seconds / steps for seconds in found]
         compiled = "XLA" if jit_compile else "no XLA"
         report(f"ESBN recurrence, {what}, {compiled}", *medians, floor)
     check_equal(*(predict_with(*pair, values[:batch]) for pair in layer_models))

@@ -78,14 +78,28 @@ def median_epoch(model, *data, epochs=6, **arguments):
     return statistics.median(np.diff(ends))
 
 
-def median_seconds(function, repeats=5):
-    function()
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
+def median_seconds(function, rounds=5):
+    """Seconds a function takes. Its first call, which compiles, is left out."""
+    return interleaved_seconds([function], rounds)[0]
+
+
+def interleaved_seconds(functions, rounds=5):
+    """The same for several functions, called in turn in every round.
+
+    Other work on the machine then slows all of them down alike.
+    """
+    for function in functions:
         function()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
+    found = [
+        [_seconds(function) for function in functions] for _ in range(rounds)
+    ]
+    return [statistics.median(times) for times in zip(*found, strict=True)]
+
+
+def _seconds(function):
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
 
 
 @functools.cache
