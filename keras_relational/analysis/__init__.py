@@ -19,10 +19,10 @@ Relations Game (models of `models.relations_classifier`):
     `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
     Text: `board_as_text`, `proposition_as_text`.
 BoxWorld and the maze (agents):
-    Episodes: `play`, `play_each`, `player_means`, `record`,
+    Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
     `shortest_lengths`, `by_level`.
     Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
-    `animate_attention`.
+    `animate_attention`, `tile_attention`, `plot_tile_attention`.
     Files: `draw_solved_share`, `draw_solved_episode`, `draw_agent_schemata`.
     `agent_figures` plays test puzzles and draws one.
 Object files (SCOFF layers):
@@ -72,6 +72,7 @@ from keras_relational.analysis.components import plot_head_components
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
 from keras_relational.analysis.episodes import by_level
+from keras_relational.analysis.episodes import frames
 from keras_relational.analysis.episodes import play
 from keras_relational.analysis.episodes import play_each
 from keras_relational.analysis.episodes import player_means
@@ -112,6 +113,8 @@ from keras_relational.analysis.text import board_as_text
 from keras_relational.analysis.text import markdown_table
 from keras_relational.analysis.text import mean_text
 from keras_relational.analysis.text import proposition_as_text
+from keras_relational.analysis.tile_attention import plot_tile_attention
+from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.analysis.video_pictures import ball_figures
 from keras_relational.analysis.video_pictures import coordinates_figures
 from keras_relational.analysis.video_pictures import draw_object_files
@@ -155,6 +158,7 @@ __all__ = [
     "draw_solved_episode",
     "draw_solved_share",
     "episode_object_files",
+    "frames",
     "head_outputs",
     "head_relations",
     "head_weights",
@@ -187,6 +191,7 @@ __all__ = [
     "plot_roll_out_errors",
     "plot_schemata",
     "plot_spatial_attention",
+    "plot_tile_attention",
     "plot_transfer_curves",
     "principal_components",
     "project",
@@ -201,5 +206,6 @@ __all__ = [
     "schemata_in_use",
     "shortest_lengths",
     "solved_by_kind",
+    "tile_attention",
     "visual_analogy_figures",
 ]

@@ -104,7 +104,7 @@ def plot_block_attention(
         ImportError: If matplotlib is not installed.
     """
     rows, columns = image.shape[0] - 2, image.shape[1] - 2
-    player = _player_entity(image)
+    player = player_entity(image)
     standard = attention.standard[0, :, :, player]
     panels = [
         (f"player, {i + 1}:{head + 1}", standard[i, head])
@@ -199,8 +199,15 @@ def animate_attention(
     save_gif(pictures, path, milliseconds)
 
 
-def _player_entity(image):
-    """The number of the entity whose centre is nearest to the player."""
+def player_entity(image: np.ndarray) -> int:
+    """The number of the entity whose centre is nearest to the player.
+
+    Args:
+        image: uint8 array `(rows, columns + 1, 3)`.
+
+    Returns:
+        Integer.
+    """
     packed = image.astype(int) @ [1, 256, 65536]
     row, column = np.argwhere(packed == PLAYER)[0]
     height, width = image.shape[0] - 2, image.shape[1] - 2

@@ -166,6 +166,55 @@ def record(
     }
 
 
+def frames(
+    world: World,
+    seeds: Iterable[int],
+    model: keras.Model | None = None,
+    every: int = 5,
+    max_steps: int = 100,
+) -> np.ndarray:
+    """Frames of the first episode of each seed, as a sample of what is met.
+
+    Args:
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        seeds: Integers `(batch,)`. They determine the puzzles and the moves.
+        model: Agent, as for `play`, whose moves are drawn from its policy.
+        every: Positive integer. The first of so many frames is taken.
+        max_steps: Positive integer, the number of frames to take from at most.
+
+    Returns:
+        uint8 array `(frames, …)` of images. The frame in which an episode is
+        over is not among them.
+
+    Example:
+
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> frames(world, range(4), max_steps=10).shape[1:]
+    (3, 7, 3)
+    """
+    player = _Player(world, model, greedy=False)
+
+    def move(weights, state, memory, seeds, number):
+        actions, memory = player.actions(weights, state, memory, seeds, number)
+        state, _, terminated, truncated = world.step(state, actions)
+        return state, memory, terminated | truncated
+
+    move, seeds = compiled(move), np.asarray(seeds, "uint32")
+    state, memory = world.reset(seeds), player.first_memory(seeds)
+    taken, over = [], np.zeros(len(seeds), bool)
+    for number in range(max_steps):
+        if number % every == 0:
+            taken.append(ops.convert_to_numpy(world.render(state))[~over])
+        state, memory, now = move(
+            player.weights, state, memory, seeds, np.int32(number)
+        )
+        over |= ops.convert_to_numpy(now)
+        if over.all():
+            break
+    return np.concatenate(taken)
+
+
 def shortest_lengths(
     world: World, seeds: Iterable[int], max_steps: int = 200
 ) -> np.ndarray:

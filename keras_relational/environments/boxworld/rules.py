@@ -212,12 +212,11 @@ class Board(World):
     def expert_moves(self, state: State) -> keras.KerasTensor:
         """The moves that shorten the way to the nearest useful tile.
 
-        A tile is useful if the player can take it at once and does not lose: a
-        loose key, or a lock whose box opens and is on the way to the gem. With
-        d(c) for the number of moves over blank tiles from cell c to the nearest
-        useful tile, a move from cell p to cell c is right if d(c) = d(p) − 1.
-        A player that makes right moves only solves every puzzle, though not
-        always in the fewest moves: the nearest key need not be the best first.
+        A tile is useful if it is one of `useful_tiles`. With d(c) for the
+        number of moves over blank tiles from cell c to the nearest useful tile,
+        a move from cell p to cell c is right if d(c) = d(p) − 1. A player that
+        makes right moves only solves every puzzle, though not always in the
+        fewest moves: the nearest key need not be the best first.
 
         The distances grow from all useful tiles at once. A row of the board is
         an integer with one bit a cell, so a step of the growth takes a few
@@ -270,14 +269,24 @@ class Board(World):
         def goes_on(step, reached):
             return (step < len(cells)) & ~ops.all(met(reached))
 
-        first = self._bits(self._useful(state))
+        first = self._bits(self.useful_tiles(state))
         _, reached = ops.while_loop(goes_on, grow, (np.int32(0), first))
         rows = ops.take_along_axis(reached, targets // self.columns, axis=1)
         bits = ops.right_shift(rows, targets % self.columns)
         return moves & (bits % 2 == 1)
 
-    def _useful(self, state):
-        """What can be taken without losing, boolean `(batch, cells)`."""
+    def useful_tiles(self, state: State) -> keras.KerasTensor:
+        """The tiles that the player can take at once and does not lose by.
+
+        They are the loose keys, and the locks of boxes that open and are on the
+        way to the gem.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            Boolean tensor `(batch, rows * columns)`.
+        """
         parts = ops.take(state["board"], self._cells_of_slot.ravel(), axis=1)
         parts = ops.reshape(parts, (-1, self.num_slots, 4))
         key, lock, second_key, second_lock = ops.unstack(parts, 4, axis=2)

@@ -1,0 +1,189 @@
+"""What heads of an agent attend to on average: the roles of Appendix F.1.
+
+Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, tell the roles of
+heads from single frames. This module averages over many.
+"""
+
+import typing
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.analysis.block_attention import block_attention
+from keras_relational.analysis.block_attention import player_entity
+from keras_relational.analysis.plotting import Figure
+from keras_relational.analysis.plotting import new_figure
+from keras_relational.environments.boxworld import BLANK
+from keras_relational.environments.boxworld import PLAYER
+from keras_relational.environments.boxworld.rules import Board
+from keras_relational.environments.colours import SHIFTS
+
+KINDS = ("inventory", "player", "useful", "other", "blank")
+
+
+class TileAttention(typing.NamedTuple):
+    """Mean attention between kinds of entities, the five of `KINDS`.
+
+    Attributes:
+        uniform: Array `(5,)`, the share of the entities that are of a kind:
+            what attention to all entities alike would give.
+        standard: Array `(iterations, heads, 5, 5)`, the share of its attention
+            that an entity of the first kind gives to all entities of the
+            second.
+        same_colour: Array `(iterations, heads)`, the share that a key or lock
+            gives to the other keys and locks of its colour, if there are any.
+        same_colour_uniform: Number, what attention to all entities alike would
+            give there.
+        virtual: Array `(iterations, heads, v, 5)`, the share that a virtual
+            entity gives to all entities of a kind. `None` for an agent without
+            virtual entities.
+        pairs: Array `(iterations, heads, 5, v, v)`, the share that an entity of
+            a kind gives to a pair of virtual entities. `None` for an agent
+            without virtual entities.
+    """
+
+    uniform: np.ndarray
+    standard: np.ndarray
+    same_colour: np.ndarray
+    same_colour_uniform: float
+    virtual: np.ndarray | None
+    pairs: np.ndarray | None
+
+
+def tile_attention(
+    model: keras.Model, world: Board, images: np.ndarray
+) -> TileAttention:
+    """What kinds of tiles the heads of an agent attend to.
+
+    All attention is averaged over the images. Entities are of five kinds, by
+    the tile in their middle:
+
+    - `"inventory"`: the last entity of the first row, which sees the inventory;
+    - `"player"`: the entity nearest to the player;
+    - `"useful"`: a loose key, or a lock that the player can open now without
+      losing;
+    - `"other"`: every other key, lock or gem;
+    - `"blank"`: all others.
+
+    Args:
+        model: Relational or simplicial agent of `models.boxworld_agent`.
+        world: `BoxWorld` or `BridgeBoxWorld`.
+        images: uint8 array `(batch, rows, columns + 1, 3)` of frames in which
+            the episode goes on, as `frames` returns them.
+
+    Returns:
+        `TileAttention` of float64 arrays. What no image has is NaN.
+
+    Raises:
+        ValueError: If the model has no Transformer block, or an image shows no
+            board that can be played.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> images = keras.ops.convert_to_numpy(world.render(world.reset([0, 1])))
+    >>> model = models.boxworld_agent("relational", world.image_shape)
+    >>> tile_attention(model, world, images).standard.shape
+    (2, 2, 5, 5)
+    """
+    attention = block_attention(model, images)
+    kinds, colours = _entities(world, images)
+    n = kinds.shape[1]
+    is_kind = (kinds[..., None] == np.arange(len(KINDS))).astype(float)
+
+    def of_kinds(values):
+        """Mean over all entities of a kind: `(b, n, …)` to `(5, …)`."""
+        with np.errstate(invalid="ignore"):
+            total = np.einsum("bnk,bn...->k...", is_kind, values)
+            count = is_kind.sum((0, 1))
+            return total / count.reshape(-1, *[1] * (total.ndim - 1))
+
+    def to_kinds(weights):
+        """Attention to all entities of a kind: `(b, i, h, q, n)`."""
+        return weights[..., :n] @ is_kind[:, None, None]
+
+    standard = of_kinds(np.moveaxis(to_kinds(attention.standard), 3, 1))
+    same = colours[:, :, None] == colours[:, None]
+    same &= (colours != BLANK)[..., None] & ~np.eye(n, dtype=bool)
+    has_same = same.any(-1)
+    to_same = (attention.standard * same[:, None, None]).sum(-1)
+    to_same = np.moveaxis(to_same, 3, 1)[has_same]
+    virtual = pairs = None
+    if attention.pairs is not None:
+        virtual = to_kinds(attention.virtual).mean(0)
+        pairs = of_kinds(np.moveaxis(attention.pairs, 3, 1))
+        pairs = np.moveaxis(pairs, 0, 2)
+    return TileAttention(
+        is_kind.mean((0, 1)),
+        np.moveaxis(standard, 0, 2),
+        to_same.sum(0) / has_same.sum(),
+        float(same[has_same].mean()) if has_same.any() else np.nan,
+        virtual,
+        pairs,
+    )
+
+
+def plot_tile_attention(found: TileAttention) -> Figure:
+    """Draws what kinds of tiles each head attends to, as tables in colour.
+
+    A panel is an iteration and a head. Its rows are who attends, its columns
+    are to what. A number is the share of the attention in percent, and below
+    the column is what attention to all entities alike would give.
+
+    Args:
+        found: What `tile_attention` returns.
+
+    Returns:
+        `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    iterations, heads = found.standard.shape[:2]
+    names, tables = list(KINDS), found.standard
+    if found.virtual is not None:
+        names += [f"virtual {v + 1}" for v in range(found.virtual.shape[2])]
+        tables = np.concatenate([tables, found.virtual], axis=2)
+    figure = new_figure(3.6 * heads, (0.7 + 0.3 * len(names)) * iterations)
+    axes = figure.subplots(iterations, heads, squeeze=False)
+    columns = [
+        f"{kind}\n({share:.0%})"
+        for kind, share in zip(KINDS, found.uniform, strict=True)
+    ]
+    for (i, head), axis in np.ndenumerate(axes):
+        table = tables[i, head]
+        axis.imshow(table, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        for (row, column), share in np.ndenumerate(table):
+            axis.text(
+                *(column, row, f"{share:.0%}"),
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="black" if share > 0.6 else "white",
+            )
+        axis.set_title(f"iteration {i + 1}, head {head + 1}", fontsize=8)
+        axis.set_xticks(range(len(KINDS)), columns, fontsize=6)
+        rows = names if head == 0 else []
+        axis.set_yticks(range(len(rows)), rows, fontsize=7)
+    return figure
+
+
+def _entities(world, images):
+    """Kinds and colours of the tile in the middle of each entity."""
+    rows, columns = images.shape[1] - 2, images.shape[2] - 2
+    packed = images.astype("int32") @ np.array([1 << x for x in SHIFTS])
+    useful = world.useful_tiles(world.state_from_images(images))
+    useful = ops.convert_to_numpy(useful)
+    useful = useful.reshape(-1, world.rows, world.columns)
+    tiles = packed[:, 1:-1, 1:-1].reshape(-1, rows * columns)
+    useful = useful[:, 1:-1, 1:].reshape(tiles.shape)
+    is_player = np.zeros(tiles.shape, bool)
+    players = [player_entity(image) for image in images]
+    is_player[np.arange(len(images)), players] = True
+    kinds = np.where(useful, 2, np.where(tiles == BLANK, 4, 3))
+    kinds[is_player] = 1
+    kinds[:, columns - 1] = 0
+    return kinds, np.where(tiles == PLAYER, BLANK, tiles)
