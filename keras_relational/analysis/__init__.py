@@ -23,7 +23,8 @@ BoxWorld and the maze (agents):
     `shortest_lengths`, `by_level`.
     Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
     `animate_attention`, `tile_attention`, `plot_tile_attention`.
-    Files: `draw_solved_share`, `draw_solved_episode`, `draw_agent_schemata`.
+    Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
+    `draw_agent_schemata`.
     `agent_figures` plays test puzzles and draws one.
 Object files (SCOFF layers):
     `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
@@ -44,6 +45,7 @@ from keras_relational.analysis.agent_pictures import agent_figures
 from keras_relational.analysis.agent_pictures import draw_agent_schemata
 from keras_relational.analysis.agent_pictures import draw_solved_episode
 from keras_relational.analysis.agent_pictures import draw_solved_share
+from keras_relational.analysis.agent_pictures import draw_tile_attention
 from keras_relational.analysis.analogies import accuracy_by_dimension
 from keras_relational.analysis.analogies import draw_analogies
 from keras_relational.analysis.analogies import level_embeddings
@@ -157,6 +159,7 @@ __all__ = [
     "draw_rule_learner",
     "draw_solved_episode",
     "draw_solved_share",
+    "draw_tile_attention",
     "episode_object_files",
     "frames",
     "head_outputs",

@@ -11,6 +11,7 @@ import numpy as np
 from keras_relational import models
 from keras_relational.analysis.block_attention import animate_attention
 from keras_relational.analysis.episodes import PLAYERS
+from keras_relational.analysis.episodes import frames
 from keras_relational.analysis.episodes import play_each
 from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
@@ -19,7 +20,10 @@ from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.schemata import episode_object_files
 from keras_relational.analysis.schemata import plot_schemata
+from keras_relational.analysis.tile_attention import plot_tile_attention
+from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.environments.batched_world import World
+from keras_relational.environments.boxworld.rules import Board
 from keras_relational.random_streams import unseen_world_seeds
 
 
@@ -78,6 +82,32 @@ def draw_solved_episode(
     animate_attention(model, episode["images"], directory / "attention.gif")
 
 
+def draw_tile_attention(
+    world: Board,
+    seeds: Sequence[int],
+    model: keras.Model,
+    directory: pathlib.Path,
+) -> None:
+    """Draws what kinds of tiles each head attends to: `tile_attention.png`.
+
+    Every fifth frame of the episodes counts, with moves drawn from the policy.
+
+    Args:
+        world: `BoxWorld` or `BridgeBoxWorld`.
+        seeds: Seeds of the episodes.
+        model: Relational or simplicial agent of `models.boxworld_agent`.
+        directory: Folder to write to.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        OSError: If the file cannot be written; the error names it.
+        ValueError: If the model has no Transformer block.
+    """
+    found = tile_attention(model, world, frames(world, seeds, model))
+    path = directory / "tile_attention.png"
+    save_figure(plot_tile_attention(found), path, dpi=110)
+
+
 def agent_figures(
     world: World,
     model: keras.Model,
@@ -90,7 +120,9 @@ def agent_figures(
     """Tests an agent on puzzles that training never draws.
 
     The first one that it solves by its likeliest moves is drawn, with its
-    attention: `attention.gif`.
+    attention: `attention.gif`. On boards of BoxWorld, what a relational or
+    simplicial agent attends to in the first 100 puzzles is drawn, too:
+    `tile_attention.png`.
 
     Args:
         world: `environments.batched_world.World`, such as `BoxWorld`.
@@ -116,6 +148,8 @@ def agent_figures(
     played = play_each(world, seeds, model, players)
     solved = played["greedy"]["solved"]
     draw_solved_episode(world, seeds, model, solved, directory)
+    if isinstance(world, Board) and "block" in models.roles(model).parts:
+        draw_tile_attention(world, seeds[:100], model, directory)
     figures: dict[str, typing.Any] = dict(player_means(played, levels=True))
     for name, other in (others or {}).items():
         elsewhere = play_each(other, seeds, model, players)

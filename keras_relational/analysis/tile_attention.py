@@ -130,8 +130,9 @@ def plot_tile_attention(found: TileAttention) -> Figure:
     """Draws what kinds of tiles each head attends to, as tables in colour.
 
     A panel is an iteration and a head. Its rows are who attends, its columns
-    are to what. A number is the share of the attention in percent, and below
-    the column is what attention to all entities alike would give.
+    are to what. A number is the share of the attention. In brackets below a
+    column is what attention to all entities alike would give. Red is more than
+    that, blue is less, and the darkest are 8 times as much or as little.
 
     Args:
         found: What `tile_attention` returns.
@@ -155,14 +156,16 @@ def plot_tile_attention(found: TileAttention) -> Figure:
     ]
     for (i, head), axis in np.ndenumerate(axes):
         table = tables[i, head]
-        axis.imshow(table, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        with np.errstate(divide="ignore"):
+            ratio = np.log2(table / found.uniform)
+        axis.imshow(ratio, cmap="RdBu_r", vmin=-3, vmax=3, aspect="auto")
         for (row, column), share in np.ndenumerate(table):
             axis.text(
                 *(column, row, f"{share:.0%}"),
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="black" if share > 0.6 else "white",
+                color="white" if abs(ratio[row, column]) > 2 else "black",
             )
         axis.set_title(f"iteration {i + 1}, head {head + 1}", fontsize=8)
         axis.set_xticks(range(len(KINDS)), columns, fontsize=6)

@@ -107,8 +107,8 @@ def test_drawn(world, images):
     assert second.get_title() == "iteration 1, head 2"
     drawn = second.images[0].get_array()
     assert drawn.shape == (7, 5)
-    np.testing.assert_allclose(drawn[:5], found.standard[0, 1])
-    np.testing.assert_allclose(drawn[5:], found.virtual[0, 1])
+    more = np.concatenate([found.standard[0, 1], found.virtual[0, 1]])
+    np.testing.assert_allclose(2**drawn, more / found.uniform, rtol=1e-5)
     assert second.texts[0].get_text() == f"{found.standard[0, 1, 0, 0]:.0%}"
 
 
@@ -139,3 +139,9 @@ def test_a_kind_that_no_image_has_is_nan():
     for q, kind in enumerate(KINDS):
         missing = as_kinds[kind] == 0
         assert np.isnan(found.standard[:, :, q]).all() == missing
+
+
+def test_figures_of_an_agent_draw_it(world, tmp_path):
+    model = boxworld_agent("relational", world.image_shape)
+    analysis.agent_figures(world, model, 2, tmp_path, players=["greedy"])
+    assert (tmp_path / "tile_attention.png").is_file()
