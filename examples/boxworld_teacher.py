@@ -31,7 +31,7 @@ def main(command):
     boxworld_puzzles.add_test_options(add)
     add("--curriculum", bool, False, "puzzles grow with the share solved")
     add("--teacher-share", command_line.number, 1.0, "of the loss, at first")
-    add("--teacher-moves", command_line.number, 0.9, "share of them, at first")
+    add("--teacher-moves", command_line.number, 0.5, "share of them, at first")
     add("--num-taught", int, 0, "steps with a teacher; 0: all", low=0)
     add("--num-steps", int, 2_000_000, "the update that reaches it is the last")
     add("--batch-size", int, 64, "puzzles at a time")

@@ -66,7 +66,7 @@ def teacher_table(records: list[Record]) -> str:
     columns = (
         *("world", "rows", "columns", "solution_length", "num_distractors"),
         *("network", "teacher_share", "teacher_moves"),
-        *("num_taught", "curriculum"),
+        *("num_taught", "curriculum", "preset"),
     )
     rows, common = group_by_seed(records, columns)
     lines = []
@@ -77,6 +77,7 @@ def teacher_table(records: list[Record]) -> str:
             line = {
                 "puzzles": _puzzles(arguments) + _boxes(arguments),
                 "network": arguments["network"],
+                "begun with": arguments.get("preset") or "",
                 "teacher": _teacher(arguments),
                 "options": row.options,
                 "seed": arguments["seed"],
@@ -108,7 +109,7 @@ def figures(records: list[Record]) -> dict:
             runs.setdefault(network, []).append(record.read_curves())
         if record.experiment == "boxworld_teacher":
             name = f"{_puzzles(arguments)}, {arguments['network']}"
-            name += _unusual(arguments)
+            name += f", {_short_teacher(arguments)}"
             taught.setdefault(name, []).append(record.read_curves())
     drawn = {}
     for name, kinds, quantity in (
@@ -162,15 +163,12 @@ def _teacher(arguments):
     return text + (", curriculum" if arguments.get("curriculum") else "")
 
 
-def _unusual(arguments):
-    """What a short legend says of the teacher: how it is not the default."""
-    text = ""
-    if not (share := arguments.get("teacher_share")):
-        text = ", no teacher"
-    elif (share, arguments["teacher_moves"]) != (1.0, 0.9):
-        text = f", teacher {share}, {arguments['teacher_moves']}"
-    if share and arguments.get("num_taught"):
-        text += ", then none"
+def _short_teacher(arguments):
+    """The same for a legend: `"teacher 0.5"` is its share of the moves."""
+    text = "no teacher"
+    if arguments.get("teacher_share"):
+        text = f"teacher {arguments['teacher_moves']}"
+        text += ", then none" if arguments.get("num_taught") else ""
     return text + (", curriculum" if arguments.get("curriculum") else "")
 
 

@@ -240,7 +240,7 @@ def test_boxworld_with_a_teacher():
             run(8_003, teacher_share=0.0, curriculum=True),
             run(9_000, num_distractors=[0, 4], num_taught=4_000),
             run(9_001, world="bridge", **bridge),
-            run(9_002, 0.25, rows=9, columns=9),
+            run(9_002, 0.25, rows=9, columns=9, preset="boxworld_small"),
         ]
     )["boxworld_teacher"]
     figures = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 |  |"
@@ -248,14 +248,14 @@ def test_boxworld_with_a_teacher():
     small = "| 3 by 18, 1 to 2 boxes"
     shares = "1.0 of the loss, 0.9 of the moves"
     for row in (
-        f"{small} | relational | {shares} | 0 | 8,001 | {figures}",
-        f"{small} | relational | {shares} | 1 | 8,002 | {figures}",
-        f"{small} | relational | none, curriculum | 0 | 8,003 | {figures}",
-        f"{small}, 0 to 4 branches | relational | {shares}, falling for 4,000 "
+        f"{small} | relational |  | {shares} | 0 | 8,001 | {figures}",
+        f"{small} | relational |  | {shares} | 1 | 8,002 | {figures}",
+        f"{small} | relational |  | none, curriculum | 0 | 8,003 | {figures}",
+        f"{small}, 0 to 4 branches | relational |  | {shares}, falling for 4,000 "
         f"steps | 0 | 9,000 | {figures}",
-        f"| bridge | relational | {shares} | 0 | 9,001 | {figures}",
+        f"| bridge | relational |  | {shares} | 0 | 9,001 | {figures}",
         "| 9 by 9, 1 to 2 boxes | relational "
-        f"| {shares} | 0 | 9,002 | {longer}",
+        f"| boxworld_small | {shares} | 0 | 9,002 | {longer}",
     ):
         assert row in table
 

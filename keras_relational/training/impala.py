@@ -113,7 +113,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         teacher_share: Number from 0 to 1, s before the first update. By default
             there is no teacher. With 1 the policy learns from the teacher
             alone, without the noise of rewards.
-        teacher_moves: Number from 0 to 1, m before the first update.
+        teacher_moves: Number from 0 to 1, m before the first update. With a
+            large one the agent seldom gets to where it errs; with a small one
+            it stays there for long.
         teacher_updates: Positive integer, the number of updates after which s
             and m are 0. By default they stay what they are.
         frames_at_once: Positive integer. The gradient is summed over parts of
@@ -164,7 +166,7 @@ class ImpalaAgent(tf_agent.TFAgent):
         clip_rho: float = 1.0,
         clip_c: float = 1.0,
         teacher_share: float = 0.0,
-        teacher_moves: float = 0.9,
+        teacher_moves: float = 0.5,
         teacher_updates: int | None = None,
         frames_at_once: int | None = 48,
         train_step_counter: tf.Variable | None = None,
