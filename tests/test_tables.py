@@ -251,8 +251,8 @@ def test_boxworld_with_a_teacher():
         f"{small} | relational |  | {shares} | 0 | 8,001 | {figures}",
         f"{small} | relational |  | {shares} | 1 | 8,002 | {figures}",
         f"{small} | relational |  | none, curriculum | 0 | 8,003 | {figures}",
-        f"{small}, 0 to 4 branches | relational |  | {shares}, falling for 4,000 "
-        f"steps | 0 | 9,000 | {figures}",
+        f"{small}, 0 to 4 branches | relational |  | {shares}, falling for "
+        f"4,000 steps | 0 | 9,000 | {figures}",
         f"| bridge | relational |  | {shares} | 0 | 9,001 | {figures}",
         "| 9 by 9, 1 to 2 boxes | relational "
         f"| boxworld_small | {shares} | 0 | 9,002 | {longer}",
