@@ -70,21 +70,29 @@ def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
 
 def without_paths(record: Record) -> Record:
     """The run without the options of `MACHINE_OPTIONS`."""
-    config = dict(record.config)
+    config = _with_short_command(record.config)
     config["arguments"] = {
         k: v for k, v in record.arguments.items() if k not in MACHINE_OPTIONS
     }
-    if config.get("command"):
-        words = shlex.split(config["command"])
-        flags = {f"--{name}" for name in MACHINE_OPTIONS}
-        # `--directory runs` is two words, and `--directory=runs` is one.
-        kept = [
-            word
-            for before, word in zip(["", *words], words, strict=False)
-            if before not in flags and word.partition("=")[0] not in flags
-        ]
-        config["command"] = shlex.join(kept)
+    if "continued" in config:
+        later = config["continued"]
+        config["continued"] = [_with_short_command(start) for start in later]
     return dataclasses.replace(record, config=config)
+
+
+def _with_short_command(config):
+    """A copy whose `command`, if it has one, lacks those options."""
+    if not config.get("command"):
+        return dict(config)
+    words = shlex.split(config["command"])
+    flags = {f"--{name}" for name in MACHINE_OPTIONS}
+    # `--directory runs` is two words, and `--directory=runs` is one.
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if before not in flags and word.partition("=")[0] not in flags
+    ]
+    return {**config, "command": shlex.join(kept)}
 
 
 if __name__ == "__main__":

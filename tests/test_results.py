@@ -214,9 +214,17 @@ def test_add_runs_leaves_out_paths(published, tmp_path):
         "python examples/adding.py --directory /home/me --seed 7 --verbose 0 "
         "--export=/home/me/model"
     )
+    later = {"command": f"{config['command']} --resume", "commit": "abc"}
+    config["continued"] = [later]
     (folder / "config.json").write_text(json.dumps(config))
     (added,) = add_runs.add_runs(tmp_path / "runs", published)
     assert added.config["command"] == "python examples/adding.py --seed 7"
+    assert added.config["continued"] == [
+        {
+            "command": "python examples/adding.py --seed 7 --resume",
+            "commit": "abc",
+        }
+    ]
     assert not {"directory", "verbose"} & added.arguments.keys()
     assert added.arguments["seed"] == 7
     # The same run again is known, wherever it lies.

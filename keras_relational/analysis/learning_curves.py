@@ -177,7 +177,9 @@ def plot_learning_curves(
         _draw(panel, seeds, curve, x, f"C{number}")
     panel.set(xlabel=_X_LABELS[x], ylabel=_label(curve))
     panel.grid(alpha=0.3)
-    legend_below(figure, dict(enumerate(runs)), entry_width=1.8)
+    longest = max(map(len, runs), default=0)
+    entry_width = max(1.8, 0.5 + 0.07 * longest)  # 0.07 inches a letter.
+    legend_below(figure, dict(enumerate(runs)), entry_width)
     return figure
 
 
