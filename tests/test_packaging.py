@@ -167,9 +167,9 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
             "single_ball.py",
             [
                 *("--num-batches", "1", "--num-train", "50"),
-                *("--num-test", "9", "--temperature", "0.5"),
+                *("--num-test", "9", "--balance", "0.01"),
             ],
-            "single_ball-fixed-temperature0.5-num_train50-seed0",
+            "single_ball-fixed-balance0.01-num_train50-seed0",
         ),
     ],
 )

@@ -20,6 +20,7 @@ from keras_relational import models
 from keras_relational.counter_based_random import random_draws
 from keras_relational.environments.batched_world import World
 from keras_relational.environments.compilation import compiled
+from keras_relational.validation import check_positive_integers
 
 PLAYERS = ("greedy", "sampled", "random")
 
@@ -186,6 +187,9 @@ def frames(
         uint8 array `(frames, …)` of images. The frame in which an episode is
         over is not among them.
 
+    Raises:
+        ValueError: If a number is not a positive integer.
+
     Example:
 
     >>> from keras_relational.environments import boxworld
@@ -193,6 +197,7 @@ def frames(
     >>> frames(world, range(4), max_steps=10).shape[1:]
     (3, 7, 3)
     """
+    check_positive_integers(every=every, max_steps=max_steps)
     player = _Player(world, model, greedy=False)
 
     def move(weights, state, memory, seeds, number):

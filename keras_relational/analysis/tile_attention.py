@@ -15,6 +15,7 @@ from keras_relational.analysis.block_attention import player_entity
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.environments.boxworld import BLANK
+from keras_relational.environments.boxworld import GEM
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.colours import SHIFTS
@@ -94,12 +95,16 @@ def tile_attention(
     n = kinds.shape[1]
     is_kind = (kinds[..., None] == np.arange(len(KINDS))).astype(float)
 
+    def ratio(total, count):
+        """NaN where nothing was counted."""
+        with np.errstate(invalid="ignore"):
+            return total / count
+
     def of_kinds(values):
         """Mean over all entities of a kind: `(b, n, …)` to `(5, …)`."""
-        with np.errstate(invalid="ignore"):
-            total = np.einsum("bnk,bn...->k...", is_kind, values)
-            count = is_kind.sum((0, 1))
-            return total / count.reshape(-1, *[1] * (total.ndim - 1))
+        total = np.einsum("bnk,bn...->k...", is_kind, values)
+        count = is_kind.sum((0, 1))
+        return ratio(total, count.reshape(-1, *[1] * (total.ndim - 1)))
 
     def to_kinds(weights):
         """Attention to all entities of a kind: `(b, i, h, q, n)`."""
@@ -119,8 +124,8 @@ def tile_attention(
     return TileAttention(
         is_kind.mean((0, 1)),
         np.moveaxis(standard, 0, 2),
-        to_same.sum(0) / has_same.sum(),
-        float(same[has_same].mean()) if has_same.any() else np.nan,
+        ratio(to_same.sum(0), has_same.sum()),
+        float(ratio(same.sum(), n * has_same.sum())),
         virtual,
         pairs,
     )
@@ -175,7 +180,10 @@ def plot_tile_attention(found: TileAttention) -> Figure:
 
 
 def _entities(world, images):
-    """Kinds and colours of the tile in the middle of each entity."""
+    """Kinds of entities, and the colours of keys and locks in their middle.
+
+    The colour of all others is `BLANK`.
+    """
     rows, columns = images.shape[1] - 2, images.shape[2] - 2
     packed = images.astype("int32") @ np.array([1 << x for x in SHIFTS])
     useful = world.useful_tiles(world.state_from_images(images))
@@ -189,4 +197,4 @@ def _entities(world, images):
     kinds = np.where(useful, 2, np.where(tiles == BLANK, 4, 3))
     kinds[is_player] = 1
     kinds[:, columns - 1] = 0
-    return kinds, np.where(tiles == PLAYER, BLANK, tiles)
+    return kinds, np.where(np.isin(tiles, (PLAYER, GEM)), BLANK, tiles)

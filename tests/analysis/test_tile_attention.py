@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from keras import ops
+from worlds_in_python import GEM
 from worlds_in_python import PythonBoxWorld
 
 from keras_relational import analysis
@@ -26,12 +27,14 @@ def kind_and_colour(plain, image, row, column):
     held = [tuple(x) for x in image[:2, -1]]
     tile = row, column
     colour = tuple(image[tile]) if tile in plain.tiles else None
+    if colour == GEM:
+        colour = None
     if tile == (1, plain.columns - 1):
         return "inventory", colour
     nearest = np.clip(plain.player, 1, [plain.rows - 2, plain.columns - 1])
     if tile == tuple(nearest):
         return "player", colour
-    if colour is None:
+    if tile not in plain.tiles:
         return "blank", None
     opens = plain.is_lock(tile) and colour in held
     useful = plain.is_loose_key(tile) or opens
@@ -145,3 +148,23 @@ def test_figures_of_an_agent_draw_it(world, tmp_path):
     model = boxworld_agent("relational", world.image_shape)
     analysis.agent_figures(world, model, 2, tmp_path, players=["greedy"])
     assert (tmp_path / "tile_attention.png").is_file()
+
+
+def test_no_two_tiles_of_one_colour():
+    """The key is taken, and its lock is left: nothing to average."""
+    world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    state = world.reset([0])
+    while state["inventory"][0, 0] == boxworld.EMPTY:
+        right = ops.convert_to_numpy(world.expert_moves(state))
+        state, *_ = world.step(state, right.argmax(-1))
+    images = ops.convert_to_numpy(world.render(state))
+    model = boxworld_agent("relational", world.image_shape)
+    found = analysis.tile_attention(model, world, images)
+    assert np.isnan(found.same_colour).all()
+    assert np.isnan(found.same_colour_uniform)
+
+
+def test_frames_need_positive_numbers(world):
+    for wrong in ({"every": 0}, {"max_steps": -1}):
+        with pytest.raises(ValueError, match=f"{min(wrong)}.*positive"):
+            analysis.frames(world, [0], **wrong)
