@@ -17,6 +17,7 @@ from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
 from keras_relational.environments.boxworld import PLAYER
+from keras_relational.environments.colours import pack_pixels
 from keras_relational.layers import SimplicialTransformerBlock
 
 
@@ -104,7 +105,7 @@ def plot_block_attention(
         ImportError: If matplotlib is not installed.
     """
     rows, columns = image.shape[0] - 2, image.shape[1] - 2
-    player = player_entity(image)
+    (player,) = player_entities(image[None])
     standard = attention.standard[0, :, :, player]
     panels = [
         (f"player, {i + 1}:{head + 1}", standard[i, head])
@@ -199,17 +200,16 @@ def animate_attention(
     save_gif(pictures, path, milliseconds)
 
 
-def player_entity(image: np.ndarray) -> int:
-    """The number of the entity whose centre is nearest to the player.
+def player_entities(images: np.ndarray) -> np.ndarray:
+    """The numbers of the entities whose centre is nearest to the player.
 
     Args:
-        image: uint8 array `(rows, columns + 1, 3)`.
+        images: uint8 array `(batch, rows, columns + 1, 3)`.
 
     Returns:
-        Integer.
+        Integer array `(batch,)`.
     """
-    packed = image.astype(int) @ [1, 256, 65536]
-    row, column = np.argwhere(packed == PLAYER)[0]
-    height, width = image.shape[0] - 2, image.shape[1] - 2
-    row = np.clip(row - 1, 0, height - 1)
-    return row * width + np.clip(column - 1, 0, width - 1)
+    _, rows, columns = np.nonzero(pack_pixels(images) == PLAYER)
+    height, width = images.shape[1] - 2, images.shape[2] - 2
+    row = np.clip(rows - 1, 0, height - 1)
+    return row * width + np.clip(columns - 1, 0, width - 1)

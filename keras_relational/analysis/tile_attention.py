@@ -11,14 +11,14 @@ import numpy as np
 from keras import ops
 
 from keras_relational.analysis.block_attention import block_attention
-from keras_relational.analysis.block_attention import player_entity
+from keras_relational.analysis.block_attention import player_entities
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.environments.boxworld import BLANK
 from keras_relational.environments.boxworld import GEM
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.environments.boxworld.rules import Board
-from keras_relational.environments.colours import SHIFTS
+from keras_relational.environments.colours import pack_pixels
 
 KINDS = ("inventory", "player", "useful", "other", "blank")
 
@@ -161,7 +161,7 @@ def plot_tile_attention(found: TileAttention) -> Figure:
     ]
     for (i, head), axis in np.ndenumerate(axes):
         table = tables[i, head]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log2(table / found.uniform)
         axis.imshow(ratio, cmap="RdBu_r", vmin=-3, vmax=3, aspect="auto")
         for (row, column), share in np.ndenumerate(table):
@@ -185,16 +185,13 @@ def _entities(world, images):
     The colour of all others is `BLANK`.
     """
     rows, columns = images.shape[1] - 2, images.shape[2] - 2
-    packed = images.astype("int32") @ np.array([1 << x for x in SHIFTS])
     useful = world.useful_tiles(world.state_from_images(images))
     useful = ops.convert_to_numpy(useful)
     useful = useful.reshape(-1, world.rows, world.columns)
-    tiles = packed[:, 1:-1, 1:-1].reshape(-1, rows * columns)
+    middles = images[:, 1:-1, 1:-1]
+    tiles = pack_pixels(middles).reshape(-1, rows * columns)
     useful = useful[:, 1:-1, 1:].reshape(tiles.shape)
-    is_player = np.zeros(tiles.shape, bool)
-    players = [player_entity(image) for image in images]
-    is_player[np.arange(len(images)), players] = True
     kinds = np.where(useful, 2, np.where(tiles == BLANK, 4, 3))
-    kinds[is_player] = 1
+    kinds[np.arange(len(images)), player_entities(images)] = 1
     kinds[:, columns - 1] = 0
     return kinds, np.where(np.isin(tiles, (PLAYER, GEM)), BLANK, tiles)

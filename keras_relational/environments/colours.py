@@ -55,3 +55,15 @@ def unpack_rgb(colours: keras.KerasTensor) -> keras.KerasTensor:
     """
     channels = ops.right_shift(colours[..., None], np.array(SHIFTS, "int32"))
     return ops.cast(ops.bitwise_and(channels, np.int32(255)), "uint8")
+
+
+def pack_pixels(images: np.ndarray) -> np.ndarray:
+    """Packs pixels into colours: the inverse of `unpack_rgb`.
+
+    Args:
+        images: uint8 array `(..., 3)`: red, green and blue.
+
+    Returns:
+        int32 array `(...)` of packed colours.
+    """
+    return images.astype("int32") @ np.array([1 << x for x in SHIFTS], "int32")

@@ -133,12 +133,15 @@ def test_frames_are_those_that_the_moves_lead_to(world):
 
 
 def test_a_kind_that_no_image_has_is_nan():
-    """On three rows no entity of the first frame has a lock that opens."""
+    """The player in the corner is nearest to the inventory's entity."""
     world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
-    images = ops.convert_to_numpy(world.render(world.reset([0])))
+    state = {**world.reset([0]), "player": np.array([5], "int32")}
+    images = ops.convert_to_numpy(world.render(state))
     model = boxworld_agent("relational", world.image_shape)
     found = analysis.tile_attention(model, world, images)
     as_kinds = dict(zip(KINDS, found.uniform, strict=True))
+    assert as_kinds["player"] == 0
+    analysis.plot_tile_attention(found)  # Without a warning.
     for q, kind in enumerate(KINDS):
         missing = as_kinds[kind] == 0
         assert np.isnan(found.standard[:, :, q]).all() == missing

@@ -17,7 +17,7 @@ from keras_relational.environments.boxworld.tiles import EMPTY
 from keras_relational.environments.boxworld.tiles import GEM
 from keras_relational.environments.boxworld.tiles import NUM_HUES
 from keras_relational.environments.boxworld.tiles import PLAYER
-from keras_relational.environments.colours import SHIFTS
+from keras_relational.environments.colours import pack_pixels
 from keras_relational.environments.colours import unpack_rgb
 from keras_relational.validation import check_positive_integers
 
@@ -374,10 +374,10 @@ class Board(World):
                 f"Received: {images.dtype}, of shape {images.shape}"
             )
         pictures = []
-        for number, image in enumerate(images.astype("int32")):
+        for number, image in enumerate(images):
             try:
                 picture = read_picture(
-                    image @ np.array([1 << shift for shift in SHIFTS], "int32"),
+                    pack_pixels(image),
                     self._cells_of_slot,
                     self.num_gem_locks,
                 )
