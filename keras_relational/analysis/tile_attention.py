@@ -15,8 +15,7 @@ from keras_relational.analysis.block_attention import player_entities
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.environments.boxworld import BLANK
-from keras_relational.environments.boxworld import GEM
-from keras_relational.environments.boxworld import PLAYER
+from keras_relational.environments.boxworld import same_colour
 from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.colours import pack_pixels
 
@@ -91,7 +90,7 @@ def tile_attention(
     (2, 2, 5, 5)
     """
     attention = block_attention(model, images)
-    kinds, colours = _entities(world, images)
+    kinds = _kinds(world, images)
     n = kinds.shape[1]
     is_kind = (kinds[..., None] == np.arange(len(KINDS))).astype(float)
 
@@ -111,8 +110,7 @@ def tile_attention(
         return weights[..., :n] @ is_kind[:, None, None]
 
     standard = of_kinds(np.moveaxis(to_kinds(attention.standard), 3, 1))
-    same = colours[:, :, None] == colours[:, None]
-    same &= (colours != BLANK)[..., None] & ~np.eye(n, dtype=bool)
+    same = same_colour(images)[:, 0]
     has_same = same.any(-1)
     to_same = (attention.standard * same[:, None, None]).sum(-1)
     to_same = np.moveaxis(to_same, 3, 1)[has_same]
@@ -179,19 +177,15 @@ def plot_tile_attention(found: TileAttention) -> Figure:
     return figure
 
 
-def _entities(world, images):
-    """Kinds of entities, and the colours of keys and locks in their middle.
-
-    The colour of all others is `BLANK`.
-    """
+def _kinds(world, images):
+    """Kinds of entities, as indices into `KINDS`."""
     rows, columns = images.shape[1] - 2, images.shape[2] - 2
     useful = world.useful_tiles(world.state_from_images(images))
     useful = ops.convert_to_numpy(useful)
     useful = useful.reshape(-1, world.rows, world.columns)
-    middles = images[:, 1:-1, 1:-1]
-    tiles = pack_pixels(middles).reshape(-1, rows * columns)
+    tiles = pack_pixels(images[:, 1:-1, 1:-1]).reshape(-1, rows * columns)
     useful = useful[:, 1:-1, 1:].reshape(tiles.shape)
     kinds = np.where(useful, 2, np.where(tiles == BLANK, 4, 3))
     kinds[np.arange(len(images)), player_entities(images)] = 1
     kinds[:, columns - 1] = 0
-    return kinds, np.where(np.isin(tiles, (PLAYER, GEM)), BLANK, tiles)
+    return kinds

@@ -6,6 +6,8 @@ from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
 from keras_relational.training.analogies import region_accuracies
 from keras_relational.training.analogies import solved_analogies
+from keras_relational.training.boxworld_positions import PositionBatches
+from keras_relational.training.boxworld_positions import position_student
 from keras_relational.training.dynamic_objects import FrameBatches
 from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
@@ -60,6 +62,7 @@ __all__ = [
     "FrameBatches",
     "MinibatchModel",
     "Minibatches",
+    "PositionBatches",
     "Preset",
     "VideoBatches",
     "VideoSamples",
@@ -85,6 +88,7 @@ __all__ = [
     "other_task_preset",
     "physics_tests",
     "plausibility",
+    "position_student",
     "prediction_error",
     "preset",
     "pretrain_autoencoder",

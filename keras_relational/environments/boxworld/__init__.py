@@ -18,11 +18,12 @@ gem, −1 for a distractor box or a bridge. The last two end the episode.
 - `tiles`: the colours of tiles.
 - `rules`: `Board`, the rules that both kinds of puzzle share.
 - `puzzles`: `BoxWorld` and `BridgeBoxWorld`, which make new puzzles.
-- `pictures`: reads a board from its picture.
+- `pictures`: reads a board, and which colours match, from its picture.
 
 `python -m keras_relational.environments.boxworld` draws a puzzle.
 """
 
+from keras_relational.environments.boxworld.pictures import same_colour
 from keras_relational.environments.boxworld.puzzles import BoxWorld
 from keras_relational.environments.boxworld.puzzles import BridgeBoxWorld
 from keras_relational.environments.boxworld.rules import ACTIONS
@@ -45,4 +46,5 @@ __all__ = [
     "PLAYER",
     "BoxWorld",
     "BridgeBoxWorld",
+    "same_colour",
 ]

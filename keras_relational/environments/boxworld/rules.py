@@ -287,9 +287,7 @@ class Board(World):
         Returns:
             Boolean tensor `(batch, rows * columns)`.
         """
-        parts = ops.take(state["board"], self._cells_of_slot.ravel(), axis=1)
-        parts = ops.reshape(parts, (-1, self.num_slots, 4))
-        key, lock, second_key, second_lock = ops.unstack(parts, 4, axis=2)
+        key, lock, second_key, second_lock = self._parts_of_slots(state)
         fits, _ = _opened(
             state["inventory"][:, None], key, lock, second_key, second_lock
         )
@@ -297,7 +295,33 @@ class Board(World):
         opens = (lock != BLANK) & ~state["losing"] & fits
         none = ops.zeros_like(opens)
         second = opens & (second_lock != BLANK)
-        here = ops.stack([loose, opens, none, second], axis=2)
+        return self._tiles_of_slots(loose, opens, none, second)
+
+    def losing_tiles(self, state: State) -> keras.KerasTensor:
+        """The locks of boxes that are not on the way to the gem.
+
+        Opening one of them ends the episode.
+
+        Args:
+            state: A state, as `reset` returns it.
+
+        Returns:
+            Boolean tensor `(batch, rows * columns)`.
+        """
+        _, lock, *_ = self._parts_of_slots(state)
+        none = ops.zeros_like(state["losing"])
+        locks = state["losing"] & (lock != BLANK)
+        return self._tiles_of_slots(none, locks, none, none)
+
+    def _parts_of_slots(self, state):
+        """Colours of the keys, locks, second keys, and second locks."""
+        parts = ops.take(state["board"], self._cells_of_slot.ravel(), axis=1)
+        parts = ops.reshape(parts, (-1, self.num_slots, 4))
+        return ops.unstack(parts, 4, axis=2)
+
+    def _tiles_of_slots(self, *parts):
+        """Booleans `(batch, slots)` of four parts as tiles of the board."""
+        here = ops.stack(parts, axis=2)
         cells = self._cells_of_slot.ravel()
         is_cell = cells[:, None] == np.arange(self.rows * self.columns)
         here = ops.reshape(ops.cast(here, "float32"), (-1, len(cells)))

@@ -1,0 +1,58 @@
+"""Teaches an agent of BoxWorld to see which colours match, and what loses.
+
+It learns from single positions: the right moves, and two hints. One asks its
+heads to attend to equal colours, the other which locks lose. Go on with
+boxworld_teacher.py --preset, where the agent plays and has no hints.
+"""
+
+import boxworld_puzzles
+import command_line
+import keras
+
+from keras_relational import analysis
+from keras_relational import training
+from keras_relational.random_streams import unseen_world_seeds
+
+TEST = unseen_world_seeds(100)
+FALL = keras.optimizers.schedules.PolynomialDecay
+PLAYERS = "greedy", "sampled", "random", "teacher"
+LINES = ["solved: {sampled[solved]:.1%}, by random moves {random[solved]:.1%}"]
+NEXT = "python examples/boxworld_positions.py --world bridge"
+
+
+def main(command):
+    add = command.option
+    boxworld_puzzles.add_agent_options(add, "relational")
+    boxworld_puzzles.add_options(add)
+    add("--num-batches", int, 20_000, "training steps")
+    add("--batch-size", int, 64, "positions of a batch")
+    add("--learning-rate", float, 5e-4, "of Adam, falls to 0 in a line")
+    add("--attention-weight", command_line.number, 0.6, "of the hint of colour")
+    add("--num-test", int, 1_000, "fixed puzzles to play at the end")
+    args = command.parse_run(export="a SavedModel of the agent")
+    if args.network == "convolutional":
+        command.error("--network convolutional has no attention to teach")
+    world = boxworld_puzzles.make_world(command, args)
+    model, data = boxworld_puzzles.make_agent(command, args, world)
+    fall = FALL(args.learning_rate, args.num_batches, 0.0)
+    student = training.position_student(model, fall, args.attention_weight)
+
+    def batches(first):
+        sizes = args.batch_size, first, args.seed
+        return training.PositionBatches(world, *sizes)
+
+    def measure():
+        played = analysis.play(world, TEST, model, greedy=False)
+        return {"solved_alone": float(played["solved"].mean())}
+
+    with command.open_run(["world", "network"], ["num_test"], data) as run:
+        logged = {"run": run, "verbose": args.verbose}
+        plan = args.num_batches, 1_000, measure
+        training.fit(student, batches, *plan, **logged)
+        test = args.num_test, run.directory, False, PLAYERS
+        figures = analysis.agent_figures(world, model, *test)
+        command.finish(run, model, figures, LINES, NEXT)
+
+
+if __name__ == "__main__":
+    command_line.start(main, __file__, __doc__)

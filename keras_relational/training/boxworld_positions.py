@@ -1,0 +1,256 @@
+"""Single positions of BoxWorld, with the answers that an agent should give.
+
+An agent that plays sees frames that are much alike, and seldom one where the
+choice is hard. The positions here are eight moves apart. Two hints come with
+each: which tiles have one colour, and which locks lose. An agent that attends
+to equal colours can tell a bridge, and play alone does not teach it to.
+"""
+
+import threading
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational import models
+from keras_relational.counter_based_random import random_draws
+from keras_relational.environments import boxworld
+from keras_relational.environments.boxworld.rules import Board
+from keras_relational.environments.compilation import compiled
+from keras_relational.layers import SimplicialTransformerBlock
+from keras_relational.random_streams import stream
+from keras_relational.validation import check_positive_integers
+
+_APART, _POSITIONS = 8, 8  # Moves between positions; positions of an episode.
+_BATCHES = 32  # Batches that are made at a time.
+_TAUGHT = 0.7  # Share of the moves that are the teacher's. Others are random.
+
+
+class PositionBatches(keras.utils.PyDataset):
+    """Positions of BoxWorld without end, with the right moves and two hints.
+
+    Each position is a frame of an episode, in which a teacher makes 70 % of the
+    moves, and the others are random. Eight positions are taken from an episode,
+    or from those that follow it, eight moves apart. The positions of a batch
+    are drawn from 4 × `batch_size` such episodes.
+
+    Batch `i` depends on the seed and on `i` alone. The batches have no end, so
+    `fit` needs `steps_per_epoch`, and `shuffle=False`. An item is a pair of
+    uint8 images `(batch_size, rows, columns + 1, 3)` and a dictionary:
+
+    - `"policy"`: booleans `(batch_size, 4)`, the right moves.
+    - `"losing"`: booleans `(batch_size, n)` for the n entities of an agent.
+      `True` marks a lock that ends the episode, in the middle of an entity.
+    - `"attention"`: float32 `(batch_size, 2, n, n)`, what `same_colour` of
+      `environments.boxworld` marks, divided by its number in each row.
+
+    Args:
+        world: `BoxWorld` or `BridgeBoxWorld`.
+        batch_size: Number of positions of a batch.
+        initial_batch: Number of the batch to begin with.
+        seed: Non-negative integer.
+
+    Raises:
+        ValueError: If the batch size is not a positive integer, or Keras runs
+            on a backend without a compiler.
+
+    Example:
+
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> images, answers = PositionBatches(world, batch_size=2)[0]
+    >>> images.shape, answers["attention"].shape
+    ((2, 3, 7, 3), (2, 2, 5, 5))
+    """
+
+    def __init__(
+        self,
+        world: Board,
+        batch_size: int = 64,
+        initial_batch: int = 0,
+        seed: int = 0,
+    ) -> None:
+        # As in `minibatches.GeneratedBatches`.
+        super().__init__(workers=2, max_queue_size=2)
+        check_positive_integers(batch_size=batch_size)
+        self.world = world
+        self.batch_size = batch_size
+        self.initial_batch = initial_batch
+        self.seed = seed
+        self._advance = compiled(self._advance_by_moves)
+        self._lock = threading.Lock()
+        self._made: tuple[int | None, Any] = (None, None)
+
+    @property
+    def num_batches(self) -> None:
+        return None
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, dict]:
+        chunk, number = divmod(self.initial_batch + index, _BATCHES)
+        with self._lock:
+            if self._made[0] != chunk:
+                self._made = chunk, self._make(chunk)
+            _, made = self._made
+        rows = slice(number * self.batch_size, (number + 1) * self.batch_size)
+        images, right, losing = (x[rows] for x in made)
+        same = boxworld.same_colour(images).astype("float32")
+        same /= np.maximum(same.sum(-1, keepdims=True), 1)
+        answers = {"policy": right, "losing": losing, "attention": same}
+        return images, answers
+
+    def _make(self, chunk):
+        """Images, right moves and losing locks of the batches of a chunk."""
+        rng = np.random.default_rng(stream(self.seed, "batch", chunk))
+        count = _BATCHES * self.batch_size // _POSITIONS
+        # Seeds from 10⁹ on are those of tests.
+        seeds = rng.integers(0, 10**9, count, dtype="uint32")
+        state, found = self.world.reset(seeds), []
+        moves_seed = rng.integers(2**32, dtype="uint32")
+        for number in range(_POSITIONS):
+            state, *position = self._advance(
+                state, moves_seed, np.int32(number * _APART)
+            )
+            found.append([ops.convert_to_numpy(x) for x in position])
+        order = rng.permutation(_POSITIONS * count)
+        return [np.concatenate(x)[order] for x in zip(*found, strict=True)]
+
+    def _advance_by_moves(self, state, seed, first):
+        """Makes moves. Returns the state, its images and the answers."""
+        world = self.world
+        rows = ops.arange(ops.shape(state["steps"])[0])
+
+        def move(number, carry):
+            state, over = carry
+            right = ops.cast(world.expert_moves(state), "float32")
+            count = ops.sum(right, axis=1, keepdims=True)
+            right /= ops.maximum(count, 1)
+            shares = _TAUGHT * right + (1 - _TAUGHT) / right.shape[1]
+            actions = random_draws(
+                ops.log(shares), seed, first + number, rows[:, None]
+            )
+            state, _, terminated, truncated = world.step_or_restart(
+                state, actions, over
+            )
+            return state, terminated | truncated
+
+        nowhere = ops.zeros_like(state["steps"], dtype="bool")
+        state, over = ops.fori_loop(0, _APART, move, (state, nowhere))
+        state = world.restart(state, over)
+        losing = world.losing_tiles(state)
+        losing = ops.reshape(losing, (-1, world.rows, world.columns))
+        # The middles of entities are tiles that are not on the edge.
+        losing = losing[:, 1:-1, 1:]
+        losing = ops.reshape(losing, (losing.shape[0], -1))
+        return state, world.render(state), world.expert_moves(state), losing
+
+
+def position_student(
+    agent: keras.Model,
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
+    attention_weight: float = 0.6,
+) -> keras.Model:
+    """A model that trains an agent on `PositionBatches`, compiled.
+
+    The loss of a position is
+
+        loss = − log Σ_right moves π(move)
+               + Σ_locks cross-entropy(loses, σ(wᵀ e + b))
+               − attention_weight · mean Σ_j t_j log a_j
+
+    with the policy π of the agent, and the entities e after its Transformer
+    block. The last term is about the attention a of the first iteration: the
+    first head shall attend from each key or lock to the others of its colour,
+    all alike (t), and the second head from the lock of a box to the colour of
+    its key. The mean is over the entities that have such tiles. w and b serve
+    training alone, and the agent does not keep them.
+
+    Args:
+        agent: Relational or simplicial agent of `models.boxworld_agent`. It is
+            trained in place.
+        learning_rate: Positive number or a schedule, for Adam.
+        attention_weight: Number that is not negative.
+
+    Returns:
+        `keras.Model` from images to a dictionary of `"policy"`, `"losing"` and
+        `"attention"`, shaped as the answers of `PositionBatches`.
+
+    Raises:
+        ValueError: If the agent has no Transformer block, or a memory.
+
+    Example:
+
+    >>> agent = models.boxworld_agent("relational", (3, 7, 3))
+    >>> student = position_student(agent, learning_rate=5e-4)
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> history = student.fit(
+    ...     PositionBatches(world, batch_size=2), steps_per_epoch=1, verbose=0
+    ... )
+    """
+    roles = models.roles(agent)
+    if "block" not in roles.parts or roles.states:
+        raise ValueError(
+            "Positions teach a relational or a simplicial agent without a "
+            f"memory. Received: {agent.name} with the parts "
+            f"{', '.join(roles.parts)}"
+        )
+    block = models.part(agent, "block")
+    inputs, after = [models.part(agent, "entities").output], block.output
+    if isinstance(block, SimplicialTransformerBlock):
+        inputs.append(models.part(agent, "virtual_entities").output)
+        after, _ = after
+    entities, scores = _WithScores(block, name="with_scores")(*inputs)
+    logits, _ = keras.Model(after, agent.output, name="after")(entities)
+    losing = keras.layers.Dense(1, name="losing")(entities)
+    outputs = {
+        "policy": logits,
+        "losing": ops.squeeze(losing, -1),
+        "attention": scores[:, 0],
+    }
+    student = keras.Model(agent.input, outputs, name="student")
+    student.compile(
+        keras.optimizers.Adam(learning_rate, beta_2=0.99, epsilon=1e-8),
+        {
+            "policy": _right_moves_loss,
+            "losing": keras.losses.BinaryCrossentropy(from_logits=True),
+            "attention": _attention_loss,
+        },
+        loss_weights={
+            "policy": 1.0,
+            "losing": float(entities.shape[1]),  # Keras has the mean.
+            "attention": attention_weight,
+        },
+        jit_compile=keras.backend.backend() != "torch",
+    )
+    student.optimizer.build(student.trainable_variables)
+    return student
+
+
+class _WithScores(keras.layers.Layer):
+    """A Transformer block, with the scores of its standard attention.
+
+    Keras cannot build a graph that calls one layer twice, where only the second
+    call returns scores. So this layer makes the second call.
+    """
+
+    def __init__(self, block, **kwargs):
+        super().__init__(**kwargs)
+        self.block = block
+
+    def call(self, *entities):
+        outputs, scores = self.block(*entities, return_attention_scores=True)
+        if isinstance(self.block, SimplicialTransformerBlock):
+            outputs, scores = outputs[0], scores[0]
+        return outputs, scores
+
+
+def _right_moves_loss(right, logits):
+    """− log Σ_right moves π(move)."""
+    logs = ops.log_softmax(logits)
+    return -ops.logsumexp(ops.where(right > 0, logs, -1e9), axis=-1)
+
+
+def _attention_loss(targets, scores):
+    """Mean cross-entropy over the rows of attention that have targets."""
+    entropies = -ops.sum(targets * ops.log(scores + 1e-9), axis=-1)
+    count = ops.sum(targets, axis=(1, 2, 3))
+    return ops.sum(entropies, axis=(1, 2)) / ops.maximum(count, 1)
