@@ -63,6 +63,11 @@ BAD_VALUES = {
         (),
         ("--rest-url", "http://127.0.0.1:1"),
     ],
+    "boxworld_positions": [
+        ("--network", "convolutional"),
+        ("--attention-weight", "-1"),
+        ("--batch-size", "0"),
+    ],
     "boxworld_teacher": [
         ("--teacher-share", "2"),
         ("--num-taught", "-1"),

@@ -6,6 +6,7 @@ each: which tiles have one colour, and which locks lose. An agent that attends
 to equal colours can tell a bridge, and play alone does not teach it to.
 """
 
+import functools
 import threading
 from typing import Any
 
@@ -77,7 +78,7 @@ class PositionBatches(keras.utils.PyDataset):
         self.batch_size = batch_size
         self.initial_batch = initial_batch
         self.seed = seed
-        self._advance = compiled(self._advance_by_moves)
+        self._advance = _compiled_advance(world)
         self._lock = threading.Lock()
         self._made: tuple[int | None, Any] = (None, None)
 
@@ -114,34 +115,40 @@ class PositionBatches(keras.utils.PyDataset):
         order = rng.permutation(_POSITIONS * count)
         return [np.concatenate(x)[order] for x in zip(*found, strict=True)]
 
-    def _advance_by_moves(self, state, seed, first):
-        """Makes moves. Returns the state, its images and the answers."""
-        world = self.world
-        rows = ops.arange(ops.shape(state["steps"])[0])
 
-        def move(number, carry):
-            state, over = carry
-            right = ops.cast(world.expert_moves(state), "float32")
-            count = ops.sum(right, axis=1, keepdims=True)
-            right /= ops.maximum(count, 1)
-            shares = _TAUGHT * right + (1 - _TAUGHT) / right.shape[1]
-            actions = random_draws(
-                ops.log(shares), seed, first + number, rows[:, None]
-            )
-            state, _, terminated, truncated = world.step_or_restart(
-                state, actions, over
-            )
-            return state, terminated | truncated
+@functools.lru_cache(maxsize=8)
+def _compiled_advance(world):
+    """Compiled `_advance` for a world, once for all equal worlds."""
+    return compiled(functools.partial(_advance, world))
 
-        nowhere = ops.zeros_like(state["steps"], dtype="bool")
-        state, over = ops.fori_loop(0, _APART, move, (state, nowhere))
-        state = world.restart(state, over)
-        losing = world.losing_tiles(state)
-        losing = ops.reshape(losing, (-1, world.rows, world.columns))
-        # The middles of entities are tiles that are not on the edge.
-        losing = losing[:, 1:-1, 1:]
-        losing = ops.reshape(losing, (losing.shape[0], -1))
-        return state, world.render(state), world.expert_moves(state), losing
+
+def _advance(world, state, seed, first):
+    """Makes moves. Returns the state, its images and the answers."""
+    rows = ops.arange(ops.shape(state["steps"])[0])
+
+    def move(number, carry):
+        state, over = carry
+        right = ops.cast(world.expert_moves(state), "float32")
+        count = ops.sum(right, axis=1, keepdims=True)
+        right /= ops.maximum(count, 1)
+        shares = _TAUGHT * right + (1 - _TAUGHT) / right.shape[1]
+        actions = random_draws(
+            ops.log(shares), seed, first + number, rows[:, None]
+        )
+        state, _, terminated, truncated = world.step_or_restart(
+            state, actions, over
+        )
+        return state, terminated | truncated
+
+    nowhere = ops.zeros_like(state["steps"], dtype="bool")
+    state, over = ops.fori_loop(0, _APART, move, (state, nowhere))
+    state = world.restart(state, over)
+    losing = world.losing_tiles(state)
+    losing = ops.reshape(losing, (-1, world.rows, world.columns))
+    # The middles of entities are tiles that are not on the edge.
+    losing = losing[:, 1:-1, 1:]
+    losing = ops.reshape(losing, (losing.shape[0], -1))
+    return state, world.render(state), world.expert_moves(state), losing
 
 
 def position_student(
@@ -182,8 +189,9 @@ def position_student(
     >>> agent = models.boxworld_agent("relational", (3, 7, 3))
     >>> student = position_student(agent, learning_rate=5e-4)
     >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> batches = PositionBatches(world, batch_size=2)
     >>> history = student.fit(
-    ...     PositionBatches(world, batch_size=2), steps_per_epoch=1, verbose=0
+    ...     batches, steps_per_epoch=1, shuffle=False, verbose=0
     ... )
     """
     roles = models.roles(agent)
@@ -199,10 +207,11 @@ def position_student(
         inputs.append(models.part(agent, "virtual_entities").output)
         after, _ = after
     entities, scores = _WithScores(block, name="with_scores")(*inputs)
-    logits, _ = keras.Model(after, agent.output, name="after")(entities)
+    policy = models.part(agent, "policy").output
+    policy = keras.Model(after, policy, name="after_block")(entities)
     losing = keras.layers.Dense(1, name="losing")(entities)
     outputs = {
-        "policy": logits,
+        "policy": policy,
         "losing": ops.squeeze(losing, -1),
         "attention": scores[:, 0],
     }

@@ -209,6 +209,35 @@ def test_boxes_that_end_the_episode_are_those_that_spoil_it(world):
         assert kinds == {False, True}
 
 
+def test_losing_tiles_are_the_locks_of_boxes_that_end_the_episode(world):
+    state = reset(world, np.arange(50))
+    tiles = ops.convert_to_numpy(world.losing_tiles(state))
+    for puzzle, found in zip(python_worlds(world, state), tiles, strict=True):
+        cells = np.divmod(np.flatnonzero(found), world.columns)
+        assert set(zip(*cells, strict=True)) == puzzle.losing
+    assert tiles.any() == (world is not WORLDS["smallest"])
+
+
+def test_tiles_of_one_colour_are_those_that_plain_python_finds(world):
+    """The middle of an entity, and the key to the left of a lock there."""
+    state = reset(world, np.arange(20))
+    images = ops.convert_to_numpy(world.render(state))
+    middles = list(
+        itertools.product(range(1, world.rows - 1), range(1, world.columns))
+    )
+    found = boxworld.same_colour(images)
+    for puzzle, same in zip(python_worlds(world, state), found, strict=True):
+        tiles = {k: x for k, x in puzzle.tiles.items() if x != (255,) * 3}
+        for (i, one), (j, other) in itertools.product(
+            enumerate(middles), enumerate(middles)
+        ):
+            key = (one[0], one[1] - 1)
+            for head, asks in enumerate((one, key)):
+                is_same = asks in tiles and tiles.get(other) == tiles[asks]
+                is_same &= other != asks and one in tiles
+                assert same[head, i, j] == is_same
+
+
 def solvable_through(puzzle, lock):
     """Whether some order of openings has that box in it and gets the gem."""
     stack = [(frozenset(puzzle.tiles), (), False)]

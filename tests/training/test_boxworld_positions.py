@@ -1,0 +1,111 @@
+"""Positions of BoxWorld have the answers that one reads off their images."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import models
+from keras_relational import training
+from keras_relational.environments import boxworld
+
+SMALLEST = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+WORLDS = {
+    "bridge": boxworld.BridgeBoxWorld(bridge_probability=0.8),
+    "branches": boxworld.BoxWorld(7, 12, (2, 3), (1, 2)),
+}
+
+
+def batches_of(world, initial_batch=30, seed=3):
+    return training.PositionBatches(world, 16, initial_batch, seed)
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_answers_are_those_of_the_board_in_the_image(world):
+    images, answers = batches_of(world)[0]
+    state = world.state_from_images(images)
+    np.testing.assert_array_equal(
+        answers["policy"], np.asarray(world.expert_moves(state))
+    )
+    assert answers["policy"].any(1).all()
+    losing = np.zeros((len(images), world.rows, world.columns + 1), bool)
+    for image, slot in np.argwhere(np.asarray(state["losing"])):
+        row, column = divmod(slot, world.slot_columns)
+        losing[image, 1 + 2 * row, 2 + 3 * column] = True
+    np.testing.assert_array_equal(
+        answers["losing"], losing[:, 1:-1, 1:-1].reshape(len(images), -1)
+    )
+    assert answers["losing"].any()
+    np.testing.assert_allclose(
+        answers["attention"].sum(-1).ravel(),
+        boxworld.same_colour(images).any(-1).ravel(),
+        rtol=1e-6,
+    )
+
+
+def test_a_batch_depends_on_the_seed_and_its_number_alone():
+    world = WORLDS["bridge"]
+    # The third is in another chunk of batches than the first.
+    batches = batches_of(world)
+    first, _, third = (batches[i] for i in range(3))
+    again = batches_of(world, initial_batch=32)[0]
+    for ours, theirs in zip(
+        keras.tree.flatten(third), keras.tree.flatten(again), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    images = [first[0], third[0], batches_of(world, seed=4)[2][0]]
+    flat = np.concatenate(images).reshape(48, -1)
+    assert len(np.unique(flat, axis=0)) == 48
+
+
+@pytest.mark.parametrize("network", ["relational", "simplicial"])
+def test_the_student_is_the_agent_with_two_hints(network):
+    keras.utils.set_random_seed(0)
+    agent = models.boxworld_agent(network, SMALLEST.image_shape)
+    student = training.position_student(agent, 1e-3, attention_weight=0.5)
+    data = training.PositionBatches(SMALLEST, 8)
+    images, answers = data[0]
+    found = {k: np.asarray(x) for k, x in student(images).items()}
+    np.testing.assert_allclose(
+        found["policy"], np.asarray(agent(images)[0]), atol=1e-5
+    )
+    np.testing.assert_allclose(found["attention"].sum(-1), 1, rtol=1e-5)
+    policy = np.exp(found["policy"])
+    policy /= policy.sum(-1, keepdims=True)
+    expected = -np.log((policy * answers["policy"]).sum(-1)).mean()
+    entropies = np.logaddexp(0, found["losing"])  # No lock loses.
+    expected += entropies.sum(-1).mean()
+    rows = answers["attention"].any(-1)
+    # The key and the lock of the gem, until the key is taken.
+    assert set(rows.sum((1, 2))) == {0, 2}
+    logs = -(answers["attention"] * np.log(found["attention"])).sum(-1)
+    rows = np.maximum(rows.sum((1, 2)), 1)
+    expected += 0.5 * (logs.sum((1, 2)) / rows).mean()
+    loss = student.evaluate(images, answers, verbose=0, return_dict=True)
+    np.testing.assert_allclose(loss["loss"], expected, rtol=1e-4)
+
+
+def test_all_of_the_agent_but_its_value_learns():
+    agent = models.boxworld_agent("relational", SMALLEST.image_shape)
+    before = agent.get_weights()
+    history = training.position_student(agent, 1e-3).fit(
+        training.PositionBatches(SMALLEST, 8),
+        steps_per_epoch=32,
+        epochs=2,
+        shuffle=False,
+        verbose=0,
+    )
+    first, second = history.history["policy_loss"]
+    assert second < first
+    for weight, old in zip(agent.trainable_weights, before, strict=True):
+        changed = (np.asarray(weight) != old).any()
+        assert changed == ("value_column" not in weight.path), weight.path
+
+
+def test_refuses_an_agent_that_has_no_attention_to_teach():
+    agent = models.boxworld_agent("convolutional", SMALLEST.image_shape)
+    with pytest.raises(ValueError, match="a relational or a simplicial agent"):
+        training.position_student(agent, 1e-3)
+    cell = keras.layers.GRUCell(4)
+    agent = models.boxworld_agent("relational", (3, 7, 3), cell=cell)
+    with pytest.raises(ValueError, match="without a memory"):
+        training.position_student(agent, 1e-3)
