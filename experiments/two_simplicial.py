@@ -17,6 +17,7 @@ SMALLEST = {
     "solution_length": (None, [1, 1]),
     "num_distractors": (None, [0, 0]),
 }
+TAUGHT = "boxworld_teacher", "boxworld_positions"
 
 
 def tables(records: list[Record]) -> dict[str, str]:
@@ -27,7 +28,7 @@ def tables(records: list[Record]) -> dict[str, str]:
         "boxworld_larger": [x for x in agents if not _is_smallest(x)],
     }
     found = {name: boxworld_table(x) for name, x in chosen.items() if x}
-    taught = [x for x in records if x.experiment == "boxworld_teacher"]
+    taught = [x for x in records if x.experiment in TAUGHT]
     if taught:
         found["boxworld_teacher"] = teacher_table(taught)
     return found
@@ -67,13 +68,16 @@ def teacher_table(records: list[Record]) -> str:
         *("world", "rows", "columns", "solution_length", "num_distractors"),
         *("network", "teacher_share", "teacher_moves"),
         *("num_taught", "curriculum", "preset"),
+        *("num_batches", "attention_weight"),
     )
     rows, common = group_by_seed(records, columns)
     lines = []
     for row in sorted(rows, key=_taught_place):
         for record in row.records:
             result, arguments = record.result, record.arguments
-            teacher = result["teacher"]
+            teacher, steps = result["teacher"], record.length
+            if record.experiment == "boxworld_positions":
+                steps *= arguments["batch_size"]
             line = {
                 "puzzles": _puzzles(arguments) + _boxes(arguments),
                 "network": arguments["network"],
@@ -81,7 +85,7 @@ def teacher_table(records: list[Record]) -> str:
                 "teacher": _teacher(arguments),
                 "options": row.options,
                 "seed": arguments["seed"],
-                "steps": f"{record.length:,}",
+                "steps": f"{steps:,}",
                 "minutes": result["minutes"],
             }
             for player in ("sampled", "greedy", "random"):
@@ -155,6 +159,8 @@ def _boxes(arguments):
 
 def _teacher(arguments):
     """`"1.0 of the loss, 0.9 of the moves, falling for 2,000,000 steps"`."""
+    if "attention_weight" in arguments:
+        return "single positions, with hints"
     text = "none"
     if share := arguments.get("teacher_share"):
         text = f"{share} of the loss, {arguments['teacher_moves']} of the moves"

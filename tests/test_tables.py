@@ -209,16 +209,18 @@ def test_boxworld():
 
 
 def test_boxworld_with_a_teacher():
+    players = {
+        "greedy": {"solved": 0.985, "length": 23.5},
+        "sampled": {"solved": 0.999, "length": 22.71},
+        "random": {"solved": 0.055, "length": 81.45},
+        "teacher": {"solved": 1.0, "length": 21.64},
+    }
+
     def run(steps, longer=None, **arguments):
-        players = {
-            "greedy": {"solved": 0.985, "length": 23.5},
-            "sampled": {"solved": 0.999, "length": 22.71},
-            "random": {"solved": 0.055, "length": 81.45},
-            "teacher": {"solved": 1.0, "length": 21.64},
-        }
         given = {
             "world": "box",
             "network": "relational",
+            "batch_size": 64,
             "teacher_share": 1.0,
             "teacher_moves": 0.9,
             "num_taught": None,
@@ -233,6 +235,13 @@ def test_boxworld_with_a_teacher():
         return record("boxworld_teacher", result, **{**given, **arguments})
 
     bridge = {"rows": None, "columns": None, "solution_length": None}
+    positions = record(
+        "boxworld_positions",
+        {"batches": 100, "minutes": 9.5, **players},
+        **bridge,
+        **{"world": "bridge", "network": "relational", "seed": 0},
+        **{"num_batches": 100, "batch_size": 64, "attention_weight": 0.6},
+    )
     table = all_tables(
         [
             run(8_001, seed=0),
@@ -241,6 +250,7 @@ def test_boxworld_with_a_teacher():
             run(9_000, num_distractors=[0, 4], num_taught=4_000),
             run(9_001, world="bridge", **bridge),
             run(9_002, 0.25, rows=9, columns=9, preset="boxworld_small"),
+            positions,
         ]
     )["boxworld_teacher"]
     figures = "9.5 | 99.9 % | 98.5 % | 5.5 % | 22.7 | 21.6 |  |"
@@ -254,6 +264,8 @@ def test_boxworld_with_a_teacher():
         f"{small}, 0 to 4 branches | relational |  | {shares}, falling for "
         f"4,000 steps | 0 | 9,000 | {figures}",
         f"| bridge | relational |  | {shares} | 0 | 9,001 | {figures}",
+        "| bridge | relational |  | single positions, with hints | 0 | 6,400 "
+        f"| {figures}",
         "| 9 by 9, 1 to 2 boxes | relational "
         f"| boxworld_small | {shares} | 0 | 9,002 | {longer}",
     ):
