@@ -11,11 +11,8 @@ import keras
 
 from keras_relational import analysis
 from keras_relational import training
-from keras_relational.random_streams import unseen_world_seeds
 
-TEST = unseen_world_seeds(100)
 FALL = keras.optimizers.schedules.PolynomialDecay
-PLAYERS = "greedy", "sampled", "random", "teacher"
 LINES = ["solved: {sampled[solved]:.1%}, by random moves {random[solved]:.1%}"]
 NEXT = "python examples/boxworld_positions.py --world bridge"
 
@@ -41,15 +38,12 @@ def main(command):
         sizes = args.batch_size, first, args.seed
         return training.PositionBatches(world, *sizes)
 
-    def measure():
-        played = analysis.play(world, TEST, model, greedy=False)
-        return {"solved_alone": float(played["solved"].mean())}
-
+    measure = boxworld_puzzles.solved_alone(world, model)
     with command.open_run(["world", "network"], ["num_test"], data) as run:
         logged = {"run": run, "verbose": args.verbose}
         plan = args.num_batches, 1_000, measure
         training.fit(student, batches, *plan, **logged)
-        test = args.num_test, run.directory, False, PLAYERS
+        test = args.num_test, run.directory, False, boxworld_puzzles.PLAYERS
         figures = analysis.agent_figures(world, model, *test)
         command.finish(run, model, figures, LINES, NEXT)
 

@@ -4,13 +4,16 @@ import pathlib
 
 import keras
 
+from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
 from keras_relational.environments import boxworld
+from keras_relational.random_streams import unseen_world_seeds
 
 SIZES = "rows", "columns", "solution_length", "num_distractors"
 SMALLEST = {"box": (3, 6, (1, 1), (0, 0)), "bridge": ()}
 WORLDS = {"box": boxworld.BoxWorld, "bridge": boxworld.BridgeBoxWorld}
+PLAYERS = "greedy", "sampled", "random", "teacher"
 RANGE = {"nargs": 2, "metavar": ("LOW", "HIGH")}
 
 
@@ -94,3 +97,14 @@ def make_agent(command, args, world, **sizes):
     model.set_weights(trained)
     digest = models.preset_metadata(args.preset)["sha256"]
     return model, {"preset": runs.data_digest([digest])}
+
+
+def solved_alone(world, model):
+    """A measure of an agent that is taught: what it solves by drawn moves."""
+
+    def measure():
+        seeds = unseen_world_seeds(100)
+        played = analysis.play(world, seeds, model, greedy=False)
+        return {"solved_alone": float(played["solved"].mean())}
+
+    return measure

@@ -11,15 +11,12 @@ import keras
 
 from keras_relational import analysis
 from keras_relational.environments.curriculum import Curriculum
-from keras_relational.random_streams import unseen_world_seeds
 from keras_relational.training import agent_runs
 from keras_relational.training import impala
 
-TEST = unseen_world_seeds(100)
 FALL = keras.optimizers.schedules.PolynomialDecay
 RATES = {"epsilon": 1e-5, "value_estimation_loss_coef": 0.02}
 UNROLL = 5
-PLAYERS = "greedy", "sampled", "random", "teacher"
 LINES = ["solved: {greedy[solved]:.1%}, by random moves {random[solved]:.1%}"]
 NEXT = "python examples/boxworld_teacher.py --world bridge"
 
@@ -48,19 +45,15 @@ def main(command):
     rates["teacher_updates"] = -(-args.num_taught // steps) or None
     sizes = args.batch_size, args.seed
     learner = impala.actor_learner(world, model, *sizes, **rates)
-
-    def measure():
-        played = analysis.play(board, TEST, model, greedy=False)
-        return {"solved_alone": float(played["solved"].mean())}
-
+    measure = boxworld_puzzles.solved_alone(board, model)
     may_differ = ["num_steps", "num_test", "test_length"]
     with command.open_run(["world", "network"], may_differ, data) as run:
         plan = args.num_steps, board.success_reward, run, None, 500, False
         curves = agent_runs.train_agent(learner, *plan, measure, args.verbose)
         drawn = args.network, run.directory, "solved_alone"
         analysis.draw_solved_share(curves, *drawn)
-        test = args.num_test, run.directory, False, PLAYERS, others
-        figures = analysis.agent_figures(board, model, *test)
+        test = args.num_test, run.directory, False, boxworld_puzzles.PLAYERS
+        figures = analysis.agent_figures(board, model, *test, others)
         command.finish(run, model, figures, LINES, NEXT)
 
 

@@ -8,7 +8,6 @@ to equal colours can tell a bridge, and play alone does not teach it to.
 
 import functools
 import threading
-from typing import Any
 
 import keras
 import numpy as np
@@ -21,6 +20,9 @@ from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.compilation import compiled
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.random_streams import stream
+from keras_relational.training.minibatches import GeneratedBatches
+from keras_relational.training.teacher import right_log_probs
+from keras_relational.training.teacher import taught_logits
 from keras_relational.validation import check_positive_integers
 
 _APART, _POSITIONS = 8, 8  # Moves between positions; positions of an episode.
@@ -28,7 +30,7 @@ _BATCHES = 32  # Batches that are made at a time.
 _TAUGHT = 0.7  # Share of the moves that are the teacher's. Others are random.
 
 
-class PositionBatches(keras.utils.PyDataset):
+class PositionBatches(GeneratedBatches):
     """Positions of BoxWorld without end, with the right moves and two hints.
 
     Each position is a frame of an episode, in which a teacher makes 70 % of the
@@ -71,27 +73,18 @@ class PositionBatches(keras.utils.PyDataset):
         initial_batch: int = 0,
         seed: int = 0,
     ) -> None:
-        # As in `minibatches.GeneratedBatches`.
-        super().__init__(workers=2, max_queue_size=2)
         check_positive_integers(batch_size=batch_size)
+        super().__init__(batch_size, initial_batch, seed)
         self.world = world
-        self.batch_size = batch_size
-        self.initial_batch = initial_batch
-        self.seed = seed
         self._advance = _compiled_advance(world)
+        # `fit` asks from two threads, which may be in two chunks at a time.
         self._lock = threading.Lock()
-        self._made: tuple[int | None, Any] = (None, None)
-
-    @property
-    def num_batches(self) -> None:
-        return None
+        self._chunk = functools.lru_cache(maxsize=2)(self._make)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, dict]:
         chunk, number = divmod(self.initial_batch + index, _BATCHES)
         with self._lock:
-            if self._made[0] != chunk:
-                self._made = chunk, self._make(chunk)
-            _, made = self._made
+            made = self._chunk(chunk)
         rows = slice(number * self.batch_size, (number + 1) * self.batch_size)
         images, right, losing = (x[rows] for x in made)
         same = boxworld.same_colour(images).astype("float32")
@@ -128,13 +121,10 @@ def _advance(world, state, seed, first):
 
     def move(number, carry):
         state, over = carry
-        right = ops.cast(world.expert_moves(state), "float32")
-        count = ops.sum(right, axis=1, keepdims=True)
-        right /= ops.maximum(count, 1)
-        shares = _TAUGHT * right + (1 - _TAUGHT) / right.shape[1]
-        actions = random_draws(
-            ops.log(shares), seed, first + number, rows[:, None]
-        )
+        right = world.expert_moves(state)
+        alike = ops.zeros_like(right, dtype="float32")
+        logits = taught_logits(alike, right, _TAUGHT)
+        actions = random_draws(logits, seed, first + number, rows[:, None])
         state, _, terminated, truncated = world.step_or_restart(
             state, actions, over
         )
@@ -254,8 +244,7 @@ class _WithScores(keras.layers.Layer):
 
 def _right_moves_loss(right, logits):
     """− log Σ_right moves π(move)."""
-    logs = ops.log_softmax(logits)
-    return -ops.logsumexp(ops.where(right > 0, logs, -1e9), axis=-1)
+    return -right_log_probs(ops.log_softmax(logits), right > 0)
 
 
 def _attention_loss(targets, scores):

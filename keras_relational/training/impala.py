@@ -24,6 +24,8 @@ from keras_relational.environments.tf_agents_environment import (
     WorldTFEnvironment,
 )
 from keras_relational.legacy_keras import check_backend
+from keras_relational.training.teacher import right_log_probs
+from keras_relational.training.teacher import taught_logits
 from keras_relational.training.vtrace import vtrace
 from keras_relational.validation import check_positive_integers
 
@@ -357,9 +359,8 @@ class ImpalaAgent(tf_agent.TFAgent):
         loss = policy_loss - self.entropy_regularization * entropy
         if self.teacher_share:
             right = steps.policy_info["right"]
-            logs = tf.where(right, learned, learned.dtype.min)
             known = counts * tf.cast(tf.reduce_any(right, -1), values.dtype)
-            imitation = -known * tf.reduce_logsumexp(logs, axis=-1)
+            imitation = -known * right_log_probs(learned, right)
             loss = (1 - share) * loss + share * tf.reduce_sum(imitation)
         loss = loss + self.value_estimation_loss_coef * value_loss
         return loss, (policy_loss, value_loss, entropy)
@@ -549,7 +550,7 @@ class ActorLearner:
             )
             if self.agent.teacher_share:
                 info["right"] = self.environment.world.expert_moves(world)
-                info["logits"] = _taught(logits[0], info["right"], share)
+                info["logits"] = taught_logits(logits[0], info["right"], share)
             action = random_draws(info["logits"], seed, actor["step"], rows)
             world, next_step = self.environment.advance(
                 (world, time_step), action
@@ -750,17 +751,6 @@ def _summed_over_parts(
 
     first = (tf.constant(1), value(0))
     return tf.while_loop(lambda i, _: i < num_parts, add, first)[1]
-
-
-def _taught(logits, right, share):
-    """Logits of a policy of which a teacher has a share."""
-    own = tf.nn.softmax(logits)
-    moves = tf.cast(right, own.dtype)
-    number = tf.reduce_sum(moves, axis=-1, keepdims=True)
-    # Where no move is right, the policy has all of it.
-    moves = tf.where(number > 0, moves / tf.maximum(number, 1), own)
-    shares = (1 - share) * own + share * moves
-    return tf.math.log(tf.maximum(shares, 1e-8))  # Logits are finite.
 
 
 def _values(state):
