@@ -21,6 +21,7 @@ def main(command):
     add = command.option
     boxworld_puzzles.add_agent_options(add, "relational")
     boxworld_puzzles.add_options(add)
+    boxworld_puzzles.add_test_options(add)
     add("--num-batches", int, 20_000, "training steps")
     add("--batch-size", int, 64, "positions of a batch")
     add("--learning-rate", float, 5e-4, "of Adam, falls to 0 in a line")
@@ -29,7 +30,7 @@ def main(command):
     args = command.parse_run(export="a SavedModel of the agent")
     if args.network == "convolutional":
         command.error("--network convolutional has no attention to teach")
-    world = boxworld_puzzles.make_world(command, args)
+    world, others = boxworld_puzzles.make_test_worlds(command, args)
     model, data = boxworld_puzzles.make_agent(command, args, world)
     fall = FALL(args.learning_rate, args.num_batches, 0.0)
     student = training.position_student(model, fall, args.attention_weight)
@@ -39,12 +40,13 @@ def main(command):
         return training.PositionBatches(world, *sizes)
 
     measure = boxworld_puzzles.solved_alone(world, model)
-    with command.open_run(["world", "network"], ["num_test"], data) as run:
+    may_differ = ["num_test", "test_length"]
+    with command.open_run(["world", "network"], may_differ, data) as run:
         logged = {"run": run, "verbose": args.verbose}
         plan = args.num_batches, 1_000, measure
         training.fit(student, batches, *plan, **logged)
         test = args.num_test, run.directory, False, boxworld_puzzles.PLAYERS
-        figures = analysis.agent_figures(world, model, *test)
+        figures = analysis.agent_figures(world, model, *test, others)
         command.finish(run, model, figures, LINES, NEXT)
 
 

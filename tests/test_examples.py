@@ -67,6 +67,7 @@ BAD_VALUES = {
         ("--network", "convolutional"),
         ("--attention-weight", "-1"),
         ("--batch-size", "0"),
+        ("--world", "bridge", "--withhold-pairs"),
     ],
     "boxworld_teacher": [
         ("--teacher-share", "2"),
