@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational.environments.array_functions import functions_for
 from keras_relational.validation import check_positive_integers
 
 # Every tensor has one row for each episode.
@@ -154,11 +155,12 @@ class World:
                 range becomes the first action, and an index above it the last.
         """
         actions = checked_actions(actions, state["steps"].shape, self.actions)
-        actions = ops.clip(actions, 0, len(self.actions) - 1)
+        if not isinstance(actions, np.ndarray):
+            actions = ops.clip(actions, 0, len(self.actions) - 1)
         steps = state["steps"] + 1
         state = {**state, "steps": steps}
         state, reward, terminated = self.move(state, actions)
-        truncated = ops.zeros_like(terminated)
+        truncated = functions_for(terminated).zeros_like(terminated)
         if self.max_episode_steps is not None:
             truncated = ~terminated & (steps >= self.max_episode_steps)
         return state, reward, terminated, truncated
@@ -250,7 +252,9 @@ def checked_actions(
         ValueError: If the actions have another shape, are not integers, or are
             not indices into `names`.
     """
-    if ops.is_tensor(actions):
+    # `ops.is_tensor` takes longer than all the rest.
+    is_numpy = isinstance(actions, np.ndarray | np.generic)
+    if hasattr(actions, "dtype") and not is_numpy:
         dtype = keras.backend.standardize_dtype(actions.dtype)
         are_integers = dtype.startswith(("int", "uint"))
     else:
@@ -261,10 +265,14 @@ def checked_actions(
         dtype = actions.dtype
         are_integers = dtype.kind in "iu"
     given = tuple(actions.shape)
-    if len(given) != len(shape) or any(
-        None not in sizes and sizes[0] != sizes[1]
-        for sizes in zip(given, shape, strict=True)
-    ):
+    fits = given == shape or (
+        len(given) == len(shape)
+        and all(
+            None in sizes or sizes[0] == sizes[1]
+            for sizes in zip(given, shape, strict=True)
+        )
+    )
+    if not fits:
         raise ValueError(
             f"Actions must have the shape {tuple(shape)}, one integer for each "
             f"episode. Received: actions of shape {given}"
@@ -278,12 +286,12 @@ def checked_actions(
         values = np.asarray(actions)
     except (NotImplementedError, TypeError):  # Inside a compiled function.
         return ops.cast(actions, "int32")
-    wrong = values[(values < 0) | (values >= len(names))]
-    if wrong.size:
+    outside = (values < 0) | (values >= len(names))
+    if outside.any():
         allowed = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
         raise ValueError(
-            f"There is no action {wrong[0]}. Expected one of: {allowed}. "
-            f"Received: actions={values}"
+            f"There is no action {values[outside][0]}. Expected one of: "
+            f"{allowed}. Received: actions={values}"
         )
     return values.astype("int32")
 

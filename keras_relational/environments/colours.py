@@ -48,11 +48,15 @@ def unpack_rgb(colours: keras.KerasTensor) -> keras.KerasTensor:
     """Unpacks colours into pixels.
 
     Args:
-        colours: int32 tensor `(...)` of packed colours.
+        colours: int32 tensor or array `(...)` of packed colours.
 
     Returns:
-        uint8 tensor `(..., 3)`: red, green and blue.
+        uint8 tensor or array `(..., 3)`: red, green and blue.
     """
+    if isinstance(colours, np.ndarray):
+        # The lowest three of four bytes. This is several times faster.
+        pixels = np.ascontiguousarray(colours, "<i4")[..., None].view("uint8")
+        return np.ascontiguousarray(pixels[..., :3])
     channels = ops.right_shift(colours[..., None], np.array(SHIFTS, "int32"))
     return ops.cast(ops.bitwise_and(channels, np.int32(255)), "uint8")
 

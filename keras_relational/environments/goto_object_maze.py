@@ -39,6 +39,7 @@ from keras import ops
 
 from keras_relational.counter_based_random import random_ranks
 from keras_relational.counter_based_random import random_uniform
+from keras_relational.environments.array_functions import functions_for
 from keras_relational.environments.batched_world import State
 from keras_relational.environments.batched_world import World
 from keras_relational.environments.batched_world import uniform_integers
@@ -206,27 +207,29 @@ class GotoObjectMaze(World):
             tensor `terminated` `(batch,)`, `True` if the object is found.
         """
         board, agent = state["board"], state["agent"]
-        turn = ops.take(np.array((3, 1, 0, 0), "int32"), actions)
+        xp = functions_for(board)
+        turn = xp.take(np.array((3, 1, 0, 0), "int32"), actions)
         direction = (state["direction"] + turn) % 4
         ahead = agent + self._ahead(direction)
         tile = _tiles_at(board, ahead)
         moves = (tile == FLOOR) | (tile == OPEN_DOOR)
         moves = moves & (actions == ACTIONS.index("forward"))
-        agent = ops.where(moves, ahead, agent)
+        agent = xp.where(moves, ahead, agent)
         is_door = (tile == SHUT_DOOR) | (tile == OPEN_DOOR)
         toggles = is_door & (actions == ACTIONS.index("toggle"))
         here = toggles[:, None] & (self._cells == ahead[:, None])
-        board = ops.where(here, SHUT_DOOR + OPEN_DOOR - board, board)
+        board = xp.where(here, SHUT_DOOR + OPEN_DOOR - board, board)
         found = _tiles_at(board, agent + self._ahead(direction))
         found = found == state["sought"]
-        spent = ops.cast(state["steps"], "float32") / self.max_episode_steps
+        spent = xp.cast(state["steps"], "float32") / self.max_episode_steps
         state = {
             **state,
             "board": board,
             "agent": agent,
             "direction": direction,
         }
-        return state, ops.where(found, 1 - 0.9 * spent, 0.0), found
+        reward = xp.where(found, 1 - 0.9 * spent, 0.0)
+        return state, xp.cast(reward, "float32"), found
 
     def render(self, state: State) -> keras.KerasTensor:
         """Draws what the agent sees.
@@ -238,20 +241,20 @@ class GotoObjectMaze(World):
             uint8 tensor `(batch, 5, 5, 3)`, one pixel a cell.
         """
         agent, direction = state["agent"], state["direction"]
+        xp = functions_for(agent)
         cells = _IN_VIEW @ np.array([self.side, 1], "int32")
-        cells = agent[:, None] + ops.take(
+        cells = agent[:, None] + xp.take(
             cells.reshape(4, VIEW**2), direction, axis=0
         )
         # A cell outside the maze is behind a wall, so its tile is never seen.
-        tiles = ops.take_along_axis(
-            state["board"], ops.clip(cells, 0, self.side**2 - 1), axis=1
-        )
-        tiles = ops.reshape(tiles, (-1, VIEW, VIEW))
+        cells = cells % self.side**2
+        tiles = xp.take_along_axis(state["board"], cells, axis=1)
+        tiles = xp.reshape(tiles, (-1, VIEW, VIEW))
         seen = _seen((tiles != WALL) & (tiles != SHUT_DOOR))
         own = np.zeros((VIEW, VIEW), bool)
         own[-1, VIEW // 2] = True
-        tiles = ops.where(seen, tiles, UNSEEN)
-        tiles = ops.where(own, state["sought"][:, None, None], tiles)
+        tiles = xp.where(seen, tiles, UNSEEN)
+        tiles = xp.where(own, state["sought"][:, None, None], tiles)
         return unpack_rgb(tiles)
 
     def new_episode(
@@ -336,7 +339,8 @@ class GotoObjectMaze(World):
 
     def _ahead(self, direction):
         """The number to add to a cell to get the next cell in a direction."""
-        return ops.take(np.int32((1, self.side, -1, -self.side)), direction)
+        ahead = np.int32((1, self.side, -1, -self.side))
+        return functions_for(direction).take(ahead, direction)
 
     def _beside(self, where, corners=False):
         """Marks the four neighbours of cells `(batch, side²)`, or all eight.
@@ -356,10 +360,8 @@ class GotoObjectMaze(World):
 def _seen(clear):
     """Marks the cells that the agent sees, by the rule of MiniGrid.
 
-    The rule starts at the agent's row and goes up row by row. A visible cell
-    that can be seen through makes its neighbours in the row visible, and so on
-    along the row. It also makes three cells of the row above visible: the cell
-    above it and the two beside that cell.
+    The rule starts at the agent's row and goes up row by row, as `_lit_rows`
+    tells.
 
     Args:
         clear: Booleans `(batch, 5, 5)`. `True` marks a cell that can be seen
@@ -368,23 +370,50 @@ def _seen(clear):
     Returns:
         Booleans `(batch, 5, 5)`.
     """
-    dark = ops.zeros_like(clear[:, 0, 0])
-    row = [dark] * VIEW
-    row[VIEW // 2] = ~dark
-    rows = []
+    xp = functions_for(clear)
+    powers = 2 ** np.arange(VIEW, dtype="int32")
+    rows = xp.cast(xp.sum(xp.where(clear, powers, 0), axis=2), "int32")
+    lit = xp.full_like(rows[:, 0], 2 ** (VIEW // 2))
+    seen = []
     for i in reversed(range(VIEW)):
-        above = [dark] * VIEW
-        to_the_right = [(j, j + 1) for j in range(VIEW - 1)]
-        to_the_left = [(j, j - 1) for j in range(VIEW - 1, 0, -1)]
-        for j, neighbour in to_the_right + to_the_left:
-            shows = row[j] & clear[:, i, j]
-            row[neighbour] = row[neighbour] | shows
-            above[j] = above[j] | shows
-            above[neighbour] = above[neighbour] | shows
-        rows.append(ops.stack(row, axis=1))
-        row = above
-    return ops.stack(rows[::-1], axis=1)
+        place = rows[:, i] * 2**VIEW + lit
+        seen.append(xp.take(_ROW, place))
+        lit = xp.take(_ROW_ABOVE, place)
+    seen = xp.stack(seen[::-1], axis=1)[..., None]
+    return xp.bitwise_and(seen, powers) > 0
+
+
+def _lit_rows():
+    """What is seen of a row of cells, and what it shows of the row above.
+
+    A visible cell that can be seen through makes its neighbours in the row
+    visible, and so on along the row. It also makes three cells of the row above
+    visible: the cell above it and the two beside that cell.
+
+    Returns:
+        Two int32 arrays, indexed by 32 c + l: c has a bit for each cell of the
+        row that can be seen through, and l for each that the row below shows.
+        The values have a bit for each visible cell, of the row and of the row
+        above.
+    """
+    bit = np.arange(VIEW)[:, None]
+    lit = list(np.tile(np.arange(2**VIEW), 2**VIEW) >> bit & 1)
+    clear = np.repeat(np.arange(2**VIEW), 2**VIEW) >> bit & 1
+    above = [np.zeros_like(clear[0])] * VIEW
+    to_the_right = [(j, j + 1) for j in range(VIEW - 1)]
+    to_the_left = [(j, j - 1) for j in range(VIEW - 1, 0, -1)]
+    for j, neighbour in to_the_right + to_the_left:
+        shows = lit[j] & clear[j]
+        lit[neighbour] = lit[neighbour] | shows
+        above[j] = above[j] | shows
+        above[neighbour] = above[neighbour] | shows
+    weights = 2 ** np.arange(VIEW)
+    return tuple((weights @ np.array(x)).astype("int32") for x in (lit, above))
+
+
+_ROW, _ROW_ABOVE = _lit_rows()
 
 
 def _tiles_at(board, cells):
-    return ops.take_along_axis(board, cells[:, None], axis=1)[:, 0]
+    xp = functions_for(board)
+    return xp.take_along_axis(board, cells[:, None], axis=1)[:, 0]

@@ -40,6 +40,9 @@ from keras_relational.environments.registration import WORLDS
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
+# How many episodes of each row a vector environment makes in advance.
+NUM_AHEAD = 8
+
 
 class WorldEnv(gymnasium.Env):
     """One episode at a time.
@@ -79,7 +82,7 @@ class WorldEnv(gymnasium.Env):
         self.render_mode = render_mode
         self.tile_size = tile_size
         self.observation_space, self.action_space = _spaces(self.world)
-        self._rules = _rules(self.world, 1)
+        self._new_episodes = _new_episodes(self.world, 1)
         self._state = None
 
     def reset(
@@ -97,8 +100,9 @@ class WorldEnv(gymnasium.Env):
         """
         super().reset(seed=seed)
         seeds = self.np_random.integers(2**32, size=1, dtype="uint32")
-        self._state, images = self._rules.reset(seeds)
-        self._image = ops.convert_to_numpy(images)[0]
+        first = np.zeros(1, "int32")
+        self._state = _arrays(self._new_episodes(seeds, first))
+        self._image = self.world.render(self._state)[0]
         return self._image, self._info()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
@@ -116,11 +120,9 @@ class WorldEnv(gymnasium.Env):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         action = checked_actions(action, (), self.world.actions)
-        self._state, images, *rest = self._rules.step(self._state, action[None])
-        reward, terminated, truncated = (
-            ops.convert_to_numpy(x)[0].item() for x in rest
-        )
-        self._image = ops.convert_to_numpy(images)[0]
+        self._state, *rest = self.world.step(self._state, action[None])
+        reward, terminated, truncated = (x[0].item() for x in rest)
+        self._image = self.world.render(self._state)[0]
         return self._image, reward, terminated, truncated, self._info()
 
     def render(self) -> np.ndarray | None:
@@ -139,12 +141,11 @@ class WorldEnv(gymnasium.Env):
         )
 
     def _info(self):
-        level = ops.convert_to_numpy(self._state["level"])
-        return {"level": level[0]}
+        return {"level": self._state["level"][0]}
 
 
 class WorldVectorEnv(gymnasium.vector.VectorEnv):
-    """Many episodes at a time, in one compiled call.
+    """Many episodes at a time.
 
     At the step after the end of an episode a new episode begins
     (`AutoresetMode.NEXT_STEP`), and the action for this step has no effect.
@@ -188,7 +189,8 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         self.observation_space, self.action_space = (
             batch_space(space, num_envs) for space in spaces
         )
-        self._rules = _rules(self.world, num_envs)
+        self._new_episodes = _new_episodes(self.world, num_envs)
+        self._later_episodes = _new_episodes(self.world, num_envs * NUM_AHEAD)
         self._state = None
 
     def reset(
@@ -234,9 +236,11 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
                     for s in entropies
                 ]
             )
-        self._state, images = self._rules.reset(seeds)
+        first = np.zeros(self.num_envs, "int32")
+        self._state = _arrays(self._new_episodes(seeds, first))
         self._over = np.zeros(self.num_envs, bool)
-        return ops.convert_to_numpy(images), self._info()
+        self._ahead = None
+        return self.world.render(self._state), self._info()
 
     def step(
         self, actions: np.ndarray
@@ -255,48 +259,52 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
         actions = checked_actions(actions, (self.num_envs,), self.world.actions)
-        self._state, *outputs = self._rules.vector_step(
-            self._state, actions, self._over
+        state, reward, terminated, truncated = self.world.step(
+            self._state, actions
         )
-        images, reward, terminated, truncated = (
-            ops.convert_to_numpy(x) for x in outputs
-        )
-        self._over = terminated | truncated
+        if self._over.any():
+            rows = np.flatnonzero(self._over)
+            for name, new in self._next_episodes(rows).items():
+                state[name] = state[name].copy()
+                state[name][rows] = new
+            reward[rows] = 0.0
+            terminated, truncated = (
+                x & ~self._over for x in (terminated, truncated)
+            )
+        self._state, self._over = state, terminated | truncated
+        images = self.world.render(state)
         return images, reward, terminated, truncated, self._info()
+
+    def _next_episodes(self, rows):
+        """The first states of the episodes that come next in some rows.
+
+        They are made in advance, the next `NUM_AHEAD` of all rows at a time.
+        """
+        episode, seed = self._state["episode"], self._state["seed"]
+        if self._ahead is None or np.any(
+            episode[rows] - self._present[rows] >= NUM_AHEAD
+        ):
+            self._present = episode
+            later = np.arange(1, NUM_AHEAD + 1, dtype="int32")[:, None]
+            numbers, seeds = (episode + later).ravel(), np.tile(seed, NUM_AHEAD)
+            self._ahead = _arrays(self._later_episodes(seeds, numbers))
+        place = (episode - self._present)[rows] * self.num_envs + rows
+        return {name: x[place] for name, x in self._ahead.items()}
 
     def _info(self):
         everywhere = np.ones(self.num_envs, bool)
-        return {
-            "level": ops.convert_to_numpy(self._state["level"]),
-            "_level": everywhere,
-        }
-
-
-class _Rules:
-    """The compiled functions of a world. They also return images."""
-
-    def __init__(self, world):
-        def reset(seeds):
-            state = world.reset(seeds)
-            return state, world.render(state)
-
-        def step(state, actions):
-            state, *rest = world.step(state, actions)
-            return state, world.render(state), *rest
-
-        def vector_step(state, actions, over):
-            state, *rest = world.step_or_restart(state, actions, over)
-            return state, world.render(state), *rest
-
-        self.reset = compiled(reset)
-        self.step = compiled(step)
-        self.vector_step = compiled(vector_step)
+        return {"level": self._state["level"], "_level": everywhere}
 
 
 @functools.lru_cache(maxsize=32)
-def _rules(world, num_envs):
+def _new_episodes(world, batch_size):
     """Compiles once for all equal worlds and each number of episodes."""
-    return _Rules(world)
+    return compiled(world.new_episode)
+
+
+def _arrays(state):
+    """A state of NumPy's arrays. `step` and `render` then use NumPy, too."""
+    return {name: ops.convert_to_numpy(x) for name, x in state.items()}
 
 
 def _world(name, arguments):

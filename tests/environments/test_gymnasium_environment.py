@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import gymnasium
+import keras
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -134,6 +135,34 @@ def test_vector_environment_plays_as_single_ones_do(name):
     assert rewards.shape == (3,)
 
 
+def test_vector_environment_goes_through_the_episodes_of_each_seed():
+    """More of them than are made in advance, and each at its own time."""
+    envs = gymnasium.make_vec(
+        IDS[0],
+        num_envs=5,
+        max_episode_steps=40,
+        **{"rows": 3, "columns": 6},
+        **{"solution_length": (1, 1), "num_distractors": (0, 0)},
+    )
+    envs.reset(seed=[3, 4, 5, 6, 7])
+    seeds = [np.random.default_rng(s).integers(2**32) for s in range(3, 8)]
+    seeds = np.array(seeds, "uint32")
+    rng = np.random.default_rng(0)
+    numbers, over = np.zeros(5, "int32"), np.zeros(5, bool)
+    together = []
+    for _ in range(900):
+        images, _, terminated, truncated, _ = envs.step(rng.integers(4, size=5))
+        numbers += over
+        if over.any():
+            new = envs.world.render(envs.world.new_episode(seeds, numbers))
+            expected = keras.ops.convert_to_numpy(new)
+            np.testing.assert_array_equal(images[over], expected[over])
+            together.append(over.all())
+        over = terminated | truncated
+    assert numbers.min() > 2 * gymnasium_environment.NUM_AHEAD
+    assert not all(together)
+
+
 def test_vector_environment_takes_one_seed_for_all(name):
     envs = gymnasium.make_vec(name, num_envs=4)
     images, _ = envs.reset(seed=2)
@@ -231,5 +260,5 @@ def test_refuses_what_are_no_actions(actions):
 def test_environments_of_one_kind_share_what_is_compiled():
     first, second = (gymnasium.make(IDS[0]).unwrapped for _ in range(2))
     other = gymnasium.make(IDS[0], rows=10).unwrapped
-    assert first._rules is second._rules
-    assert first._rules is not other._rules
+    assert first._new_episodes is second._new_episodes
+    assert first._new_episodes is not other._new_episodes

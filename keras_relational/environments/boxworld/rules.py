@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_relational.counter_based_random import random_ranks
 from keras_relational.counter_based_random import random_uniform
+from keras_relational.environments.array_functions import functions_for
 from keras_relational.environments.batched_world import State
 from keras_relational.environments.batched_world import World
 from keras_relational.environments.boxworld.pictures import Picture
@@ -110,6 +111,13 @@ class Board(World):
         self.slot_rows = len(range(1, rows, 2))
         self.slot_columns = len(range(1, columns - 1, 3))
         self.num_slots = self.slot_rows * self.slot_columns
+        # The cell that an action leads to from each cell, action by action. At
+        # the edge the player stays.
+        here = np.arange(rows * columns, dtype="int32")[:, None]
+        row, column = here // columns + _DOWN, here % columns + _RIGHT
+        inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+        targets = np.where(inside, row * columns + column, here)
+        self._targets = targets.astype("int32").ravel()
         # The slot of each cell, or −1. The cells of each slot: of its key and
         # lock, and of the second key and lock below.
         self._slot_of_cell = np.full(rows * columns, -1, "int32")
@@ -176,38 +184,43 @@ class Board(World):
             tensor `terminated` `(batch,)`.
         """
         board, inventory = state["board"], state["inventory"]
+        xp = functions_for(board)
         target = self._target(state["player"], actions)
-        slot = ops.take(self._slot_of_cell, target)
-        cells = ops.take(self._cells_of_slot, ops.maximum(slot, 0), axis=0)
-        tiles = ops.take_along_axis(
-            board, ops.concatenate([target[:, None], cells], axis=1), axis=1
-        )
-        tile, key, lock, second_key, second_lock = ops.unstack(tiles, 5, axis=1)
+        tile = xp.take_along_axis(board, target[:, None], axis=1)[:, 0]
+        blank = tile == BLANK
+        if isinstance(blank, np.ndarray) and blank.all():
+            # Most moves of one player meet nothing.
+            none = np.zeros_like(blank)
+            return {**state, "player": target}, none.astype("float32"), none
+        slot = xp.take(self._slot_of_cell, target)
+        cells = xp.take(self._cells_of_slot, xp.maximum(slot, 0), axis=0)
+        tiles = xp.take_along_axis(board, cells, axis=1)
+        key, lock, second_key, second_lock = (tiles[:, i] for i in range(4))
         on_key = target == cells[:, 0]
         on_lock = (target == cells[:, 1]) | (target == cells[:, 3])
-        blank = tile == BLANK
         loose = ~blank & on_key & (lock == BLANK)
         # A loose key goes to the first empty place of the inventory.
         fits, after = _opened(
-            *(inventory, key, ops.where(loose, EMPTY, lock)),
+            *(inventory, key, xp.where(loose, EMPTY, lock)),
             *(second_key, second_lock),
         )
         opens = ~blank & on_lock & fits
         takes = loose | opens
-        inventory = ops.where(takes[:, None], after, inventory)
+        inventory = xp.where(takes[:, None], after, inventory)
         cleared = takes[:, None] & (self._slot_of_cell == slot[:, None])
-        losing = ops.take_along_axis(
-            state["losing"], ops.maximum(slot, 0)[:, None], axis=1
+        losing = xp.take_along_axis(
+            state["losing"], xp.maximum(slot, 0)[:, None], axis=1
         )
         lost, won = opens & losing[:, 0], opens & (key == GEM)
-        reward = ops.where(won, GEM_REWARD, ops.where(lost, -1.0, 1.0))
+        reward = xp.where(won, GEM_REWARD, xp.where(lost, -1.0, 1.0))
         state = {
             **state,
-            "board": ops.where(cleared, BLANK, board),
+            "board": xp.where(cleared, BLANK, board),
             "inventory": inventory,
-            "player": ops.where(blank | takes, target, state["player"]),
+            "player": xp.where(blank | takes, target, state["player"]),
         }
-        return state, ops.where(takes, reward, 0.0), won | lost
+        reward = xp.cast(xp.where(takes, reward, 0.0), "float32")
+        return state, reward, won | lost
 
     def expert_moves(self, state: State) -> keras.KerasTensor:
         """The moves that shorten the way to the nearest useful tile.
@@ -343,18 +356,16 @@ class Board(World):
             uint8 tensor `(batch, rows, columns + 1, 3)`, one pixel for each
             tile. The last column is the inventory, from the top.
         """
+        xp = functions_for(state["board"])
         cells = np.arange(self.rows * self.columns, dtype="int32")
-        board = ops.where(
+        board = xp.where(
             cells == state["player"][:, None], PLAYER, state["board"]
         )
-        board = ops.reshape(board, (-1, self.rows, self.columns))
-        inventory = ops.pad(
-            state["inventory"],
-            ((0, 0), (0, self.rows - 2)),
-            constant_values=EMPTY,
-        )
+        board = xp.reshape(board, (-1, self.rows, self.columns))
+        empty = xp.full_like(board[:, 2:, 0], EMPTY)
+        inventory = xp.concatenate([state["inventory"], empty], axis=1)
         return unpack_rgb(
-            ops.concatenate([board, inventory[:, :, None]], axis=2)
+            xp.concatenate([board, inventory[:, :, None]], axis=2)
         )
 
     def state_from_images(self, images: np.ndarray) -> State:
@@ -488,15 +499,8 @@ class Board(World):
 
     def _target(self, player, actions):
         """The cell that the player walks onto. At the edge the player stays."""
-        row = player // self.columns + ops.take(_DOWN, actions)
-        column = player % self.columns + ops.take(_RIGHT, actions)
-        inside = (
-            (row >= 0)
-            & (row < self.rows)
-            & (column >= 0)
-            & (column < self.columns)
-        )
-        return ops.where(inside, row * self.columns + column, player)
+        place = player * len(ACTIONS) + actions
+        return functions_for(place).take(self._targets, place)
 
     def _board(self, key, lock, second_key, second_lock):
         """Puts the tiles of each slot into cells `(batch, rows * columns)`."""
@@ -527,15 +531,18 @@ def _opened(inventory, key, lock, second_key, second_lock):
 
     The key of the box takes the place of the key that opened it.
     """
+    xp = functions_for(inventory)
     has_first, after_first = _exchanged(inventory, lock, key)
     has_both, after_both = _exchanged(after_first, second_lock, second_key)
     one_lock = second_lock == BLANK
-    after = ops.where(one_lock[..., None], after_first, after_both)
+    after = xp.where(one_lock[..., None], after_first, after_both)
     return has_first & (one_lock | has_both), after
 
 
 def _exchanged(inventory, old, new):
     """Tells whether a key is held, and replaces it in the inventory."""
+    xp = functions_for(inventory)
     fits = inventory == old[..., None]
-    first = ops.stack([fits[..., 0], fits[..., 1] & ~fits[..., 0]], axis=-1)
-    return ops.any(fits, axis=-1), ops.where(first, new[..., None], inventory)
+    first, second = fits[..., 0], fits[..., 1]
+    place = xp.stack([first, second & ~first], axis=-1)
+    return first | second, xp.where(place, new[..., None], inventory)
