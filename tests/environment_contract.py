@@ -149,21 +149,32 @@ class EnvironmentContract:
 
     # Steps.
 
-    def test_steps_are_pure_and_compiled_as_eager(self, world):
+    def test_steps_are_pure_and_alike_compiled_eager_and_in_numpy(self, world):
         state = first_state(world)
         compiled_state = compiled_reset(world)(np.arange(BATCH, dtype="uint32"))
         assert_states_equal(compiled_state, state)
-        for time in range(3):
+        over = np.zeros(BATCH, bool)
+        for time in range(40):
             before = copy.deepcopy(state)
             actions = random_actions(world, BATCH, time)
             moved, images, *rest = compiled_step(world)(state, actions)
-            eagerly, *eager_rest = world.step(state, actions)
+            others = [world.step(state, actions)]
+            assert isinstance(others[0][0]["board"], np.ndarray)
+            if time == 0:
+                tensors = {
+                    name: ops.convert_to_tensor(x) for name, x in state.items()
+                }
+                others.append(world.step(tensors, actions))
             assert_states_equal(state, before)
-            assert_states_equal(eagerly, moved)
-            np.testing.assert_array_equal(world.render(eagerly), images)
-            for one, other in zip(rest, eager_rest, strict=True):
-                np.testing.assert_array_equal(one, other)
-            state = arrays(moved)
+            for other, *other_rest in others:
+                assert_states_equal(other, moved)
+                np.testing.assert_array_equal(world.render(other), images)
+                reward, *ends = zip(rest, other_rest, strict=True)
+                np.testing.assert_allclose(*reward, rtol=1e-6)
+                for one, two in ends:
+                    np.testing.assert_array_equal(one, two)
+            state = arrays(world.restart(moved, over))
+            over = ops.convert_to_numpy(rest[1] | rest[2])
 
     def test_rewards_and_ends(self, world):
         state = first_state(world)

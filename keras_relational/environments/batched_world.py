@@ -33,6 +33,10 @@ class World:
     - `move(state, actions)`: the rules.
     - `render(state)`: the images.
 
+    `move` and `render` take what they need of `keras.ops` from
+    `array_functions.functions_for`. With a state of NumPy's arrays they then
+    use NumPy, as the Gymnasium environments do.
+
     Two worlds are equal if they have the same class and equal attributes.
     Equal worlds have the same rules, so compiled functions can be shared
     between them.
