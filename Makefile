@@ -1,6 +1,6 @@
 # Every target makes what it needs: Python 3.11 and make are enough to start.
 PYTHON ?= python3.11
-VENVS := .venv .venv-jax .venv-oldest .venv-torch .venv-lint
+VENVS := .venv .venv-jax .venv-oldest .venv-torch .venv-lint .venv-docs
 
 # TensorFlow leaves oneDNN off on CPUs without AVX-512; convolutions and their
 # gradients then take about twice as long.
@@ -32,7 +32,7 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
-.PHONY: demo test test-all test-oldest test-torch lint dist bench fuzz clean
+.PHONY: demo test test-all test-oldest test-torch lint dist docs bench fuzz clean
 
 # What goes into each environment, with the time and the space that it takes.
 .venv/installed: EXTRAS := dev
@@ -48,6 +48,9 @@ LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 .venv-torch/installed: COST := a minute or two; torch for Linux brings gigabytes of CUDA
 .venv-lint/installed: EXTRAS := lint
 .venv-lint/installed: COST := half a minute, 0.3 GB
+# The site reads docstrings without importing the package.
+.venv-docs/installed: EXTRAS := docs
+.venv-docs/installed: COST := half a minute, 0.3 GB
 
 $(VENVS:%=%/installed): setup.cfg pyproject.toml
 	@echo "Installing keras_relational[$(EXTRAS)] into $(@D) ($(COST)) ..."
@@ -95,6 +98,12 @@ dist: .venv-lint/installed
 		build/venv/bin/python -m pip uninstall --quiet --yes keras_relational && \
 		echo "$$file works" || exit 1; \
 	done
+
+# Strict: a broken link or a missing docstring is an error.
+docs: .venv-docs/installed
+	@.venv-docs/bin/python tools/gather_pages.py
+	@.venv-docs/bin/zensical build --strict --clean
+	@echo "The site is in build/site. Look at it with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"
 
 bench: .venv/installed
 	@.venv/bin/python -m benchmarks

@@ -113,7 +113,7 @@ def figures(records: list[Record]) -> dict:
             runs.setdefault(network, []).append(record.read_curves())
         if record.experiment == "boxworld_teacher":
             name = f"{_puzzles(arguments)}, {arguments['network']}"
-            name += f", {_short_teacher(arguments)}"
+            name += f", {_begun_with(arguments) or _short_teacher(arguments)}"
             taught.setdefault(name, []).append(record.read_curves())
     drawn = {}
     for name, kinds, quantity in (
@@ -176,6 +176,12 @@ def _short_teacher(arguments):
         text = f"teacher {arguments['teacher_moves']}"
         text += ", then none" if arguments.get("num_taught") else ""
     return text + (", curriculum" if arguments.get("curriculum") else "")
+
+
+def _begun_with(arguments):
+    """`"from 3x18"` for an agent that began as `boxworld_3x18_relational`."""
+    name = (arguments.get("preset") or "").removeprefix("boxworld_")
+    return name and f"from {name.removesuffix('_' + arguments['network'])}"
 
 
 def _taught_place(row):
