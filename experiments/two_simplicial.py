@@ -36,7 +36,7 @@ def tables(records: list[Record]) -> dict[str, str]:
 
 def boxworld_table(records: list[Record]) -> str:
     """One row a run: agents of two seeds never make the same steps."""
-    columns = ("world", "rows", "columns", "network", "num_iterations")
+    columns = "world", "rows", "columns", "network", "num_iterations", "preset"
     # What is measured and printed besides does not change what is learned.
     apart = ("shortest", "by_level")
     rows, common = group_by_seed(records, columns, apart)
@@ -48,6 +48,7 @@ def boxworld_table(records: list[Record]) -> str:
                 "puzzles": _puzzles(record.arguments),
                 "network": record.arguments["network"],
                 "blocks": record.arguments["num_iterations"],
+                "begun with": record.arguments.get("preset") or "",
                 "options": row.options,
                 "seed": record.arguments["seed"],
                 "steps": f"{record.length:,}",
