@@ -1,9 +1,9 @@
 """NumPy's functions for arrays, Keras' for tensors, under the same names.
 
 The rules of the worlds are written once. Compiled, they work on tensors, many
-episodes at a time. To call a compiled function takes a millisecond, though,
-which is long for one step of one episode. The same rules on NumPy's arrays take
-a few microseconds an operation, and nothing is compiled.
+episodes at a time. To call a compiled function takes a millisecond, which is
+long for one step of one episode. The same rules on NumPy's arrays take about a
+microsecond an operation.
 """
 
 from typing import Any

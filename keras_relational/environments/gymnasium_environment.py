@@ -141,7 +141,7 @@ class WorldEnv(gymnasium.Env):
         )
 
     def _info(self):
-        return {"level": self._state["level"][0]}
+        return {"level": self._state["level"][0].copy()}
 
 
 class WorldVectorEnv(gymnasium.vector.VectorEnv):
@@ -293,7 +293,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
 
     def _info(self):
         everywhere = np.ones(self.num_envs, bool)
-        return {"level": self._state["level"], "_level": everywhere}
+        return {"level": self._state["level"].copy(), "_level": everywhere}
 
 
 @functools.lru_cache(maxsize=32)
