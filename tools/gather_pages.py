@@ -46,12 +46,11 @@ def main():
 
 def write_package(package, name):
     """Writes the pages of a package. Returns what has no docstring."""
-    lines = [f"# {name}", f"::: keras_relational.{name}", OVERVIEW]
+    lines = [f"# {name}", f"::: keras_relational.{name}\n{OVERVIEW}"]
     lines += ["| name | |\n|---|---|"]
     folder, missing, taken = PAGES / "docs" / "reference" / name, [], set()
     for public, path in sorted(public_names(name).items(), key=_by_name):
         found = package[path]
-        is_module = found.kind is griffe.Kind.MODULE
         if not found.docstring and found.kind is not griffe.Kind.ATTRIBUTE:
             missing.append(path)
         # `Roles` and `roles` are one file on some machines.
@@ -59,8 +58,7 @@ def write_package(package, name):
         taken.add(stem.lower())
         first = found.docstring.value.split("\n")[0] if found.docstring else ""
         lines[-1] += f"\n| [`{public}`]({name}/{stem}.md) | {first} |"
-        options = MODULE if is_module else OBJECT
-        page = f"# {public}\n\n::: keras_relational.{path}\n{options}"
+        page = f"# {public}\n\n::: keras_relational.{path}\n{OPTIONS}"
         write(folder / f"{stem}.md", page)
     write(folder.with_suffix(".md"), "\n\n".join(lines) + "\n")
     return missing
@@ -123,18 +121,12 @@ def _by_name(item):
     return name.isupper(), name.lower()
 
 
-OVERVIEW = """\
-    options:
-      members: false
-      show_root_heading: false
-      show_root_toc_entry: false
-"""
-OBJECT = """\
+OPTIONS = """\
     options:
       show_root_heading: false
       show_root_toc_entry: false
 """
-MODULE = OBJECT
+OVERVIEW = f"{OPTIONS}      members: false\n"
 PRESETS = """\
 # Presets
 

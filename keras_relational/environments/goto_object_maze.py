@@ -83,6 +83,11 @@ _IN_VIEW = (
     + np.arange(-(VIEW // 2), VIEW // 2 + 1)[:, None]
     * np.roll(_AHEAD, -1, axis=0)[:, None, None]
 ).astype("int32")
+# The agent's own cell of the image.
+_OWN = np.arange(VIEW**2).reshape(VIEW, VIEW) == VIEW**2 - 1 - VIEW // 2
+_BITS = 2 ** np.arange(VIEW, dtype="int32")
+# The number of quarter turns to the right that each action makes.
+_TURNS = np.array((3, 1, 0, 0), "int32")
 
 
 def _num_doors():
@@ -178,6 +183,11 @@ class GotoObjectMaze(World):
         row, column = np.divmod(self._cells, self.side)
         is_floor = (row % (room_size - 1) > 0) & (column % (room_size - 1) > 0)
         self._floor = self._cells[is_floor]
+        # The number to add to a cell to get the next one in each direction, and
+        # those that are seen.
+        self._to_next = np.array((1, self.side, -1, -self.side), "int32")
+        in_view = _IN_VIEW @ np.array([self.side, 1], "int32")
+        self._in_view = in_view.reshape(len(DIRECTIONS), VIEW**2)
         self._empty = np.where(is_floor, FLOOR, WALL).astype("int32")
         # The room of each cell, which is used on the floor only. Where a door
         # can be, also the number of the wall, and the place in the wall, from 1
@@ -208,7 +218,7 @@ class GotoObjectMaze(World):
         """
         board, agent = state["board"], state["agent"]
         xp = functions_for(board)
-        turn = xp.take(np.array((3, 1, 0, 0), "int32"), actions)
+        turn = xp.take(_TURNS, actions)
         direction = (state["direction"] + turn) % 4
         ahead = agent + self._ahead(direction)
         tile = _tiles_at(board, ahead)
@@ -242,19 +252,14 @@ class GotoObjectMaze(World):
         """
         agent, direction = state["agent"], state["direction"]
         xp = functions_for(agent)
-        cells = _IN_VIEW @ np.array([self.side, 1], "int32")
-        cells = agent[:, None] + xp.take(
-            cells.reshape(4, VIEW**2), direction, axis=0
-        )
+        cells = agent[:, None] + xp.take(self._in_view, direction, axis=0)
         # A cell outside the maze is behind a wall, so its tile is never seen.
         cells = cells % self.side**2
         tiles = xp.take_along_axis(state["board"], cells, axis=1)
         tiles = xp.reshape(tiles, (-1, VIEW, VIEW))
         seen = _seen((tiles != WALL) & (tiles != SHUT_DOOR))
-        own = np.zeros((VIEW, VIEW), bool)
-        own[-1, VIEW // 2] = True
         tiles = xp.where(seen, tiles, UNSEEN)
-        tiles = xp.where(own, state["sought"][:, None, None], tiles)
+        tiles = xp.where(_OWN, state["sought"][:, None, None], tiles)
         return unpack_rgb(tiles)
 
     def new_episode(
@@ -339,8 +344,7 @@ class GotoObjectMaze(World):
 
     def _ahead(self, direction):
         """The number to add to a cell to get the next cell in a direction."""
-        ahead = np.int32((1, self.side, -1, -self.side))
-        return functions_for(direction).take(ahead, direction)
+        return functions_for(direction).take(self._to_next, direction)
 
     def _beside(self, where, corners=False):
         """Marks the four neighbours of cells `(batch, side²)`, or all eight.
@@ -371,8 +375,7 @@ def _seen(clear):
         Booleans `(batch, 5, 5)`.
     """
     xp = functions_for(clear)
-    powers = 2 ** np.arange(VIEW, dtype="int32")
-    rows = xp.cast(xp.sum(xp.where(clear, powers, 0), axis=2), "int32")
+    rows = xp.cast(xp.sum(xp.where(clear, _BITS, 0), axis=2), "int32")
     lit = xp.full_like(rows[:, 0], 2 ** (VIEW // 2))
     seen = []
     for i in reversed(range(VIEW)):
@@ -380,7 +383,7 @@ def _seen(clear):
         seen.append(xp.take(_ROW, place))
         lit = xp.take(_ROW_ABOVE, place)
     seen = xp.stack(seen[::-1], axis=1)[..., None]
-    return xp.bitwise_and(seen, powers) > 0
+    return xp.bitwise_and(seen, _BITS) > 0
 
 
 def _lit_rows():
@@ -407,8 +410,7 @@ def _lit_rows():
         lit[neighbour] = lit[neighbour] | shows
         above[j] = above[j] | shows
         above[neighbour] = above[neighbour] | shows
-    weights = 2 ** np.arange(VIEW)
-    return tuple((weights @ np.array(x)).astype("int32") for x in (lit, above))
+    return tuple((_BITS @ np.array(x)).astype("int32") for x in (lit, above))
 
 
 _ROW, _ROW_ABOVE = _lit_rows()

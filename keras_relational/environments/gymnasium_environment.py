@@ -258,7 +258,6 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         """
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
-        actions = checked_actions(actions, (self.num_envs,), self.world.actions)
         state, reward, terminated, truncated = self.world.step(
             self._state, actions
         )

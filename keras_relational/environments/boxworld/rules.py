@@ -111,9 +111,10 @@ class Board(World):
         self.slot_rows = len(range(1, rows, 2))
         self.slot_columns = len(range(1, columns - 1, 3))
         self.num_slots = self.slot_rows * self.slot_columns
+        self._cells = np.arange(rows * columns, dtype="int32")
         # The cell that an action leads to from each cell, action by action. At
         # the edge the player stays.
-        here = np.arange(rows * columns, dtype="int32")[:, None]
+        here = self._cells[:, None]
         row, column = here // columns + _DOWN, here % columns + _RIGHT
         inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
         targets = np.where(inside, row * columns + column, here)
@@ -193,7 +194,9 @@ class Board(World):
             none = np.zeros_like(blank)
             return {**state, "player": target}, none.astype("float32"), none
         slot = xp.take(self._slot_of_cell, target)
-        cells = xp.take(self._cells_of_slot, xp.maximum(slot, 0), axis=0)
+        # Where there is no slot, the first is read, and not used.
+        some_slot = xp.maximum(slot, 0)
+        cells = xp.take(self._cells_of_slot, some_slot, axis=0)
         tiles = xp.take_along_axis(board, cells, axis=1)
         key, lock, second_key, second_lock = (tiles[:, i] for i in range(4))
         on_key = target == cells[:, 0]
@@ -208,9 +211,7 @@ class Board(World):
         takes = loose | opens
         inventory = xp.where(takes[:, None], after, inventory)
         cleared = takes[:, None] & (self._slot_of_cell == slot[:, None])
-        losing = xp.take_along_axis(
-            state["losing"], xp.maximum(slot, 0)[:, None], axis=1
-        )
+        losing = xp.take_along_axis(state["losing"], some_slot[:, None], axis=1)
         lost, won = opens & losing[:, 0], opens & (key == GEM)
         reward = xp.where(won, GEM_REWARD, xp.where(lost, -1.0, 1.0))
         state = {
@@ -262,8 +263,7 @@ class Board(World):
         actions = np.arange(len(ACTIONS), dtype="int32")
         targets = self._target(player[:, None], actions)
         moves = targets != player[:, None]
-        cells = np.arange(self.rows * self.columns, dtype="int32")
-        here = cells == ops.where(moves, targets, -1)[..., None]
+        here = self._cells == ops.where(moves, targets, -1)[..., None]
         beside = self._bits(ops.any(here, axis=1))
 
         def met(reached):
@@ -280,7 +280,7 @@ class Board(World):
             return step + 1, ops.where(met(reached), reached, wider)
 
         def goes_on(step, reached):
-            return (step < len(cells)) & ~ops.all(met(reached))
+            return (step < len(self._cells)) & ~ops.all(met(reached))
 
         first = self._bits(self.useful_tiles(state))
         _, reached = ops.while_loop(goes_on, grow, (np.int32(0), first))
@@ -336,7 +336,7 @@ class Board(World):
         """Booleans `(batch, slots)` of four parts as tiles of the board."""
         here = ops.stack(parts, axis=2)
         cells = self._cells_of_slot.ravel()
-        is_cell = cells[:, None] == np.arange(self.rows * self.columns)
+        is_cell = cells[:, None] == self._cells
         here = ops.reshape(ops.cast(here, "float32"), (-1, len(cells)))
         return ops.matmul(here, is_cell.astype("float32")) > 0
 
@@ -357,9 +357,8 @@ class Board(World):
             tile. The last column is the inventory, from the top.
         """
         xp = functions_for(state["board"])
-        cells = np.arange(self.rows * self.columns, dtype="int32")
         board = xp.where(
-            cells == state["player"][:, None], PLAYER, state["board"]
+            self._cells == state["player"][:, None], PLAYER, state["board"]
         )
         board = xp.reshape(board, (-1, self.rows, self.columns))
         empty = xp.full_like(board[:, 2:, 0], EMPTY)
