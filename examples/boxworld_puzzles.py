@@ -10,16 +10,13 @@ from keras_relational import runs
 from keras_relational.environments import boxworld
 from keras_relational.random_streams import unseen_world_seeds
 
-SIZES = "rows", "columns", "solution_length", "num_distractors"
-SMALLEST = {"box": (3, 6, (1, 1), (0, 0)), "bridge": ()}
-WORLDS = {"box": boxworld.BoxWorld, "bridge": boxworld.BridgeBoxWorld}
 PLAYERS = "greedy", "sampled", "random", "teacher"
 RANGE = {"nargs": 2, "metavar": ("LOW", "HIGH")}
 
 
 def add_options(add):
     """Adds the kind of puzzle and its sizes to the options."""
-    add("--world", WORLDS, "box", "the kind of puzzle")
+    add("--world", boxworld.WORLDS, "box", "the kind of puzzle")
     add("--rows", int, None, "default: 3, for bridge 7")
     add("--columns", int, None, "default: 6, for bridge 9")
     add("--solution-length", int, None, "default: 1 1, for bridge 1 3", **RANGE)
@@ -41,12 +38,9 @@ def add_test_options(add):
 
 def make_world(command, args, **changes):
     """The world of the options. `changes` replace some of its arguments."""
-    given = {k: getattr(args, k) for k in SIZES if getattr(args, k)}
-    if args.world == "bridge" and "num_distractors" in given:
+    if args.world == "bridge" and args.num_distractors:
         command.error("--num-distractors is for --world box")
-    size = dict(zip(SIZES, SMALLEST[args.world], strict=False)) | given
-    size["max_episode_steps"] = args.max_episode_steps or None
-    return WORLDS[args.world](**{**size, **changes})
+    return boxworld.world_of_options(vars(args), **changes)
 
 
 def preset(text):
@@ -62,7 +56,7 @@ def take_puzzles(args, preset):
             "The card of --preset does not say what puzzles it was trained on. "
             "Export the model, and give --model-dir and the puzzles"
         )
-    for name in ("world", *SIZES):
+    for name in ("world", *boxworld.SIZES):
         setattr(args, name, trained[name])
 
 

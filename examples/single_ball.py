@@ -13,16 +13,13 @@ from keras_relational import training
 from keras_relational.datasets import single_ball
 from keras_relational.random_streams import stream
 
-SWITCHING = single_ball.generate_switching
-DYNAMICS = {"fixed": (single_ball.generate, 3, 20)}  # Dynamics, frames.
-DYNAMICS |= {"switching": (SWITCHING, 2, 51), "three_axes": (SWITCHING, 3, 51)}
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
 NEXT = "python examples/single_ball.py --dynamics switching"
 
 
 def main(command):
     add = command.option
-    add("--dynamics", DYNAMICS, "fixed", "how the ball moves")
+    add("--dynamics", single_ball.VIDEOS, "fixed", "how the ball moves")
     add("--num-object-files", int, 1, "object files")
     add("--num-schemata", int, None, "default: one for each of the dynamics")
     add("--units", int, 100, "of an object file")
@@ -41,14 +38,16 @@ def main(command):
     add("--num-test", int, 500, "test videos")
     args = command.parse_run()
     keras.utils.set_random_seed(args.seed)
-    make, kinds, time = DYNAMICS[args.dynamics]
-    schemata, time = args.num_schemata or kinds, args.num_frames or time
-    seeds = [stream(args.seed, name) for name in ("train", "test")]
-    size = {"image_size": args.image_size}
-    if make is SWITCHING:
-        size |= {"bulb_radius": args.bulb_radius, "num_axes": kinds}
-    train, *_ = make(args.num_train, time, seed=seeds[0], **size)
-    test, labels, _ = make(args.num_test, time, seed=seeds[1], **size)
+    kinds, _ = single_ball.VIDEOS[args.dynamics]
+    schemata = args.num_schemata or kinds
+
+    def data(name, number):
+        kind = args.dynamics, number, args.num_frames, stream(args.seed, name)
+        size = args.image_size, args.bulb_radius
+        return single_ball.generate_videos(*kind, *size)
+
+    train, *_ = data("train", args.num_train)
+    test, labels, _ = data("test", args.num_test)
     sizes = args.units, args.num_object_files, schemata, args.schema_keys
     more = args.balance, args.num_stacked, train.mean() / 255
     network = args.image_size, args.networks

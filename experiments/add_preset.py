@@ -1,7 +1,8 @@
 """Adds the model of a finished run to the presets of the library.
 
-The card says how the run was made and what came out. Options that say where
-files lie are left out.
+The weights are stored in half precision. The model is then tested again. The
+card says how the run was made and what came out. Options that say where files
+lie are left out.
 """
 
 import argparse
@@ -10,6 +11,8 @@ import pathlib
 import keras
 
 from experiments.add_runs import without_paths
+from experiments.preset_figures import evaluate
+from experiments.preset_figures import headline
 from experiments.records import read_runs
 from keras_relational import models
 
@@ -50,8 +53,22 @@ def add_preset(folder: pathlib.Path, preset_dir: pathlib.Path) -> None:
         )
     (record,) = map(without_paths, records)
     model = keras.saving.load_model(folder / "model.keras", compile=False)
-    card = {"license": LICENSE, "run": record.config, "figures": record.result}
-    models.save_to_preset(model, preset_dir, card)
+    models.save_to_preset(model, preset_dir, half_precision=True)
+    run, figures = record.config, record.result
+    model = models.from_preset(preset_dir)
+    figures = _updated(figures, evaluate(model, run))
+    card = {"license": LICENSE, "headline": headline(run, figures)}
+    card |= {"run": run, "figures": figures}
+    models.save_to_preset(model, preset_dir, card, half_precision=True)
+
+
+def _updated(old, new):
+    """Nested dictionaries and lists with some of their values replaced."""
+    if isinstance(new, dict):
+        return {**old, **{k: _updated(old[k], new[k]) for k in new}}
+    if isinstance(new, list):
+        return [_updated(*pair) for pair in zip(old, new, strict=True)]
+    return new
 
 
 if __name__ == "__main__":

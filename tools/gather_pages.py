@@ -19,7 +19,7 @@ PAGES = ROOT / "build" / "pages"
 COPIED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff")
 COPIED += ("docs", "serving/README.md")
 PACKAGES = ("layers", "models", "datasets", "environments", "training")
-PACKAGES += ("analysis", "runs", "serving")
+PACKAGES += ("analysis", "runs", "serving", "playground")
 # Modules that one imports by name, because they need an extra.
 FURTHER = {
     "environments": (

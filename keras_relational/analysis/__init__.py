@@ -14,11 +14,13 @@ Relations Game (models of `models.relations_classifier`):
     Attention of heads: `attention_maps`, `content_masks`, `object_attention`,
     `attended_locations`, `object_heads`, `head_weights`,
     `plot_attention_maps`, `plot_head_attention`.
-    Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`.
+    Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`,
+    `head_effects`.
     Files: `draw_central_outputs`, `draw_head_components`,
     `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
     Text: `board_as_text`, `proposition_as_text`.
 BoxWorld and the maze (agents):
+    Text: `puzzle_as_text`.
     Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
     `shortest_lengths`, `by_level`.
     Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
@@ -96,6 +98,7 @@ from keras_relational.analysis.predinet_pictures import draw_central_outputs
 from keras_relational.analysis.predinet_pictures import draw_head_attention
 from keras_relational.analysis.predinet_pictures import draw_head_components
 from keras_relational.analysis.predinet_pictures import draw_pruning
+from keras_relational.analysis.pruning import head_effects
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
@@ -115,6 +118,7 @@ from keras_relational.analysis.text import board_as_text
 from keras_relational.analysis.text import markdown_table
 from keras_relational.analysis.text import mean_text
 from keras_relational.analysis.text import proposition_as_text
+from keras_relational.analysis.text import puzzle_as_text
 from keras_relational.analysis.tile_attention import plot_tile_attention
 from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.analysis.video_pictures import ball_figures
@@ -162,6 +166,7 @@ __all__ = [
     "draw_tile_attention",
     "episode_object_files",
     "frames",
+    "head_effects",
     "head_outputs",
     "head_relations",
     "head_weights",
@@ -201,6 +206,7 @@ __all__ = [
     "proposition_as_text",
     "pruned_accuracy",
     "pruning_curve",
+    "puzzle_as_text",
     "record",
     "roll_out_figures",
     "save_figure",

@@ -12,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational import models
+from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.components import layer_with_heads
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
@@ -64,27 +65,15 @@ def pruned_accuracy(
             "`kept` must have one row a set and one column a head, "
             f"(num_sets, {layer.num_heads}). Received: kept.shape={kept.shape}"
         )
+    of_heads, always = _contributions(model, x, batch_size)
     hidden, last = models.part(model, "hidden"), models.part(model, "logits")
-    kernel, bias, last_kernel, last_bias = (
-        ops.convert_to_numpy(weight).astype("float32")
-        for weight in (hidden.kernel, hidden.bias, last.kernel, last.bias)
-    )
-    # (batch, features): the central output, and the one-hot code of a task.
-    part = keras.Model(model.inputs, hidden.input)
-    features = part.predict(x, batch_size=batch_size, verbose=0)
-    features = features.astype("float32")
-    size, num_heads = layer.output.shape[-1], layer.num_heads
+    last_kernel, last_bias = map(as_float32, (last.kernel, last.bias))
     # Units come before examples: (units, batch), (num_heads, units * batch).
-    always = kernel[size:].T @ features[:, size:].T + bias[:, None]
-    of_heads = np.einsum(
-        "bhs,hsu->hub",
-        features[:, :size].reshape(len(features), num_heads, -1),
-        kernel[:size].reshape(num_heads, -1, len(bias)),
-        optimize=True,
-    ).reshape(num_heads, -1)
+    always = np.ascontiguousarray(always.T)
+    of_heads = of_heads.transpose(1, 2, 0).reshape(layer.num_heads, -1)
 
     # A model from sets of heads to the number of right answers.
-    sets = keras.Input((num_heads,))
+    sets = keras.Input((layer.num_heads,))
     before = ops.reshape(ops.matmul(sets, of_heads), (-1, *always.shape))
     after = hidden.activation(before + always)
     logits = ops.matmul(last_kernel.T, after) + last_bias[:, None]
@@ -95,6 +84,77 @@ def pruned_accuracy(
     kept = kept.astype("float32")
     counts = count.predict(kept, batch_size=sets_at_once, verbose=0)
     return counts / len(labels)
+
+
+def head_effects(
+    model: keras.Model,
+    x: np.ndarray | Sequence[np.ndarray],
+    others: np.ndarray | Sequence[np.ndarray],
+    batch_size: int = 250,
+) -> np.ndarray:
+    """How much each head decides: what its outputs add to the logits.
+
+    The effect of a head on an image is the difference between the logits and
+    what they would be if the head gave its mean output over other images. A
+    head that says the same about all images has no effect.
+
+    Args:
+        model: Model of `models.relations_classifier` with the central module
+            `"predinet"` or `"mha"`, or any model that declares such a part
+            `"central"`.
+        x: The model's input: uint8 images `(batch, 36, 36, 3)`, or a pair of
+            images and task ids.
+        others: Further inputs of the model, from which the means are taken.
+        batch_size: Number of images in a batch of the computation.
+
+    Returns:
+        Array `(batch, num_heads, num_classes)`.
+
+    Raises:
+        ValueError: If the central module has no heads.
+
+    Example:
+
+    >>> from keras_relational import models
+    >>> model = models.relations_classifier("predinet")
+    >>> images = np.zeros((5, 36, 36, 3), "uint8")
+    >>> head_effects(model, images[:1], images).shape
+    (1, 32, 2)
+    """
+    layer_with_heads(model)
+    of_heads, always = _contributions(model, x, batch_size)
+    means = _contributions(model, others, batch_size)[0].mean(axis=0)
+    hidden, last = models.part(model, "hidden"), models.part(model, "logits")
+    last_kernel, last_bias = map(as_float32, (last.kernel, last.bias))
+
+    def logits(before):
+        return as_float32(hidden.activation(before)) @ last_kernel + last_bias
+
+    before = of_heads.sum(axis=1, keepdims=True) + always[:, None]
+    return logits(before) - logits(before - of_heads + means)
+
+
+def _contributions(model, x, batch_size):
+    """What each head adds to the first layer of the output MLP.
+
+    Returns:
+        `(batch, num_heads, units)`, and `(batch, units)` of what the heads do
+        not change: the bias, and the one-hot code of a task.
+    """
+    layer, hidden = layer_with_heads(model), models.part(model, "hidden")
+    kernel, bias = map(as_float32, (hidden.kernel, hidden.bias))
+    # (batch, features): the central output, and the one-hot code of a task.
+    features = keras.Model(model.inputs, hidden.input)
+    features = features.predict(x, batch_size=batch_size, verbose=0)
+    features = features.astype("float32")
+    size, num_heads = layer.output.shape[-1], layer.num_heads
+    of_heads = np.einsum(
+        "bhs,hsu->bhu",
+        features[:, :size].reshape(len(features), num_heads, -1),
+        kernel[:size].reshape(num_heads, -1, len(bias)),
+        optimize=True,
+    )
+    return of_heads, features[:, size:] @ kernel[size:] + bias
 
 
 def pruning_curve(

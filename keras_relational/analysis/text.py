@@ -5,6 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_relational.environments.boxworld import BLANK
+from keras_relational.environments.boxworld import EMPTY
+from keras_relational.environments.boxworld import GEM
+from keras_relational.environments.boxworld import PLAYER
+from keras_relational.environments.colours import pack_pixels
+
 _NAMES = "ABCDEF"
 
 
@@ -34,6 +40,41 @@ def board_as_text(image: np.ndarray) -> str:
         " ".join(characters[tuple(colour)] for colour in row)
         for row in colours.tolist()
     )
+
+
+def puzzle_as_text(image: np.ndarray) -> str:
+    """The tiles of a BoxWorld puzzle as characters.
+
+    `·` is a blank tile, `@` the player, `*` a gem, and a letter a key or a
+    lock: equal letters are equal colours. In the last column, the inventory, a
+    space is an empty place.
+
+    Args:
+        image: uint8 array `(rows, columns + 1, 3)`, as `BoxWorld.render` draws
+            it.
+
+    Returns:
+        A line for each row, with spaces between the characters.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_relational.environments import boxworld
+    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
+    >>> image = keras.ops.convert_to_numpy(world.render(world.reset([0])))[0]
+    >>> print(puzzle_as_text(image))
+    · · · · · ·
+    · · · A · @
+    · · * A · ·
+    """
+    characters = {BLANK: "·", EMPTY: " ", PLAYER: "@", GEM: "*"}
+    num_others = len(characters)
+    tiles = pack_pixels(image).tolist()
+    for tile in (tile for row in tiles for tile in row):
+        letter = chr(ord("A") + len(characters) - num_others)
+        characters.setdefault(tile, letter)
+    lines = (" ".join(characters[tile] for tile in row) for row in tiles)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def proposition_as_text(

@@ -139,7 +139,46 @@ def generate(
         draw = _Draw(rng, object_set, len(chosen))
         labels[chosen] = _rule(name)(draw)
         board[:, chosen] = draw.board
-    return _render(board, object_set), labels, task_ids
+    return render(board, object_set), labels, task_ids
+
+
+def render(board: np.ndarray, object_set: str = "pentominoes") -> np.ndarray:
+    """Draws objects on the tiles of boards.
+
+    Args:
+        board: Integer array `(2, n, 9)`: the shape and the colour of the object
+            on each tile, row by row. −1 leaves a tile empty. A shape is a place
+            in `shape_masks(object_set)`, a colour a place in `COLOURS`. The
+            "shape" of a stripe is the colour of its middle.
+        object_set: One of `OBJECT_SETS`.
+
+    Returns:
+        uint8 array `(n, 36, 36, 3)`.
+
+    Example:
+
+    >>> board = np.full((2, 1, 9), -1)
+    >>> board[:, 0, 4] = 0, 3  # The first shape, in the middle.
+    >>> int(render(board)[0].any(-1).sum()) // 9  # Blocks of 3×3 pixels.
+    5
+    """
+    shape, colour = board
+    size = len(shape)
+    image, tile = np.nonzero(shape >= 0)
+    shape, colour = shape[image, tile], colour[image, tile]
+    blocks = np.empty((len(shape), 3, 3, 3), "uint8")
+    if object_set == "stripes":
+        blocks[:, :, ::2] = COLOURS[colour][:, None, None]
+        blocks[:, :, 1] = COLOURS[shape][:, None]
+    else:
+        masks = shape_masks(object_set)[shape][..., None]
+        np.multiply(masks, COLOURS[colour][:, None, None], out=blocks)
+    objects = blocks.repeat(3, axis=1).repeat(3, axis=2)
+    images = np.zeros((size, *IMAGE_SHAPE), "uint8")
+    # A view of the tiles of each image, (size, 3, 3, 12, 12, 3).
+    tiles = images.reshape(size, 3, 12, 3, 12, 3).transpose(0, 1, 3, 2, 4, 5)
+    tiles[image, tile // 3, tile % 3, 1:10, 1:10] = objects
+    return images
 
 
 def load_data(
@@ -540,23 +579,3 @@ def _match_rows(draw):
         for step, thing in enumerate(draw.pattern(pattern)):
             draw.put(thing, row + step)
     return label
-
-
-def _render(board, object_set):
-    shape, colour = board
-    size = len(shape)
-    image, tile = np.nonzero(shape >= 0)
-    shape, colour = shape[image, tile], colour[image, tile]
-    blocks = np.empty((len(shape), 3, 3, 3), "uint8")
-    if object_set == "stripes":
-        blocks[:, :, ::2] = COLOURS[colour][:, None, None]
-        blocks[:, :, 1] = COLOURS[shape][:, None]
-    else:
-        masks = shape_masks(object_set)[shape][..., None]
-        np.multiply(masks, COLOURS[colour][:, None, None], out=blocks)
-    objects = blocks.repeat(3, axis=1).repeat(3, axis=2)
-    images = np.zeros((size, *IMAGE_SHAPE), "uint8")
-    # A view of the tiles of each image, (size, 3, 3, 12, 12, 3).
-    tiles = images.reshape(size, 3, 12, 3, 12, 3).transpose(0, 1, 3, 2, 4, 5)
-    tiles[image, tile // 3, tile % 3, 1:10, 1:10] = objects
-    return images

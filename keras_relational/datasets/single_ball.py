@@ -23,6 +23,8 @@ from keras_relational.validation import check_positive_integers
 IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 51
 RADIUS = 4
+# How many ways to move there are in each kind of video, and how many frames.
+VIDEOS = {"fixed": (3, 20), "switching": (2, 51), "three_axes": (3, 51)}
 DYNAMICS = ("accelerate", "constant_velocity", "random_walk")
 OSCILLATIONS = ("horizontal", "vertical", "diagonal")
 # In pixels: how far a ball moves that does not turn, and the length of the
@@ -68,6 +70,47 @@ def load_data(
     test = make(num_test, seed=[seed, *TEST_STREAM])[:2]
     train = make(num_train, seed=[seed, *TRAIN_STREAM])[:2]
     return train, test
+
+
+def generate_videos(
+    kind: str,
+    num_sequences: int,
+    num_frames: int | None = None,
+    seed: int | Sequence[int] | None = None,
+    image_size: int = 64,
+    bulb_radius: int = 2,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Makes videos of one kind, by the name that it has in `VIDEOS`.
+
+    Args:
+        kind: `"fixed"` for `generate`, `"switching"` for `generate_switching`,
+            or `"three_axes"` for the same with three axes.
+        num_sequences: Positive integer, the number of videos.
+        num_frames: Positive integer, the number of frames of a video. By
+            default 20 if `"fixed"`, and 51 for the other kinds.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time.
+        image_size: Height and width of the images, a divisor of 64.
+        bulb_radius: As for `generate_switching`. It has no effect if `"fixed"`.
+
+    Returns:
+        `(images, labels, centres)`, as `generate` or `generate_switching`
+        returns them.
+
+    Raises:
+        ValueError: If the kind is unknown, or as for these functions.
+
+    Example:
+
+    >>> generate_videos("three_axes", 2, seed=0)[1].shape
+    (2, 51)
+    """
+    check_choice("kind of video", kind, tuple(VIDEOS))
+    num_axes, default = VIDEOS[kind]
+    sizes = num_sequences, default if num_frames is None else num_frames
+    if kind == "fixed":
+        return generate(*sizes, seed=seed, image_size=image_size)
+    return generate_switching(*sizes, seed, image_size, bulb_radius, num_axes)
 
 
 def generate(

@@ -2,12 +2,16 @@
 
 import datetime
 import hashlib
+import io
 import json
 import pathlib
+import zipfile
 from collections.abc import Mapping
 from typing import Any
 
+import h5py
 import keras
+import numpy as np
 
 from keras_relational.file_io import atomic_path
 from keras_relational.file_io import read_json
@@ -15,6 +19,7 @@ from keras_relational.file_io import write_atomically
 
 _SHIPPED = pathlib.Path(__file__).parents[1] / "presets"
 _MODEL = "model.keras"
+_WEIGHTS = "model.weights.h5"  # In the archive that the model is.
 _METADATA = "metadata.json"
 
 
@@ -93,6 +98,7 @@ def save_to_preset(
     model: keras.Model,
     preset_dir: str | pathlib.Path,
     metadata: Mapping[str, Any] | None = None,
+    half_precision: bool = False,
 ) -> None:
     """Saves a trained model as a preset.
 
@@ -105,9 +111,13 @@ def save_to_preset(
             in it is replaced.
         metadata: Mapping that JSON can store, for the card: for example the
             data it was trained on, its results, and the licence.
+        half_precision: If `True`, float32 weights are stored as float16, which
+            halves the file. The loaded model has float32 weights again. Test it
+            before you publish it: weights are rounded to 11 bits.
 
     Raises:
-        ValueError: If JSON cannot store the metadata.
+        ValueError: If JSON cannot store the metadata, or a weight is too large
+            for half precision.
         OSError: If a file cannot be written. The error names it.
 
     Example:
@@ -132,6 +142,8 @@ def save_to_preset(
     path = folder / _MODEL
     with atomic_path(path) as partial:
         model.save(partial)
+        if half_precision:
+            _halve_weights(partial)
     now = datetime.datetime.now(datetime.UTC)
     card = given | {
         "keras_version": keras.version(),
@@ -141,6 +153,42 @@ def save_to_preset(
     }
     text = json.dumps(card, indent=1, ensure_ascii=False)
     write_atomically(folder / _METADATA, text.encode())
+
+
+def _halve_weights(path):
+    """Rewrites a `.keras` file with float16 in place of float32."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    halved = io.BytesIO()
+    with (
+        h5py.File(io.BytesIO(contents[_WEIGHTS])) as old,
+        h5py.File(halved, "w") as new,
+    ):
+        _copy_halved(old, new)
+    contents[_WEIGHTS] = halved.getvalue()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+
+
+def _copy_halved(old, new):
+    new.attrs.update(old.attrs)
+    for name, item in old.items():
+        if isinstance(item, h5py.Group):
+            _copy_halved(item, new.create_group(name))
+            continue
+        values = item[()]
+        if item.dtype == "float32":
+            with np.errstate(over="ignore"):
+                half = values.astype("float16")
+            if np.isinf(half).sum() > np.isinf(values).sum():
+                raise ValueError(
+                    "A weight is too large for half precision, which goes to "
+                    f"65504: {np.abs(values).max()} in {item.name}. Leave "
+                    "`half_precision` out"
+                )
+            values = half
+        new.create_dataset(name, data=values).attrs.update(item.attrs)
 
 
 def _folder(preset):

@@ -74,6 +74,31 @@ def test_all_heads_give_the_full_accuracy_and_none_that_of_biases(
     assert full != none
 
 
+@pytest.mark.parametrize("name", ["predinet", "multi_task_predinet"])
+def test_the_effect_of_a_head_is_what_its_mean_would_change(
+    name, game, request
+):
+    model = request.getfixturevalue(name)
+    images = game[0]
+    x, others = images[:5], images[5:]
+    if name == "multi_task_predinet":
+        tasks = np.arange(30, dtype="uint8") % 3
+        x, others = (x, tasks[:5]), (others, tasks[5:])
+    effects = analysis.head_effects(model, x, others, batch_size=7)
+
+    hidden, last = model.get_layer("hidden"), model.get_layer("logits")
+    part = keras.Model(model.inputs, hidden.input)
+    features, means = (part.predict(z, verbose=0) for z in (x, others))
+    for head in range(4):
+        one = slice(7 * head, 7 * (head + 1))
+        without = features.copy()
+        without[:, one] = means[:, one].mean(axis=0)
+        change = last(hidden(features)) - last(hidden(without))
+        change = keras.ops.convert_to_numpy(change)
+        assert np.abs(change).max() > 1e-3
+        np.testing.assert_allclose(effects[:, head], change, atol=1e-5)
+
+
 def test_many_sets_are_computed_in_parts(predinet, game):
     images, labels = (np.concatenate([part] * 100) for part in game)
     kept = np.concatenate([ALL_SETS] * 4)  # 64 sets; 41 at a time

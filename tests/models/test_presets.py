@@ -36,6 +36,33 @@ def test_comes_back(tmp_path):
     assert metadata["keras_version"] == keras.version()
 
 
+def test_half_precision_halves_the_file(tmp_path):
+    model = small_agent()
+    for name, half in (("whole", False), ("half", True)):
+        models.save_to_preset(model, tmp_path / name, half_precision=half)
+    sizes = [
+        (tmp_path / name / "model.keras").stat().st_size
+        for name in ("whole", "half")
+    ]
+    assert sizes[1] < 0.6 * sizes[0]
+    loaded = models.from_preset(tmp_path / "half")
+    assert models.roles(loaded) == models.roles(model)
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        assert other.dtype == one.dtype
+        half = keras.ops.convert_to_numpy(one).astype("float16")
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(other), half.astype("float32")
+        )
+
+
+def test_refuses_weights_too_large_for_half_precision(tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.set_weights([np.array([[7e4]]), np.zeros(1)])
+    with pytest.raises(ValueError, match=r"too large .* 70000\.0 in /layers"):
+        models.save_to_preset(model, tmp_path, half_precision=True)
+    assert not (tmp_path / "model.keras").exists()
+
+
 def test_replaces_a_preset(tmp_path):
     models.save_to_preset(small_agent(), tmp_path, {"sha256": "mine"})
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])

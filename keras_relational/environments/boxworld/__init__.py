@@ -18,11 +18,15 @@ gem, −1 for a distractor box or a bridge. The last two end the episode.
 - `tiles`: the colours of tiles.
 - `rules`: `Board`, the rules that both kinds of puzzle share.
 - `puzzles`: `BoxWorld` and `BridgeBoxWorld`, which make new puzzles.
+- `options`: puzzles by the options of a command.
 - `pictures`: reads a board, and which colours match, from its picture.
 
 `python -m keras_relational.environments.boxworld` draws a puzzle.
 """
 
+from keras_relational.environments.boxworld.options import SIZES
+from keras_relational.environments.boxworld.options import WORLDS
+from keras_relational.environments.boxworld.options import world_of_options
 from keras_relational.environments.boxworld.pictures import same_colour
 from keras_relational.environments.boxworld.puzzles import BoxWorld
 from keras_relational.environments.boxworld.puzzles import BridgeBoxWorld
@@ -44,7 +48,10 @@ __all__ = [
     "HUES",
     "NUM_HUES",
     "PLAYER",
+    "SIZES",
+    "WORLDS",
     "BoxWorld",
     "BridgeBoxWorld",
     "same_colour",
+    "world_of_options",
 ]

@@ -1,0 +1,183 @@
+"""Checks that presets reach the figures on their cards.
+
+Each preset of the library is loaded and tested again, on the data that its run
+was tested on, which training never draws. Prints a line for each figure, and
+exits with 1 if one differs by more than 0.005.
+"""
+
+import argparse
+import functools
+import pathlib
+import tempfile
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from keras_relational import analysis
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import relations_game
+from keras_relational.datasets import single_ball
+from keras_relational.datasets import vaec
+from keras_relational.environments import boxworld
+from keras_relational.random_streams import stream
+from keras_relational.random_streams import unseen_world_seeds
+
+TOLERANCE = 0.005
+
+
+class Kind(NamedTuple):
+    """Presets of one experiment.
+
+    Args:
+        evaluate: Function of the model and the arguments of its run that
+            returns figures, as the run's result has them.
+        headline: Text with places for these figures.
+    """
+
+    evaluate: Callable[[keras.Model, dict], dict[str, Any]]
+    headline: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = models.preset_names()
+    parser.add_argument("presets", nargs="*", default=names, help="all")
+    differences = []
+    for preset in parser.parse_args().presets:
+        card = models.preset_metadata(preset)
+        run = card["run"]
+        found = evaluate(models.from_preset(preset), run)
+        for name, value in leaves(found):
+            expected = functools.reduce(_item, name, card["figures"])
+            label = ".".join(map(str, name))
+            print(f"{preset} {label}: {value:.4f}, on its card {expected:.4f}")
+            differences.append(abs(value - expected))
+    if max(differences) > TOLERANCE:
+        raise SystemExit(f"A figure differs by {max(differences):.4f}")
+
+
+def evaluate(model: keras.Model, run: dict[str, Any]) -> dict[str, Any]:
+    """Tests a model as its run did.
+
+    Args:
+        model: The trained model.
+        run: Content of the run's `config.json`.
+    """
+    return KINDS[run["experiment"]].evaluate(model, run["arguments"])
+
+
+def headline(run: dict[str, Any], figures: dict[str, Any]) -> str:
+    """The figures of a run in a few words.
+
+    Args:
+        run: Content of the run's `config.json`.
+        figures: Content of its `result.json`.
+    """
+    return KINDS[run["experiment"]].headline.format(**figures)
+
+
+def leaves(figures: Any, name: tuple = ()) -> list[tuple[tuple, float]]:
+    """The numbers in nested dictionaries and lists, each with its keys."""
+    if isinstance(figures, dict):
+        items = list(figures.items())
+    elif isinstance(figures, list):
+        items = list(enumerate(figures))
+    else:
+        return [(name, figures)]
+    return [x for key, value in items for x in leaves(value, (*name, key))]
+
+
+def _item(found, key):
+    return found[key]
+
+
+def _relations_game(model, arguments):
+    task, figures = arguments["task"], {}
+    four_labels = task == "colour_and_shape"
+    for objects in ["hexominoes", "stripes"][: 1 if four_labels else 2]:
+        test = arguments["num_test"], objects, stream(arguments["seed"], "test")
+        x, y, _ = relations_game.generate(task, *test)
+        figures[objects] = training.accuracy(model, x, y)
+    return figures
+
+
+def _vaec(model, arguments):
+    regions = []
+    for region in vaec.REGIONS:
+        seed = stream(arguments["seed"], "region", region)
+        problems = vaec.generate(arguments["regime"], region, seed)
+        solved = training.solved_analogies(model, problems)
+        regions.append({"all": float(np.mean(solved))})
+    return {"regions": regions}
+
+
+def _rules(model, arguments):
+    fillers = training.rule_fillers(arguments["fillers"])
+    kind = [arguments[x] for x in ("task", "mode", "withheld")]
+    fillers, _, test = training.rule_problems(
+        fillers, *kind, 10_000, arguments["seed"]
+    )
+    tested, candidates = models.over_fillers(model, fillers), None
+    if arguments["mode"] == "generative":
+        candidates = training.as_put_out(fillers)
+    return {"test": training.rule_accuracy(tested, test, candidates)}
+
+
+def _single_ball(model, arguments):
+    kind = [arguments[x] for x in ("dynamics", "num_test", "num_frames")]
+    size = [arguments[x] for x in ("image_size", "bulb_radius")]
+    seed = stream(arguments["seed"], "test")
+    videos, axes, _ = single_ball.generate_videos(*kind, seed, *size)
+    with tempfile.TemporaryDirectory() as folder:
+        figures = analysis.ball_figures(
+            model, videos, axes, pathlib.Path(folder)
+        )
+    kept = {"information": figures["settled"]["information"]}
+    return {"settled": kept, "roll_out_error": figures["roll_out_error"]}
+
+
+def _boxworld(model, arguments):
+    pairs = {"key_lock_pairs": "seen"} if arguments["withhold_pairs"] else {}
+    world = boxworld.world_of_options(arguments, **pairs)
+    seeds = unseen_world_seeds(arguments["num_test"])
+    players = "greedy", "sampled"
+    played = analysis.play_each(world, seeds, model, players)
+    solved = analysis.player_means(played)
+    return {x: {"solved": solved[x]["solved"]} for x in players}
+
+
+_AGENT = Kind(
+    _boxworld,
+    "solves {sampled[solved]:.1%} of new puzzles by drawn moves, "
+    "{greedy[solved]:.1%} by the likeliest",
+)
+KINDS = {
+    "boxworld_positions": _AGENT,
+    "boxworld_teacher": _AGENT,
+    "esbn_rules": Kind(
+        _rules, "solves {test:.1%} of problems with symbols it never saw"
+    ),
+    "predinet_relations_game": Kind(
+        _relations_game,
+        "right about {hexominoes:.1%} of hexominoes and {stripes:.1%} of "
+        "stripes, which it never saw",
+    ),
+    "single_ball": Kind(
+        _single_ball,
+        "its schema tells {settled[information][0]:.0%} of the axis",
+    ),
+    "vaec": Kind(
+        _vaec,
+        "solves {regions[0][all]:.1%} in the region of training, "
+        "{regions[1][all]:.1%} in the next one, {regions[5][all]:.1%} in the "
+        "farthest",
+    ),
+}
+
+
+if __name__ == "__main__":
+    main()

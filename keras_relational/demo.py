@@ -1,0 +1,197 @@
+"""Asks a trained model that comes with the library one question.
+
+    python -m keras_relational.demo --preset predinet_between
+
+It takes seconds, needs no network and trains nothing. The question is drawn at
+random from data that training never shows; --seed chooses another one. For
+pictures, and questions of your own: `python -m keras_relational.playground`.
+"""
+
+import argparse
+import base64
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from keras_relational import analysis
+from keras_relational import models
+from keras_relational import training
+from keras_relational.datasets import vaec
+from keras_relational.playground.boxworld import MAX_MOVES
+from keras_relational.playground.boxworld import NUM_PUZZLES
+from keras_relational.playground.boxworld import BoxWorldPuzzles
+from keras_relational.playground.relations_game import RelationsGame
+from keras_relational.playground.rules import NUM_SHOWN
+from keras_relational.playground.rules import Rules
+from keras_relational.playground.server import PAGES
+from keras_relational.playground.video import NUM_FRAMES
+from keras_relational.playground.video import Videos
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_relational.demo",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = ", ".join(models.preset_names())
+    parser.add_argument(
+        "--preset",
+        default="predinet_between",
+        help=f"the name of a preset, or the folder of one (default: "
+        f"predinet_between). The library has {names}",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the question (default: 0)"
+    )
+    args = parser.parse_args()
+    if not 0 <= args.seed < NUM_PUZZLES:
+        parser.error(f"--seed goes from 0 to {NUM_PUZZLES - 1}")
+    try:
+        print(answer(args.preset, args.seed))
+    except (OSError, ValueError) as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+
+
+def answer(preset: str, seed: int = 0) -> str:
+    """A question to a preset, and what it answers.
+
+    Args:
+        preset: Name of a preset, or the folder of one.
+        seed: Non-negative integer that chooses the question.
+
+    Returns:
+        Lines of text.
+
+    Raises:
+        ValueError: If there is no such preset, or no question for it.
+    """
+    card = models.preset_metadata(preset)
+    run = card.get("run", {})
+    experiment = run.get("experiment")
+    if experiment not in {*PAGES, "vaec"}:
+        raise ValueError(
+            f"There is no question for the preset {preset}: its card should "
+            f"name one of {', '.join([*PAGES, 'vaec'])} as the run's "
+            f"experiment. Received: {experiment!r}"
+        )
+    model, arguments = models.from_preset(preset), run["arguments"]
+    headline = f"{preset}: {card.get('headline', 'a model of your own')}."
+    if experiment == "vaec":
+        lines = _analogy(model, arguments, seed)
+    else:
+        page = PAGES[experiment][1](model, arguments)
+        lines = TOLD[type(page)](page, seed)
+    wrapped = [line for text in lines for line in _wrapped(text)]
+    return "\n".join([*textwrap.wrap(headline, 78), "", *wrapped])
+
+
+def _wrapped(text):
+    """Boards stay as they are; sentences become lines."""
+    if "\n" in text:
+        return textwrap.indent(text, "    ").split("\n")
+    return textwrap.wrap(text, 78) or [""]
+
+
+def _relations_game(game: RelationsGame, seed: int) -> list[str]:
+    found = game.answer({"example": seed})
+    head = found["heads"][0]["text"]
+    return [
+        game.describe()["question"],
+        analysis.board_as_text(_pixels(found["image"])),
+        f"Its answer: {found['answer'].lower()} (probability "
+        f"{found['probability']:.3f}). Right: {found['right'].lower()}.",
+        f"One of its heads decides most. {head}",
+    ]
+
+
+def _boxworld(puzzles: BoxWorldPuzzles, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    moves: list[int] = []
+    found = puzzles.answer({"puzzle": seed, "moves": moves})
+    board = analysis.puzzle_as_text(_pixels(found["image"]))
+    while found["end"] is None and len(moves) < MAX_MOVES:
+        policy = np.array(found["policy"])
+        moves.append(int(rng.choice(len(policy), p=policy / policy.sum())))
+        found = puzzles.answer({"puzzle": seed, "moves": moves})
+    names = puzzles.describe()["moves"]
+    return [
+        "The player @ takes a single key by walking onto it, and opens a box "
+        "by walking onto its lock, its right tile, with a key of that colour. "
+        "The gem * is in the last box.",
+        board,
+        f"Its moves: {' '.join(names[move] for move in moves)}.",
+        f"The puzzle is {found['end'] or 'not over'}, with a reward of "
+        f"{found['reward']:g}.",
+    ]
+
+
+def _rules(rules: Rules, seed: int) -> list[str]:
+    problem = seed % len(rules.problems.labels)
+    found = rules.answer({"problem": problem})
+    numbers = [f"{number:2}" for number in found["fillers"]]
+    options = " ".join(numbers[NUM_SHOWN:])
+    choice = int(np.argmax(found["probabilities"]))
+    return [
+        f"{rules.describe()['question']} Each number stands for the image of a "
+        "symbol that training never shows.",
+        f"{' '.join(numbers[:3])}\n{' '.join(numbers[3:NUM_SHOWN])}  ?\n"
+        f"options: {options}",
+        f"Its answer: {numbers[NUM_SHOWN + choice].strip()} (probability "
+        f"{found['probabilities'][choice]:.3f}). Right: "
+        f"{numbers[NUM_SHOWN + found['right']].strip()}.",
+    ]
+
+
+def _video(videos: Videos, seed: int) -> list[str]:
+    found = videos.answer({"video": seed, "given": NUM_FRAMES - 1})
+    axes = videos.describe()["axes"]
+    lines = {
+        "axis:  ": "".join(axes[axis][0] for axis in found["axes"]),
+        "schema:": "".join(str(schema + 1) for schema in found["schemata"]),
+    }
+    return [
+        "A ball moves to and fro, and changes its axis in the middle of the "
+        f"video: {', '.join(f'{axis[0]} for {axis}' for axis in axes)}. Which "
+        "schema does the model choose at each frame? Nobody told it the axes.",
+        "\n".join(" ".join(line) for line in lines.items()),
+    ]
+
+
+def _analogy(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    lines = ["A is to B as C is to which of seven images? They differ in:", ""]
+    for region in vaec.REGIONS:
+        made = vaec.generate(arguments["regime"], region, [1, seed, region])
+        one = int(rng.integers(len(made.levels)))
+        problem = vaec.Problems(*(x[one : one + 1] for x in made))
+        inputs = training.analogy_inputs(problem, arguments["image_size"])
+        scores = model.predict(inputs, verbose=0)[0]
+        chosen = problem.candidates[0, int(scores.argmax())]
+        levels = problem.levels[0, :, problem.dimension[0]]
+        a, b, c = levels[problem.context[0]]
+        right = levels[problem.candidates[0, 0]]
+        name = vaec.DIMENSIONS[problem.dimension[0]]
+        lines.append(
+            f"{name}, region {region}: level {a} is to {b} as {c} is to "
+            f"{levels[chosen]}. Right: {right}."
+        )
+    return lines
+
+
+def _pixels(sent):
+    data = np.frombuffer(base64.b64decode(sent["bytes"]), "uint8")
+    return data.reshape(sent["shape"])
+
+
+TOLD: dict[type, Any] = {
+    RelationsGame: _relations_game,
+    BoxWorldPuzzles: _boxworld,
+    Rules: _rules,
+    Videos: _video,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""A web page on which one can try the library's trained models.
+
+    python -m keras_relational.playground
+
+Each page is a kind of preset:
+
+- `relations_game`: place objects on a board. The page shows the answer, and
+  what the heads that decide look at.
+- `boxworld`: play a puzzle, or let the agent move, with its attention.
+- `rules`: choose the symbols of a rule, and see which memories are read.
+- `video`: watch a video that the model continues.
+
+`serve` starts the server from Python. It needs the extra `serving`.
+"""
+
+from keras_relational.playground.server import Playground
+from keras_relational.playground.server import serve
+
+__all__ = ["Playground", "serve"]

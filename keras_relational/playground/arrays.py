@@ -1,0 +1,86 @@
+"""Arrays in JSON, for a page to draw."""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+
+def as_pixels(images: Any) -> dict[str, Any]:
+    """Pixels as text: bytes in base64, and their shape.
+
+    Args:
+        images: Array of pixels, integers from 0 to 255 or floats from 0 to 1.
+
+    Returns:
+        Dictionary of `shape` and `bytes`.
+
+    Example:
+
+    >>> as_pixels(np.array([[0.0, 1.0]]))
+    {'shape': [1, 2], 'bytes': 'AP8='}
+    """
+    images = np.asarray(images)
+    if images.dtype.kind == "f":
+        images = np.round(images.clip(0, 1) * 255)
+    images = images.astype("uint8")
+    text = base64.b64encode(images.tobytes()).decode()
+    return {"shape": list(images.shape), "bytes": text}
+
+
+def as_numbers(values: Any, digits: int = 4) -> list:
+    """Nested lists of rounded floats.
+
+    Args:
+        values: Array of floats.
+        digits: Number of digits after the point.
+    """
+    return np.round(np.asarray(values, "float64"), digits).tolist()
+
+
+def integer(request: dict[str, Any], name: str, low: int, high: int) -> int:
+    """Takes an integer out of a request.
+
+    Args:
+        request: Dictionary.
+        name: Key of the integer.
+        low: The smallest integer that is allowed.
+        high: The largest one.
+
+    Raises:
+        ValueError: If it is missing, no integer, or out of its range.
+    """
+    value = request.get(name)
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(
+            f"`{name}` must be an integer from {low} to {high}. Received: "
+            f"{value!r:.50}"
+        )
+    return value
+
+
+def integers(
+    request: dict[str, Any], name: str, length: int, high: int
+) -> list[int]:
+    """Takes a list of integers from 0 on out of a request.
+
+    Args:
+        request: Dictionary.
+        name: Key of the list.
+        length: The largest number of integers.
+        high: The largest integer that is allowed.
+
+    Raises:
+        ValueError: If it is missing or no such list.
+    """
+    values = request.get(name)
+    if (
+        not isinstance(values, list)
+        or len(values) > length
+        or any(type(x) is not int or not 0 <= x <= high for x in values)
+    ):
+        raise ValueError(
+            f"`{name}` must be a list of at most {length} integers from 0 to "
+            f"{high}. Received: {values!r:.50}"
+        )
+    return values

@@ -1,0 +1,144 @@
+// Place objects on a board, and ask a PrediNet about them.
+
+import { ask, decoded, el, paint, paintAttention, percent, reporting }
+  from "./page.js";
+
+const TILE = 12;
+const COLOURS = ["#4c8dff", "#ff9a3c"];
+const NUM_SHAPES = 14;
+
+export async function show(root, preset, { question, shapes, colours }) {
+  let board = Array(9).fill(null);
+  let chosen = ["pentominoes", 0];
+  let colour = 11;
+
+  const canvas = el("canvas", { id: "board", width: 36, height: 36 });
+  Object.assign(canvas.style, { width: "324px", height: "324px" });
+  canvas.style.cursor = "pointer";
+  const answer = el("div", { id: "answer", class: "answer" });
+  const truth = el("p", { id: "truth", class: "quiet" });
+  const heads = el("div", { id: "heads", class: "cards" });
+  const palettes = el("div");
+  root.append(
+    el("h2", {}, question),
+    el("p", {}, "Choose a shape and a colour, and click on a tile of the board. "
+      + "A click on an object removes it."),
+    el("div", { class: "columns" },
+      el("div", {}, canvas,
+        el("div", { class: "row", style: "margin-top: 0.7rem" },
+          el("button", { id: "example", onclick: reporting(example) },
+            "An example"),
+          el("button", { id: "clear", onclick: clear }, "Clear"))),
+      el("div", {}, palettes, answer, truth)),
+    el("h3", {}, "The heads that decide"),
+    el("p", { class: "quiet" },
+      "Each head compares what it sees at two places, the blue and the orange "
+      + "one. The effect is how much the answer's logit, beside the mean of "
+      + "all answers, would change if the head said what it says on average."),
+    heads,
+  );
+
+  function drawPalettes() {
+    const groups = [["pentominoes", "Shapes of training"],
+      ["hexominoes", "Shapes that training never shows"]];
+    palettes.replaceChildren(
+      ...groups.flatMap(([name, title]) => [
+        el("h3", {}, title),
+        el("div", { class: "palette" },
+          ...shapes[name].slice(0, NUM_SHAPES).map((mask, shape) => {
+            const picked = chosen[0] === name && chosen[1] === shape;
+            return el("button", {
+              class: picked ? "pick chosen" : "pick",
+              title: `${name} ${shape}`,
+              onclick: () => { chosen = [name, shape]; drawPalettes(); },
+            }, drawShape(mask));
+          })),
+      ]),
+      el("h3", {}, "Colours"),
+      el("div", { class: "palette" },
+        ...colours.map(([r, g, b], number) => el("button", {
+          class: number === colour ? "swatch chosen" : "swatch",
+          style: `background: rgb(${r} ${g} ${b})`,
+          title: `colour ${number}`,
+          onclick: () => { colour = number; drawPalettes(); },
+        }))),
+    );
+  }
+
+  function drawShape(mask) {
+    const small = el("canvas", { width: 3, height: 3 });
+    drawBlocks(small.getContext("2d"), 0, 0, 1, mask, colours[colour]);
+    return small;
+  }
+
+  function drawBlocks(context, x, y, size, mask, [r, g, b]) {
+    context.fillStyle = `rgb(${r} ${g} ${b})`;
+    mask.forEach((row, i) => row.forEach((filled, j) => {
+      if (filled) {
+        context.fillRect(x + j * size, y + i * size, size, size);
+      }
+    }));
+  }
+
+  function drawBoard() {
+    const context = canvas.getContext("2d");
+    context.fillStyle = "#000";
+    context.fillRect(0, 0, 36, 36);
+    board.forEach((tile, place) => {
+      if (!tile) return;
+      const [name, shape, number] = tile;
+      const x = TILE * (place % 3) + 1;
+      const y = TILE * Math.floor(place / 3) + 1;
+      drawBlocks(context, x, y, 3, shapes[name][shape], colours[number]);
+    });
+  }
+
+  function clear() {
+    board = Array(9).fill(null);
+    for (const part of [answer, truth, heads]) part.replaceChildren();
+    drawBoard();
+  }
+
+  async function example() {
+    const number = Math.floor(Math.random() * 2 ** 31);
+    showAnswer(await ask(preset, { example: number }));
+  }
+
+  canvas.onclick = reporting(async (event) => {
+    const tile = canvas.clientWidth / 3;
+    const place = 3 * Math.floor(event.offsetY / tile)
+      + Math.floor(event.offsetX / tile);
+    board[place] = board[place] ? null : [...chosen, colour];
+    drawBoard();
+    if (board.filter(Boolean).length < 2) {
+      for (const part of [answer, truth, heads]) part.replaceChildren();
+      return;
+    }
+    showAnswer(await ask(preset, { board }));
+  });
+
+  function showAnswer(reply) {
+    board = reply.board;
+    drawBoard();
+    answer.textContent = `${reply.answer}, ${percent(reply.probability)}`;
+    truth.textContent = reply.right
+      ? `The right answer is: ${reply.right.toLowerCase()}. These shapes are `
+        + "not in training."
+      : "";
+    const image = decoded(reply.image);
+    heads.replaceChildren(...reply.heads.map(({ head, effect, maps, text }) => {
+      // The encoder sees 12 × 12 pixels at each of 5 × 5 places, 6 apart.
+      const areas = maps.flatMap((weights, entity) => weights.map((w, i) =>
+        [6 * (i % 5), 6 * Math.floor(i / 5), TILE, w, COLOURS[entity]]));
+      const picture = paintAttention(el("canvas"), image, areas, 6);
+      const sign = effect > 0 ? "+" : "−";
+      const size = Math.abs(effect).toFixed(2);
+      return el("figure", {}, picture, el("figcaption", {},
+        el("b", {}, `Head ${head}, effect ${sign}${size}`), el("br"), text));
+    }));
+  }
+
+  drawPalettes();
+  drawBoard();
+  await example();
+}

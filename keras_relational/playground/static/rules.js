@@ -1,0 +1,117 @@
+// Choose the symbols of a rule, and see which memories an ESBN reads.
+
+import { ask, decoded, el, paint, percent, reporting } from "./page.js";
+
+const NUM_SHOWN = 5;
+const LENGTH = 9;
+
+export async function show(root, preset, described) {
+  const { question, num_trained: numTrained } = described;
+  const fillers = decoded(described.fillers);
+  let numbers = Array(LENGTH).fill(0);
+  let slot = 0;
+  let reply = null;
+
+  const rows = el("div");
+  const answer = el("div", { id: "answer", class: "answer" });
+  const read = el("div", { id: "read" });
+  const palette = el("div", { class: "palette", style: "max-width: 40rem" });
+  root.append(
+    el("h2", {}, question),
+    el("p", {}, "Click on a symbol of the problem, and then on the one that "
+      + `shall take its place. The network was trained on ${numTrained} symbols,`
+      + " with orange frames. All others are new to it."),
+    el("div", { class: "columns" },
+      el("div", {}, rows, answer,
+        el("button", { id: "next", onclick: reporting(next) },
+          "Another problem")),
+      el("div", {}, el("h3", {}, "All symbols"), palette)),
+    el("h3", {}, "Which memory each step reads"),
+    el("p", { class: "quiet" }, "Each step writes a symbol of its own as the key "
+      + "of what it sees. When it sees something again, it reads the key that "
+      + "is bound to it. The last step reads for the answer."),
+    read,
+  );
+
+  function glyph(number, attributes = {}) {
+    const canvas = paint(el("canvas"), fillers, number);
+    const trained = number < numTrained ? " trained" : "";
+    const chosen = attributes.chosen ? " chosen" : "";
+    return el("button", {
+      class: `glyph${trained}${chosen}`,
+      title: `symbol ${number}`,
+      ...attributes,
+      chosen: false,
+    }, canvas);
+  }
+
+  function slotGlyph(place) {
+    return glyph(numbers[place], {
+      id: `slot${place}`,
+      chosen: place === slot,
+      onclick: () => { slot = place; draw(); },
+    });
+  }
+
+  function draw() {
+    const places = [...Array(LENGTH).keys()];
+    rows.replaceChildren(
+      el("h3", {}, "The problem"),
+      el("div", { class: "row" }, ...places.slice(0, 3).map(slotGlyph)),
+      el("div", { class: "row", style: "margin-top: 0.5rem" },
+        ...places.slice(3, NUM_SHOWN).map(slotGlyph),
+        el("div", { class: "question" }, "?")),
+      el("h3", {}, "The options"),
+      el("div", { class: "row" }, ...places.slice(NUM_SHOWN).map((place) => {
+        const share = reply?.probabilities[place - NUM_SHOWN];
+        return el("div", { class: "option" }, slotGlyph(place),
+          el("div", { class: "quiet" },
+            share === undefined ? "" : percent(share)));
+      })),
+    );
+    palette.replaceChildren(
+      ...[...Array(fillers.shape[0]).keys()].map((number) => glyph(number, {
+        id: `symbol${number}`,
+        chosen: number === numbers[slot],
+        onclick: reporting(() => replace(number)),
+      })),
+    );
+  }
+
+  async function replace(number) {
+    numbers[slot] = number;
+    slot = (slot + 1) % LENGTH;
+    showReply(await ask(preset, { fillers: numbers }));
+  }
+
+  async function next() {
+    const problem = Math.floor(Math.random() * 1_000);
+    showReply(await ask(preset, { problem }));
+  }
+
+  function showReply(found) {
+    reply = found;
+    numbers = reply.fillers;
+    draw();
+    const best = Math.max(...reply.probabilities);
+    const place = reply.probabilities.indexOf(best);
+    const judged = reply.right === null
+      ? " By the rule, none of the options is right, or several are."
+      : reply.right === place ? " This is right."
+        : ` Right would be number ${reply.right + 1}.`;
+    answer.textContent = `Option ${place + 1}, ${percent(best)}.${judged}`;
+    const header = numbers.map((number) =>
+      el("th", {}, paint(el("canvas"), fillers, number)));
+    read.replaceChildren(el("table", { class: "heat" },
+      el("tr", {}, el("th", {}, "read at step"), ...header),
+      ...reply.read.map((weights, step) => el("tr", {},
+        el("th", {}, step < LENGTH ? `${step + 1}` : "answer"),
+        ...weights.map((weight) => el("td", {
+          title: percent(weight),
+          style: `background: rgb(47 111 222 / ${weight})`,
+        })))),
+    ));
+  }
+
+  await next();
+}

@@ -1,0 +1,95 @@
+"""The page on which a video goes on, frame by frame, as SCOFF predicts it.
+
+Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
+Structured, Dynamical Environments*.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational import analysis
+from keras_relational import layers
+from keras_relational import models
+from keras_relational.datasets import single_ball
+from keras_relational.playground.arrays import as_pixels
+from keras_relational.playground.arrays import integer
+
+NUM_FRAMES = 40
+MIN_GIVEN = 2
+KINDS = ("switching", "three_axes")
+
+
+class Videos:
+    """The frames that follow, and the schema of each frame.
+
+    Args:
+        model: Model of `models.single_ball_predictor` with one object file.
+        arguments: Options of the run that trained it: `"image_size"`,
+            `"bulb_radius"` and `"dynamics"`, which must be `"switching"` or
+            `"three_axes"`.
+
+    Raises:
+        ValueError: If the ball moves in another way.
+    """
+
+    def __init__(
+        self, model: keras.Model, arguments: Mapping[str, Any]
+    ) -> None:
+        self.dynamics = arguments["dynamics"]
+        if self.dynamics not in KINDS:
+            raise ValueError(
+                f"The page is for balls with the dynamics {', '.join(KINDS)}. "
+                f"Received: {self.dynamics}"
+            )
+        self.model = model
+        self.size = arguments["image_size"], arguments["bulb_radius"]
+
+    def describe(self) -> dict[str, Any]:
+        """What the page needs to know: the frames, axes and schemata."""
+        num_axes, _ = single_ball.VIDEOS[self.dynamics]
+        (scoff,) = (x for x in self.model.layers if isinstance(x, layers.SCOFF))
+        return {
+            "num_frames": NUM_FRAMES,
+            "min_given": MIN_GIVEN,
+            "axes": single_ball.OSCILLATIONS[:num_axes],
+            "num_schemata": scoff.num_schemata,
+        }
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A video, and how the model continues its first frames.
+
+        Args:
+            request: Dictionary of `video`, a number from 0 on, and `given`, how
+                many frames the model sees. Training draws none of the videos.
+
+        Returns:
+            Dictionary of `true` and `predicted`, frames of 0 to 255; `axes`,
+            the axis of the next step at each true frame; and `schemata`, the
+            schema that the model chooses at each frame. A predicted frame
+            follows from the true frames before it, if they are given, and else
+            from the predicted ones. The first frame is true in both.
+
+        Raises:
+            ValueError: If the request is not like that.
+        """
+        seed = [integer(request, "video", 0, 2**31), 0, 3]
+        given = integer(request, "given", MIN_GIVEN, NUM_FRAMES - 1)
+        frames, axes, _ = single_ball.generate_videos(
+            self.dynamics, 1, NUM_FRAMES, seed, *self.size
+        )
+        roll_out = models.roll_out_model(self.model, NUM_FRAMES - given, True)
+        predicted = ops.convert_to_numpy(roll_out(frames[:, :given]))
+        predicted = np.round(predicted.clip(0, 1) * 255).astype("uint8")
+        predicted = np.concatenate([frames[:, :1], predicted], axis=1)
+        seen = np.concatenate([frames[:, :given], predicted[:, given:]], axis=1)
+        scores = analysis.object_files(self.model, seen).schemata
+        return {
+            "true": as_pixels(frames[0]),
+            "predicted": as_pixels(predicted[0]),
+            "axes": axes[0].tolist(),
+            "schemata": scores[0, :, 0].argmax(axis=-1).tolist(),
+        }

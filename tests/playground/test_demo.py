@@ -1,0 +1,59 @@
+"""`python -m keras_relational.demo`: one question to each kind of preset."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from keras_relational import demo
+from keras_relational import models
+from keras_relational.playground.server import PAGES
+
+pytestmark = pytest.mark.any_backend
+
+# What an answer of each kind of preset looks like.
+ANSWERS = {
+    "boxworld": r"Its moves: (\w+ )*\w+\..*The puzzle is (solved|lost)",
+    "relations_game": r"Its answer: (yes|no) \(probability [01]\.\d{3}\)",
+    "rules": r"options: .*Its answer: \d+ \(probability [01]\.\d{3}\)",
+    "vaec": r"(\w+, region \d: level \d+ is to \d+ as \d+ is to \d+\.[^.]+\.)",
+    "video": r"axis: +([hv])\1{19}([hv])\2{19} schema: [12]{40}",
+}
+
+
+def kind(preset):
+    experiment = models.preset_metadata(preset)["run"]["experiment"]
+    return PAGES[experiment][0] if experiment in PAGES else experiment
+
+
+@pytest.mark.parametrize("preset", models.preset_names())
+def test_asks_every_preset(preset):
+    text = demo.answer(preset, seed=3)
+    assert text.startswith(f"{preset}: ")
+    one_line = re.sub(r"\s+", " ", text)
+    assert re.search(ANSWERS[kind(preset)], one_line), text
+
+
+def test_the_seed_chooses_the_question():
+    texts = {demo.answer("predinet_between", seed) for seed in (0, 0, 1)}
+    assert len(texts) == 2
+
+
+def test_refuses_presets_without_a_question(tmp_path):
+    models.save_to_preset(models.filler_autoencoder("vector"), tmp_path)
+    with pytest.raises(ValueError, match="There is no question for the preset"):
+        demo.answer(str(tmp_path))
+
+
+def test_the_command_says_what_is_wrong_in_one_line():
+    command = [sys.executable, "-m", "keras_relational.demo"]
+    for options, words in (
+        (["--preset", "none"], "`preset` must be one of"),
+        (["--seed", "-1"], "--seed goes from 0"),
+    ):
+        ended = subprocess.run(
+            [*command, *options], capture_output=True, text=True
+        )
+        assert ended.returncode in (1, 2)
+        assert words in ended.stderr.strip().splitlines()[-1]

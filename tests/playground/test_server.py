@@ -1,0 +1,143 @@
+"""The playground's server: its page, its answers, and what it refuses."""
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+from keras_relational import models
+from keras_relational import playground
+from keras_relational.playground.server import PAGES
+from keras_relational.playground.server import STATIC
+
+pytest.importorskip("tornado")
+
+PRESET = "boxworld_3x18_relational"
+
+
+@pytest.fixture(scope="module")
+def url():
+    with playground.serve([PRESET]) as url:
+        yield url
+
+
+def ask(url, path, body=None):
+    """The status and the content of an answer."""
+    request = urllib.request.Request(f"{url}/{path}", body)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.status, reply.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_sends_the_page_and_what_it_names(url):
+    status, page = ask(url, "")
+    assert status == 200
+    assert b"<title>keras_relational: playground</title>" in page
+    for file in STATIC.iterdir():
+        assert ask(url, file.name) == (200, file.read_bytes())
+    assert b"playground.js" in page
+    assert b"playground.css" in page
+
+
+def test_lists_describes_and_asks_presets(url):
+    assert json.loads(ask(url, "presets")[1]) == {"boxworld": [PRESET]}
+    status, content = ask(url, f"presets/{PRESET}")
+    assert status == 200
+    assert set(json.loads(content)["moves"]) == {"left", "right", "up", "down"}
+    body = json.dumps({"puzzle": 1, "moves": [0]}).encode()
+    status, content = ask(url, f"presets/{PRESET}", body)
+    assert status == 200
+    expected = playground.Playground([PRESET]).answer(PRESET, json.loads(body))
+    found = json.loads(content)
+    assert found.keys() == expected.keys()
+    assert found["image"] == expected["image"]
+    assert found["policy"] == pytest.approx(expected["policy"], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        (f"presets/{PRESET}", b"{", 400, "The body must be JSON"),
+        (f"presets/{PRESET}", b"[1]", 400, "must be a JSON object"),
+        (f"presets/{PRESET}", b"\xff", 400, "The body must be JSON"),
+        (f"presets/{PRESET}", b"{}", 400, "`puzzle` must be an integer"),
+        ("presets/none", None, 400, f"Expected one of: {PRESET}"),
+        ("presets/none", b"{}", 400, f"Expected one of: {PRESET}"),
+        ("presets", b"{}", 405, "405"),
+        ("nothing.html", None, 404, "404"),
+        ("../server.py", None, 403, "403"),
+        ("%2e%2e/server.py", None, 403, "403"),
+    ],
+)
+def test_refuses(url, path, body, status, words):
+    host, port = url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    with contextlib.closing(connection):
+        connection.request("GET" if body is None else "POST", f"/{path}", body)
+        reply = connection.getresponse()
+        assert (reply.status, words in reply.read().decode()) == (status, True)
+
+
+def test_refuses_large_bodies(url):
+    host, port = url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    with contextlib.closing(connection):
+        with contextlib.suppress(ConnectionError):
+            connection.request("POST", f"/presets/{PRESET}", b" " * 2_000_000)
+        # Tornado answers, or closes the connection without an answer.
+        with contextlib.suppress(ConnectionError):
+            assert connection.getresponse().status in (400, 413)
+    assert ask(url, "presets")[0] == 200
+
+
+def test_there_is_a_page_for_presets_of_every_kind():
+    found = playground.Playground()
+    assert set(found.pages()) == {page for page, _ in PAGES.values()}
+    listed = {name for names in found.pages().values() for name in names}
+    assert listed < set(models.preset_names())
+
+
+def test_refuses_presets_without_a_page(tmp_path):
+    models.save_to_preset(models.filler_autoencoder("vector"), tmp_path)
+    with pytest.raises(ValueError, match="There is no page for the preset"):
+        playground.Playground([tmp_path])
+    with pytest.raises(ValueError, match="`preset` must be one of"):
+        playground.Playground(["none"])
+
+
+def test_says_that_a_port_is_taken(url):
+    port = int(url.rsplit(":", 1)[1])
+    with (
+        pytest.raises(OSError, match=f"Cannot listen on 127.0.0.1:{port}"),
+        playground.serve([PRESET], port=port),
+    ):
+        pass
+
+
+def test_the_command_serves_until_it_is_stopped():
+    command = [sys.executable, "-m", "keras_relational.playground"]
+    command += ["--port", "0", "--preset", PRESET]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        line = server.stdout.readline()
+        url = line.split()[1]
+        assert ask(url, "presets")[0] == 200
+        server.terminate()
+        assert server.stdout.read() == "Stopped\n"
+        assert server.wait(30) == 0
+
+
+def test_the_command_refuses_what_is_not_there():
+    command = [sys.executable, "-m", "keras_relational.playground"]
+    ended = subprocess.run(
+        [*command, "--preset", "none"], capture_output=True, text=True
+    )
+    assert ended.returncode == 1
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("python -m keras_relational.playground: `preset`")
