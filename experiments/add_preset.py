@@ -13,11 +13,24 @@ import keras
 from experiments.add_runs import without_paths
 from experiments.preset_figures import evaluate
 from experiments.preset_figures import headline
+from experiments.records import PUBLISHED
 from experiments.records import read_runs
 from keras_relational import models
 
 PRESETS = pathlib.Path(models.__file__).parents[1] / "presets"
+PAGE = PUBLISHED.parent / "presets.md"
 LICENSE = "Apache-2.0"
+HEAD = """\
+# Presets
+
+Trained models that come with the library. `models.from_preset(name)` loads one,
+and `models.preset_metadata(name)` is its card: how it was trained, and all its
+figures. `python -m keras_relational.demo --preset NAME` asks it a question. The
+[playground](playground.md) has pages for most of them. All figures are of data
+that training never draws. `models.save_to_preset` makes presets of your own.
+
+| preset | size | what it reached | licence | last command |
+|---|---|---|---|---|"""
 
 
 def main() -> None:
@@ -31,7 +44,8 @@ def main() -> None:
         add_preset(args.folder, PRESETS / args.name)
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(error) from error
-    print(f"Added: {PRESETS / args.name}")
+    PAGE.write_text(presets_page())
+    print(f"Added: {PRESETS / args.name}, and its row in {PAGE}")
 
 
 def add_preset(folder: pathlib.Path, preset_dir: pathlib.Path) -> None:
@@ -60,6 +74,19 @@ def add_preset(folder: pathlib.Path, preset_dir: pathlib.Path) -> None:
     card = {"license": LICENSE, "headline": headline(run, figures)}
     card |= {"run": run, "figures": figures}
     models.save_to_preset(model, preset_dir, card, half_precision=True)
+
+
+def presets_page() -> str:
+    """A table of the presets of the library, from their cards."""
+    lines = [HEAD]
+    for name in models.preset_names():
+        card = models.preset_metadata(name)
+        size = (PRESETS / name / "model.keras").stat().st_size / 1e6
+        lines.append(
+            f"| `{name}` | {size:.1f} MB | {card['headline']} "
+            f"| {card['license']} | `{card['run']['command']}` |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def _updated(old, new):

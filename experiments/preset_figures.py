@@ -77,7 +77,8 @@ def headline(run: dict[str, Any], figures: dict[str, Any]) -> str:
         run: Content of the run's `config.json`.
         figures: Content of its `result.json`.
     """
-    return KINDS[run["experiment"]].headline.format(**figures)
+    text = KINDS[run["experiment"]].headline.format(**figures)
+    return text.replace("%", " %")
 
 
 def leaves(figures: Any, name: tuple = ()) -> list[tuple[tuple, float]]:
@@ -168,7 +169,8 @@ KINDS = {
     ),
     "single_ball": Kind(
         _single_ball,
-        "its schema tells {settled[information][0]:.0%} of the axis",
+        "the schema that it chooses has {settled[information][0]:.0%} of the "
+        "information about the axis",
     ),
     "vaec": Kind(
         _vaec,

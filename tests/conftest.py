@@ -28,6 +28,7 @@ NEEDS = {
         "training/test_distributed.py",
         "training/test_impala.py",
     ],
+    "tornado": ["playground/test_server.py"],
 }
 collect_ignore = [
     file

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from experiments import add_preset
 from experiments import add_runs
 from experiments import figures
 from experiments import records
@@ -39,6 +40,10 @@ def published(tmp_path):
 def test_pages_show_the_runs_figures():
     changed = tables.update_pages(records.PUBLISHED, write=False)
     assert not changed, "run: python -m experiments.tables"
+
+
+def test_the_page_of_presets_shows_their_cards():
+    assert add_preset.PAGE.read_text() == add_preset.presets_page()
 
 
 def test_every_picture_is_shown_and_every_link_leads_somewhere():

@@ -7,7 +7,6 @@ error.
 """
 
 import ast
-import json
 import pathlib
 import re
 import shutil
@@ -40,7 +39,6 @@ def main():
     missing = [x for name in PACKAGES for x in write_package(package, name)]
     if missing:
         raise SystemExit(f"No docstring: {', '.join(missing)}")
-    write(PAGES / "docs" / "presets.md", presets_page())
     write(PAGES / "docs" / "gallery.md", gallery_page())
 
 
@@ -78,23 +76,6 @@ def public_names(name):
     return {x: names[x] for x in exported} | further
 
 
-def presets_page():
-    """A table of the presets that come with the library, from their cards."""
-    lines = [PRESETS]
-    for card in sorted(ROOT.glob("keras_relational/presets/*/metadata.json")):
-        found = json.loads(card.read_text())
-        size = (card.parent / "model.keras").stat().st_size / 1e6
-        run, figures = found["run"], found["figures"]
-        solved = ", ".join(
-            f"{figures[x]['solved']:.1%} {x}" for x in ("sampled", "greedy")
-        )
-        lines[-1] += (
-            f"\n| `{card.parent.name}` | {size:.1f} MB | {solved} "
-            f"| {found['license']} | `{run['command']}` |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def gallery_page():
     """All pictures of the pages in docs/, each under its page."""
     lines = ["# Gallery\n\nAll pictures of these pages, each with its title."]
@@ -127,15 +108,6 @@ OPTIONS = """\
       show_root_toc_entry: false
 """
 OVERVIEW = f"{OPTIONS}      members: false\n"
-PRESETS = """\
-# Presets
-
-Trained models that come with the library. `models.from_preset(name)` loads one.
-The shares are of 1,000 puzzles that training never drew, with moves drawn from
-the policy (sampled) and with the likeliest ones (greedy).
-
-| preset | size | solved | licence | last command |
-|---|---|---|---|---|"""
 
 
 if __name__ == "__main__":

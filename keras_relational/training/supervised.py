@@ -159,8 +159,8 @@ def fit(
     for goes on, and one that has made them trains nothing.
 
     Args:
-        model: A compiled `keras.Model`, its weights and those of its optimizer
-            built. It is trained in place.
+        model: A compiled `keras.Model` whose weights are built. It is trained
+            in place.
         data_from: Function from the number of a batch to a
             `keras.utils.PyDataset` that begins with that batch and has no end.
         num_batches: Number of training steps. The last epoch is shorter
@@ -190,6 +190,8 @@ def fit(
             `batches_per_epoch`, has other curves, or is damaged.
     """
     _check_numbers(num_batches, batches_per_epoch, batches_per_item)
+    if not model.optimizer.built:  # Its variables are in the checkpoints.
+        model.optimizer.build(model.trainable_variables)
     log = runs.TrainingLog(
         run, part, "batches", functools.partial(runs.ModelCheckpoints, model)
     )

@@ -15,8 +15,6 @@ from keras_relational import playground
 from keras_relational.playground.server import PAGES
 from keras_relational.playground.server import STATIC
 
-pytest.importorskip("tornado")
-
 PRESET = "boxworld_3x18_relational"
 
 

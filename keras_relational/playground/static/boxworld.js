@@ -20,6 +20,7 @@ export async function show(root, preset, { moves: names }) {
   let now = null;
   let timer = null;
   let sampled = true;
+  let last = Promise.resolve();
 
   const canvas = el("canvas", { id: "board" });
   const state = el("div", { id: "state", class: "answer" });
@@ -91,35 +92,50 @@ export async function show(root, preset, { moves: names }) {
     if (now.end) stop();
   });
 
-  async function begin(number) {
+  // One action after the other: each one goes by the answer to the last.
+  function enqueue(action) {
+    last = last.then(action);
+    return last;
+  }
+
+  function begin(number) {
     stop();
-    puzzle = number;
-    moves = [];
-    await refresh();
+    return enqueue(async () => {
+      puzzle = number;
+      moves = [];
+      await refresh();
+    });
   }
 
-  async function move(number) {
-    if (now?.end) return;
-    moves.push(number);
-    await refresh();
+  function move(number) {
+    return enqueue(async () => {
+      if (now?.end) return;
+      moves.push(number);
+      await refresh();
+    });
   }
 
-  async function undo() {
+  function undo() {
     stop();
-    moves.length = now?.number ?? 0;
-    moves.pop();
-    await refresh();
+    return enqueue(async () => {
+      moves.length = now?.number ?? 0;
+      moves.pop();
+      await refresh();
+    });
   }
 
-  async function agentMoves() {
-    if (!now?.policy) return;
-    let number = now.policy.indexOf(Math.max(...now.policy));
-    if (sampled) {
-      let rest = Math.random();
-      number = now.policy.findIndex((share) => (rest -= share) < 0);
-      number = Math.max(0, number);
-    }
-    await move(number);
+  function agentMoves() {
+    return enqueue(async () => {
+      if (!now?.policy) return;
+      let number = now.policy.indexOf(Math.max(...now.policy));
+      if (sampled) {
+        let rest = Math.random();
+        number = now.policy.findIndex((share) => (rest -= share) < 0);
+        number = Math.max(0, number);
+      }
+      moves.push(number);
+      await refresh();
+    });
   }
 
   function toggle() {

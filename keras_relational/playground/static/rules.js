@@ -29,7 +29,7 @@ export async function show(root, preset, described) {
     el("h3", {}, "Which memory each step reads"),
     el("p", { class: "quiet" }, "Each step writes a symbol of its own as the key "
       + "of what it sees. When it sees something again, it reads the key that "
-      + "is bound to it. The last step reads for the answer."),
+      + "is bound to it."),
     read,
   );
 
@@ -104,8 +104,8 @@ export async function show(root, preset, described) {
       el("th", {}, paint(el("canvas"), fillers, number)));
     read.replaceChildren(el("table", { class: "heat" },
       el("tr", {}, el("th", {}, "read at step"), ...header),
-      ...reply.read.map((weights, step) => el("tr", {},
-        el("th", {}, step < LENGTH ? `${step + 1}` : "answer"),
+      ...reply.read.slice(0, LENGTH).map((weights, step) => el("tr", {},
+        el("th", {}, `${step + 1}`),
         ...weights.map((weight) => el("td", {
           title: percent(weight),
           style: `background: rgb(47 111 222 / ${weight})`,
