@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import line_style
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.validation import check_choice
 
@@ -135,7 +136,7 @@ def plot_transfer_curves(
     for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):
         for stage in set().union(*seeds):
             of_stage = [stages[stage] for stages in seeds if stage in stages]
-            _draw(panel, of_stage, curve, "batches", f"C{stage - 1}")
+            _draw(panel, of_stage, curve, "batches", stage - 1)
         panel.set(title=architecture, xlabel=_X_LABELS["batches"])
         panel.grid(alpha=0.3)
     panels[0].set_ylabel(_label(curve))
@@ -174,7 +175,7 @@ def plot_learning_curves(
     figure = new_figure(6, 4)
     panel = figure.subplots()
     for number, seeds in enumerate(runs.values()):
-        _draw(panel, seeds, curve, x, f"C{number}")
+        _draw(panel, seeds, curve, x, number)
     panel.set(xlabel=_X_LABELS[x], ylabel=_label(curve))
     panel.grid(alpha=0.3)
     longest = max(map(len, runs), default=0)
@@ -187,15 +188,15 @@ def _label(curve):
     return f"{curve.replace('_', ' ')} (%)"
 
 
-def _draw(panel, runs, curve, x, colour):
+def _draw(panel, runs, curve, x, number):
     points, mean, spread = mean_and_spread(runs, curve, x)
     points = points / _UNITS[x]
-    panel.plot(points, 100 * mean, color=colour)
+    panel.plot(points, 100 * mean, **line_style(number))
     panel.fill_between(
         points,
         100 * (mean - spread),
         100 * (mean + spread),
-        color=colour,
+        color=f"C{number}",
         alpha=0.2,
         linewidth=0,
     )

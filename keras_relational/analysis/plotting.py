@@ -37,6 +37,18 @@ def new_figure(width: float, height: float) -> Figure:
     return figure_class(figsize=(width, height), layout="constrained")
 
 
+def line_style(number: int) -> dict[str, str]:
+    """The colour of line `number`, dashed after ten: then colours come again.
+
+    Args:
+        number: Non-negative integer.
+
+    Returns:
+        Dictionary of arguments for matplotlib.
+    """
+    return {"color": f"C{number}", "linestyle": "-" if number < 10 else "--"}
+
+
 def legend_below(
     figure: Figure,
     names: Mapping[int, str],
@@ -47,15 +59,15 @@ def legend_below(
 
     Args:
         figure: The figure.
-        names: Dictionary from numbers to names. Number i has the colour
-            `"Ci"`.
+        names: Dictionary from numbers to names. Number i looks like
+            `line_style(i)`.
         entry_width: Width of one entry in inches.
         **style: Style of the marks: arguments of `matplotlib.lines.Line2D`.
     """
     from matplotlib.lines import Line2D
 
     marks = [
-        Line2D([], [], color=f"C{number}", label=name, **style)
+        Line2D([], [], **{**line_style(number), "label": name, **style})
         for number, name in names.items()
     ]
     across = int(figure.get_figwidth() / entry_width)
