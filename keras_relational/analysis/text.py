@@ -63,9 +63,9 @@ def puzzle_as_text(image: np.ndarray) -> str:
     >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
     >>> image = keras.ops.convert_to_numpy(world.render(world.reset([0])))[0]
     >>> print(puzzle_as_text(image))
+    @ · · · · ·
+    · A · · * A
     · · · · · ·
-    · · · A · @
-    · · * A · ·
     """
     characters = {BLANK: "·", EMPTY: " ", PLAYER: "@", GEM: "*"}
     num_others = len(characters)

@@ -41,7 +41,8 @@ class Playground:
             the library for which there is a page.
 
     Raises:
-        ValueError: If there is no such preset, or no page for it.
+        ValueError: If there is no such preset, no page for it, or another
+            preset of the same name.
 
     Example:
 
@@ -69,6 +70,11 @@ class Playground:
                     f"experiment. Received: {experiment!r}"
                 )
             name = pathlib.Path(preset).name
+            if name in self._make:
+                raise ValueError(
+                    f"Two presets have the name {name!r}. Rename the folder of "
+                    "one of them"
+                )
             self._pages[name], kind = PAGES[experiment]
             self._make[name] = functools.partial(
                 _load, preset, kind, run["arguments"]
@@ -241,7 +247,7 @@ def _application(playground, worker):
     return web.Application(
         [
             (r"/presets", Presets),
-            (r"/presets/([\w.-]+)", Preset),
+            (r"/presets/([^/]+)", Preset),
             (r"/(.*)", web.StaticFileHandler, files),
         ]
     )

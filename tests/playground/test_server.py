@@ -108,6 +108,8 @@ def test_refuses_presets_without_a_page(tmp_path):
         playground.Playground([tmp_path])
     with pytest.raises(ValueError, match="`preset` must be one of"):
         playground.Playground(["none"])
+    with pytest.raises(ValueError, match="Two presets have the name"):
+        playground.Playground([PRESET, PRESET])
 
 
 def test_says_that_a_port_is_taken(url):

@@ -11,8 +11,12 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-export async function ask(preset, request) {
-  return fetchJson(`presets/${preset}`, {
+export function describe(preset) {
+  return fetchJson(`presets/${encodeURIComponent(preset)}`);
+}
+
+export function ask(preset, request) {
+  return fetchJson(`presets/${encodeURIComponent(preset)}`, {
     method: "POST",
     body: JSON.stringify(request),
   });

@@ -1,6 +1,6 @@
 // The page: tabs, the choice of a trained model, and the page of its kind.
 
-import { el, fetchJson, reporting } from "./page.js";
+import { describe, el, fetchJson, reporting } from "./page.js";
 import * as boxworld from "./boxworld.js";
 import * as relationsGame from "./relations_game.js";
 import * as rules from "./rules.js";
@@ -16,7 +16,8 @@ const PAGES = {
 let leave = () => {};
 
 const open = reporting(async (presets) => {
-  const [wanted, chosen] = location.hash.slice(1).split("/");
+  const place = decodeURIComponent(location.hash.slice(1));
+  const [wanted, chosen] = place.split("/");
   const pages = Object.keys(PAGES).filter((page) => page in presets);
   const page = pages.includes(wanted) ? wanted : pages[0];
   if (!page) throw new Error("There are no presets to try.");
@@ -32,12 +33,12 @@ const open = reporting(async (presets) => {
   select.replaceChildren(
     ...names.map((n) => el("option", { selected: n === preset }, n)),
   );
-  select.onchange = () => { location.hash = `${page}/${select.value}`; };
+  select.onchange = () => { location.hash = `${page}/${encodeURIComponent(select.value)}`; };
   leave();
   leave = () => {};
   const root = document.getElementById("page");
   root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
-  const described = await fetchJson(`presets/${preset}`);
+  const described = await describe(preset);
   root.replaceChildren();
   leave = (await PAGES[page][1].show(root, preset, described)) ?? leave;
 });
