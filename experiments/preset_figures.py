@@ -7,6 +7,7 @@ exits with 1 if one differs by more than 0.005.
 
 import argparse
 import functools
+import operator
 import pathlib
 import tempfile
 from collections.abc import Callable
@@ -52,7 +53,7 @@ def main() -> None:
         run = card["run"]
         found = evaluate(models.from_preset(preset), run)
         for name, value in leaves(found):
-            expected = functools.reduce(_item, name, card["figures"])
+            expected = functools.reduce(operator.getitem, name, card["figures"])
             label = ".".join(map(str, name))
             print(f"{preset} {label}: {value:.4f}, on its card {expected:.4f}")
             differences.append(abs(value - expected))
@@ -90,10 +91,6 @@ def leaves(figures: Any, name: tuple = ()) -> list[tuple[tuple, float]]:
     else:
         return [(name, figures)]
     return [x for key, value in items for x in leaves(value, (*name, key))]
-
-
-def _item(found, key):
-    return found[key]
 
 
 def _relations_game(model, arguments):

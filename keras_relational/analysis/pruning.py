@@ -121,7 +121,6 @@ def head_effects(
     >>> head_effects(model, images[:1], images).shape
     (1, 32, 2)
     """
-    layer_with_heads(model)
     of_heads, always = _contributions(model, x, batch_size)
     means = _contributions(model, others, batch_size)[0].mean(axis=0)
     hidden, last = models.part(model, "hidden"), models.part(model, "logits")

@@ -6,24 +6,20 @@ from typing import Any
 import numpy as np
 
 
-def as_pixels(images: Any) -> dict[str, Any]:
+def as_pixels(images: np.ndarray) -> dict[str, Any]:
     """Pixels as text: bytes in base64, and their shape.
 
     Args:
-        images: Array of pixels, integers from 0 to 255 or floats from 0 to 1.
+        images: uint8 array of pixels.
 
     Returns:
         Dictionary of `shape` and `bytes`.
 
     Example:
 
-    >>> as_pixels(np.array([[0.0, 1.0]]))
+    >>> as_pixels(np.array([[0, 255]], "uint8"))
     {'shape': [1, 2], 'bytes': 'AP8='}
     """
-    images = np.asarray(images)
-    if images.dtype.kind == "f":
-        images = np.round(images.clip(0, 1) * 255)
-    images = images.astype("uint8")
     text = base64.b64encode(images.tobytes()).decode()
     return {"shape": list(images.shape), "bytes": text}
 
