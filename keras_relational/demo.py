@@ -8,7 +8,6 @@ pictures, and questions of your own: `python -m keras_relational.playground`.
 """
 
 import argparse
-import base64
 import textwrap
 from typing import Any
 
@@ -18,6 +17,7 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import vaec
+from keras_relational.playground.arrays import from_pixels
 from keras_relational.playground.boxworld import MAX_MOVES
 from keras_relational.playground.boxworld import NUM_PUZZLES
 from keras_relational.playground.boxworld import BoxWorldPuzzles
@@ -99,7 +99,7 @@ def _relations_game(game: RelationsGame, seed: int) -> list[str]:
     head = found["heads"][0]["text"]
     return [
         game.describe()["question"],
-        analysis.board_as_text(_pixels(found["image"])),
+        analysis.board_as_text(from_pixels(found["image"])),
         f"Its answer: {found['answer'].lower()} (probability "
         f"{found['probability']:.3f}). Right: {found['right'].lower()}.",
         f"One of its heads decides most. {head}",
@@ -110,7 +110,7 @@ def _boxworld(puzzles: BoxWorldPuzzles, seed: int) -> list[str]:
     rng = np.random.default_rng(seed)
     moves: list[int] = []
     found = puzzles.answer({"puzzle": seed, "moves": moves})
-    board = analysis.puzzle_as_text(_pixels(found["image"]))
+    board = analysis.puzzle_as_text(from_pixels(found["image"]))
     while found["end"] is None and len(moves) < MAX_MOVES:
         policy = np.array(found["policy"])
         moves.append(int(rng.choice(len(policy), p=policy / policy.sum())))
@@ -178,11 +178,6 @@ def _analogy(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
             f"{levels[chosen]}. Right: {right}."
         )
     return lines
-
-
-def _pixels(sent):
-    data = np.frombuffer(base64.b64decode(sent["bytes"]), "uint8")
-    return data.reshape(sent["shape"])
 
 
 TOLD: dict[type, Any] = {

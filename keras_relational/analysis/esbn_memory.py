@@ -19,7 +19,10 @@ from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_figure
+from keras_relational.analysis.single_layer import call_arguments
+from keras_relational.analysis.single_layer import only_layer
 from keras_relational.datasets import distribution_of_three
+from keras_relational.layers import ESBN
 from keras_relational.training import nearest_filler
 
 
@@ -32,49 +35,70 @@ class Bindings(typing.NamedTuple):
             reads a key. The extra step is one of the steps.
         value_scores: Array `(n, steps, time)`, weight of each memory when a
             step retrieves a value. `None` if the ESBN retrieves no values.
+        confidence: Array `(n, steps)`, from 0 to 1: how well the value of a
+            step matched those in memory. The weights of a step add up to 1 even
+            if no memory is like the value, and this number tells. `None` for an
+            ESBN without `confidence`.
     """
 
     keys: np.ndarray
     key_scores: np.ndarray
     value_scores: np.ndarray | None
+    confidence: np.ndarray | None = None
 
 
 def bindings(model: keras.Model, sequences: np.ndarray) -> Bindings:
     """The keys that an ESBN writes and the memories that it reads.
 
     Args:
-        model: Model of `models.rule_learner` with `sequential="esbn"`.
-        sequences: Fillers `(n, time, ...)` in the form of the model's input.
+        model: Functional or sequential `keras.Model` with exactly one layer
+            `ESBN`, or model of `models.rule_learner` with `sequential="esbn"`.
+        sequences: Array of the model's inputs.
 
     Returns:
         `Bindings`.
 
     Raises:
-        ValueError: If the model has no ESBN.
+        ValueError: If the model is none of these.
+
+    Example:
+
+    >>> from keras_relational.layers import ESBN
+    >>> model = keras.Sequential([keras.Input((5, 8)), ESBN(16, key_dim=4)])
+    >>> bindings(model, np.zeros((2, 5, 8))).key_scores.shape
+    (2, 6, 5)
     """
     parts = models.roles(model).parts
-    if "esbn" not in parts:
-        raise ValueError(
-            f"{model.name} has no ESBN. Its parts are {list(parts)}. Expected "
-            "a model that models.rule_learner builds with sequential='esbn'"
+    kwargs: dict[str, typing.Any] = {}
+    if {"encoder", "reasoner", "esbn"} <= set(parts):
+        reasoner, esbn = (
+            models.part(model, "reasoner"),
+            models.part(model, "esbn"),
         )
-    reasoner, esbn = models.part(model, "reasoner"), models.part(model, "esbn")
-    z = models.part(model, "encoder")(sequences)
-    # The reasoner may normalize the embeddings first.
-    z = keras.Model(reasoner.input, esbn.input)(z)
-    _, scores = esbn(z, return_attention_scores=True)
+        z = models.part(model, "encoder")(sequences)
+        # The reasoner may normalize the embeddings first.
+        z = keras.Model(reasoner.input, esbn.input)(z)
+    else:
+        esbn = only_layer(model, ESBN)
+        z, kwargs = call_arguments(model, esbn, sequences)
+    _, scores = esbn(z, return_attention_scores=True, **kwargs)
     key_scores, value_scores = (
         scores if esbn.return_retrieved else (scores, None)
     )
+    confidence = esbn.read_confidence(z, **kwargs) if esbn.confidence else None
     return Bindings(
-        as_float32(esbn.written_keys(z)),
+        as_float32(esbn.written_keys(z, **kwargs)),
         as_float32(key_scores),
         None if value_scores is None else as_float32(value_scores),
+        None if confidence is None else as_float32(confidence),
     )
 
 
 def plot_retrieval(found: Bindings, problem: int = 0) -> Figure:
     """Draws which memory each step of a problem reads.
+
+    If the ESBN has a confidence, it multiplies the weights of the keys. A step
+    whose value is not in memory is then pale.
 
     Args:
         found: `Bindings`.
@@ -88,6 +112,11 @@ def plot_retrieval(found: Bindings, problem: int = 0) -> Figure:
         ImportError: If matplotlib is not installed.
     """
     panels = {"keys read": found.key_scores}
+    if found.confidence is not None:
+        panels = {
+            "keys read, times confidence": found.key_scores
+            * found.confidence[..., None]
+        }
     if found.value_scores is not None:
         panels["values retrieved"] = found.value_scores
     figure = new_figure(3.4 * len(panels) + 0.6, 3.4)

@@ -19,6 +19,8 @@ from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
+from keras_relational.analysis.single_layer import call_arguments
+from keras_relational.analysis.single_layer import only_layer
 
 BURN_IN = 5  # Steps until the schemata have settled.
 
@@ -60,34 +62,16 @@ def object_files(
         ValueError: If the model does not have exactly one layer `SCOFF`, or the
             layer is stateful.
     """
-    found = [x for x in model.layers if isinstance(x, layers.SCOFF)]
-    if len(found) != 1:
-        names = [layer.name for layer in model.layers]
-        raise ValueError(
-            f"{model.name} has not one layer SCOFF but {len(found)}, among "
-            f"its layers {names}"
-        )
-    (scoff,) = found
+    scoff = only_layer(model, layers.SCOFF)
     if scoff.stateful:
         raise ValueError(
             f"{scoff.name} is stateful, and this would change its state. Build "
             "the model without `stateful`, and give it the weights of this one"
         )
-    sequential = isinstance(model, keras.Sequential)
-    first = model.inputs[0] if sequential else model.input
-    # The inputs of the layer: sequences, and possibly states and a mask.
-    tensors = keras.tree.flatten(scoff.input)
-    inputs = keras.Model(first, tensors)
     parts = []
     for i in range(0, len(sequences), batch_size):
-        kwargs: dict[str, typing.Any] = {"return_attention_scores": True}
-        x, *others = keras.tree.flatten(inputs(sequences[i : i + batch_size]))
-        for tensor, value in zip(tensors[1:], others, strict=True):
-            if tensor.dtype == "bool":
-                kwargs["mask"] = value
-            else:
-                kwargs.setdefault("initial_state", []).append(value)
-        _, scores = scoff(x, **kwargs)
+        x, kwargs = call_arguments(model, scoff, sequences[i : i + batch_size])
+        _, scores = scoff(x, return_attention_scores=True, **kwargs)
         parts.append([as_float32(score) for score in scores])
     return ObjectFiles(*map(np.concatenate, zip(*parts, strict=True)))
 

@@ -44,7 +44,8 @@ class ESBN(keras.layers.Layer):
     numbers. The default is the model of the first paper. It is right for 48 to
     52 percent of the pairs, with or without `TemporalContextNormalization`
     before it. With `confidence` it is right for 96 to 97 percent, and with both
-    for 100 percent. Use both wherever sameness matters.
+    for 100 percent. Use both wherever sameness matters. Values of one length
+    serve as well: each is then more like itself than like any other.
 
     Reference: Algorithm 1 of [Sinha et al.,
     2020](https://arxiv.org/abs/2012.01944), section 4.2. Initial weights are
@@ -53,6 +54,14 @@ class ESBN(keras.layers.Layer):
     forever. The confidence is from section 3 of [Webb et al.,
     2021](https://arxiv.org/abs/2012.14601). That paper also normalizes the
     values first.
+
+    Cost of a sequence without ẑ. The extra step is counted. The numbers kept
+    are for the gradient.
+
+        multiplications = (time + 1) units (4 units + 5 key_dim + 1)
+                          + time² (features + key_dim)
+        numbers kept = (time + 1) (10 units + 2 key_dim + 4 time)
+                       + 2 time features
 
     Args:
         units: Positive integer, size of the controller.
@@ -188,13 +197,48 @@ class ESBN(keras.layers.Layer):
         Returns:
             Tensor `(batch, time, key_dim)`.
         """
+        (scores, confidence), valid = self._matched(inputs, mask)
+        return self._control(scores, confidence, valid)[1]
+
+    def read_confidence(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        """How well the value of each step matches those in memory.
+
+        This is c_t without its gate: Σ_i<t softmax_i(z_i · z_t) sigmoid(γ z_i ·
+        z_t + β). The weights with which keys are read add up to 1 even if no
+        value in memory is like z_t, and c_t tells.
+
+        Args:
+            inputs: Float tensor `(batch, time, features)`.
+            mask: Optional boolean tensor `(batch, time)`. `True` marks a real
+                step.
+
+        Returns:
+            Tensor `(batch, steps)`, from 0 to 1. It is 0 at the first step, at
+            the extra step and at padded steps.
+
+        Raises:
+            ValueError: If the layer has no confidence.
+        """
+        if not self.confidence:
+            raise ValueError(
+                f"{self.name} has no confidence. Make it with confidence=True"
+            )
+        (_, confidence), _ = self._matched(inputs, mask)
+        return confidence[..., 0]
+
+    def _matched(self, inputs, mask):
+        """The result of `_match_values`, and the mask of all steps."""
         if not self.built:
             self.build(inputs.shape)
         inputs = ops.cast(ops.convert_to_tensor(inputs), self.compute_dtype)
         values, mask = flatten_entities(self, inputs, mask)
         valid = None if mask is None else self._valid_steps(mask)
         readable = self._readable(values, mask, valid)
-        return self._control(*self._match_values(values, readable), valid)[1]
+        return self._match_values(values, readable), valid
 
     def _valid_steps(self, mask):
         """The mask of all steps. The extra step is real if any step is."""

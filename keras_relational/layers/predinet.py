@@ -33,6 +33,14 @@ class PrediNet(keras.layers.Layer):
     section 2. The method `propositions` returns the terms of the propositions
     in equation (1).
 
+    Cost of an example. The numbers kept are for the gradient.
+
+        multiplications = n m key_dim (2 num_heads + 1)
+                          + 2 num_heads n (key_dim + m)
+                          + num_heads num_relations m
+        numbers kept = 2 n m + n key_dim
+                       + num_heads (4 n + 2 key_dim + m)
+
     Args:
         num_heads: Positive integer, number of heads, k in the paper.
         num_relations: Positive integer, number of relations that each head

@@ -53,6 +53,19 @@ class RIMsCell(SlotCell):
     to `units`. The second is scaled down by 100 at first. Otherwise the h of a
     GRU would grow with every step.
 
+    Cost of a step of an example with n positions of m features. g is the number
+    of gates, 4 in an LSTM and 3 in a GRU. The modules that are not active are
+    computed, too. The numbers kept are for the gradient.
+
+        reading = num_heads (key_dim + value_dim)
+        sending = num_message_heads (message_key_dim + message_value_dim)
+        multiplications = (n + 1) reading (m + num_modules)
+                          + num_modules units num_heads key_dim
+                          + num_modules g units (units + num_heads value_dim)
+                          + num_modules sending (2 units + num_modules)
+        numbers kept = num_modules (20 units + 2 sending + reading)
+                       + (n + 1) (m + reading)
+
     Args:
         units: Positive integer. Size of the state of one module.
         num_modules: Positive integer. Number of modules, k_T in the paper.
@@ -305,6 +318,8 @@ class RIMs(SlotRNN):
     constraints, `recurrent_dropout`, `use_bias` or `use_cudnn`. Its `dropout`
     acts on attention scores. A step's input is a vector, a set or an image
     (`accepts_sets` is `True`).
+
+    Cost. `time` times that of a step of the cell.
 
     Args:
         units: Positive integer. Size of the state of one module.

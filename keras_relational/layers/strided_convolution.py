@@ -14,6 +14,8 @@ class StridedConv2D(keras.layers.Conv2D):
     l]` is the part of the kernel that covers one block. In a loop that XLA
     compiles for a CPU, `keras.layers.Conv2D` takes several times as long.
 
+    Cost. That of `keras.layers.Conv2D`, and a copy of the image.
+
     Args:
         *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole
             multiple of `strides`. `data_format`, `dilation_rate` and `groups`

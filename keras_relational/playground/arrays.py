@@ -24,6 +24,18 @@ def as_pixels(images: np.ndarray) -> dict[str, Any]:
     return {"shape": list(images.shape), "bytes": text}
 
 
+def from_pixels(sent: dict[str, Any]) -> np.ndarray:
+    """The inverse of `as_pixels`.
+
+    Example:
+
+    >>> from_pixels({"shape": [1, 2], "bytes": "AP8="})
+    array([[  0, 255]], dtype=uint8)
+    """
+    data = np.frombuffer(base64.b64decode(sent["bytes"]), "uint8")
+    return data.reshape(sent["shape"])
+
+
 def as_numbers(values: Any, digits: int = 4) -> list:
     """Nested lists of rounded floats.
 

@@ -183,7 +183,7 @@ def serve(
     listener.setblocking(False)
     port = listener.getsockname()[1]
     started, stopping = threading.Event(), []
-    # One question at a time: answers take milliseconds.
+    # One question at a time: the page is for one reader.
     worker = concurrent.futures.ThreadPoolExecutor(1)
 
     async def run():

@@ -220,7 +220,6 @@ def position_student(
         },
         jit_compile=keras.backend.backend() != "torch",
     )
-    student.optimizer.build(student.trainable_variables)
     return student
 
 

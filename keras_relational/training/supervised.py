@@ -96,7 +96,6 @@ def train_classifier(
     )
     # Builds the loss and the metrics, from the shape of one batch.
     trained.evaluate(*_rows((x, y), slice(batch_size)), verbose=0)
-    trained.optimizer.build(trained.trainable_variables)
 
     def measure():
         return {
@@ -333,7 +332,7 @@ def compile_model(
     metrics: list[str] | None = None,
     convolutional: bool = False,
 ) -> None:
-    """Compiles a model with Adam, and builds the optimizer's variables.
+    """Compiles a model with Adam.
 
     XLA compiles the training step, except on PyTorch. On a CPU XLA is slow at
     convolutions, so with TensorFlow a model that has convolutions does without
@@ -358,7 +357,6 @@ def compile_model(
     model.compile(
         adam(learning_rate), loss, metrics=metrics, jit_compile=uses_xla
     )
-    model.optimizer.build(model.trainable_variables)
 
 
 def compile_video_predictor(

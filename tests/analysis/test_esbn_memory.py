@@ -64,8 +64,54 @@ def test_values_are_bound_as_they_are_normalized():
 
 
 def test_models_without_an_esbn_are_refused():
-    with pytest.raises(ValueError, match=r"no ESBN.*lstm"):
+    with pytest.raises(ValueError, match="not one layer ESBN but 0"):
         analysis.bindings(reasoner(sequential="lstm"), sequences())
+
+
+def test_any_model_with_one_esbn():
+    """Behind other layers, with padded steps, and with a confidence."""
+    inputs = keras.Input((6, 3))
+    x = keras.layers.Masking()(inputs)
+    x = keras.layers.Rescaling(2.0)(x)
+    esbn = layers.ESBN(8, 4, confidence=True, name="binder")
+    model = keras.Model(inputs, keras.layers.Dense(2)(esbn(x)))
+    gain, bias = 0.7, -1.0
+    esbn.confidence_gain.assign(gain)
+    esbn.confidence_bias.assign(bias)
+    data = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
+    data[0, 4:] = 0
+    found = analysis.bindings(model, data)
+    mask = data.any(-1)
+    keys = esbn.written_keys(2 * data, mask=mask)
+    np.testing.assert_allclose(found.keys, keys, atol=1e-6)
+    z = 2 * data.astype("float64")
+    matches = z @ z.mT
+    sure = 1 / (1 + np.exp(-gain * matches - bias))
+    for row, length in enumerate((4, 6)):
+        assert not found.key_scores[row, length:].any()
+        assert not found.confidence[row, length:].any()
+        assert found.confidence[row, 0] == 0
+        for t in range(1, length):
+            shares = np.exp(matches[row, t, :t])
+            shares /= shares.sum()
+            expected = (shares * sure[row, t, :t]).sum()
+            assert found.confidence[row, t] == pytest.approx(expected, abs=1e-5)
+            np.testing.assert_allclose(
+                found.key_scores[row, t, :t], shares, atol=1e-5
+            )
+    figure = analysis.plot_retrieval(found, problem=1)
+    np.testing.assert_allclose(
+        figure.axes[0].images[0].get_array(),
+        found.key_scores[1] * found.confidence[1][:, None],
+    )
+
+
+def test_no_confidence():
+    esbn = layers.ESBN(8, 4)
+    with pytest.raises(ValueError, match="confidence=True"):
+        esbn.read_confidence(np.zeros((1, 3, 2)))
+    model = keras.Sequential([keras.Input((3, 2)), esbn])
+    assert analysis.bindings(model, np.zeros((1, 3, 2))).confidence is None
 
 
 @pytest.mark.parametrize(

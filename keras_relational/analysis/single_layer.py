@@ -1,0 +1,56 @@
+"""The one layer of a kind in a model, and what it is called with."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+
+def only_layer(model: keras.Model, kind: type) -> Any:
+    """The layer of a kind in a model that has exactly one.
+
+    Args:
+        model: Functional or sequential `keras.Model`. Layers within its layers
+            do not count.
+        kind: Class of the layer.
+
+    Raises:
+        ValueError: If the model has no such layer, or several.
+    """
+    found = [layer for layer in model.layers if isinstance(layer, kind)]
+    if len(found) != 1:
+        names = [layer.name for layer in model.layers]
+        raise ValueError(
+            f"{model.name} has not one layer {kind.__name__} but {len(found)}, "
+            f"among its layers {names}"
+        )
+    return found[0]
+
+
+def call_arguments(
+    model: keras.Model, layer: keras.layers.Layer, inputs: np.ndarray
+) -> tuple[Any, dict[str, Any]]:
+    """What a layer is called with when its model gets some inputs.
+
+    Args:
+        model: Functional or sequential `keras.Model`.
+        layer: One of its layers, which takes a tensor, and possibly states and
+            a mask.
+        inputs: Array of the model's inputs.
+
+    Returns:
+        The tensor, and a dictionary of the other arguments: `mask` and
+        `initial_state`, if there are any.
+    """
+    sequential = isinstance(model, keras.Sequential)
+    first = model.inputs[0] if sequential else model.input
+    tensors = keras.tree.flatten(layer.input)
+    values = keras.Model(first, tensors)(inputs)
+    x, *others = keras.tree.flatten(values)
+    arguments: dict[str, Any] = {}
+    for tensor, value in zip(tensors[1:], others, strict=True):
+        if tensor.dtype == "bool":
+            arguments["mask"] = value
+        else:
+            arguments.setdefault("initial_state", []).append(value)
+    return x, arguments
