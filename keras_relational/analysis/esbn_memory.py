@@ -71,16 +71,14 @@ def bindings(model: keras.Model, sequences: np.ndarray) -> Bindings:
     parts = models.roles(model).parts
     kwargs: dict[str, typing.Any] = {}
     if {"encoder", "reasoner", "esbn"} <= set(parts):
-        reasoner, esbn = (
-            models.part(model, "reasoner"),
-            models.part(model, "esbn"),
-        )
+        reasoner = models.part(model, "reasoner")
+        esbn = models.part(model, "esbn")
         z = models.part(model, "encoder")(sequences)
         # The reasoner may normalize the embeddings first.
         z = keras.Model(reasoner.input, esbn.input)(z)
     else:
         esbn = only_layer(model, ESBN)
-        z, kwargs = call_arguments(model, esbn, sequences)
+        z, kwargs = call_arguments(model, esbn)(sequences)
     _, scores = esbn(z, return_attention_scores=True, **kwargs)
     key_scores, value_scores = (
         scores if esbn.return_retrieved else (scores, None)

@@ -68,9 +68,9 @@ def object_files(
             f"{scoff.name} is stateful, and this would change its state. Build "
             "the model without `stateful`, and give it the weights of this one"
         )
-    parts = []
+    arguments_for, parts = call_arguments(model, scoff), []
     for i in range(0, len(sequences), batch_size):
-        x, kwargs = call_arguments(model, scoff, sequences[i : i + batch_size])
+        x, kwargs = arguments_for(sequences[i : i + batch_size])
         _, scores = scoff(x, return_attention_scores=True, **kwargs)
         parts.append([as_float32(score) for score in scores])
     return ObjectFiles(*map(np.concatenate, zip(*parts, strict=True)))

@@ -1,5 +1,6 @@
 """The one layer of a kind in a model, and what it is called with."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -28,29 +29,32 @@ def only_layer(model: keras.Model, kind: type) -> Any:
 
 
 def call_arguments(
-    model: keras.Model, layer: keras.layers.Layer, inputs: np.ndarray
-) -> tuple[Any, dict[str, Any]]:
+    model: keras.Model, layer: keras.layers.Layer
+) -> Callable[[np.ndarray], tuple[Any, dict[str, Any]]]:
     """What a layer is called with when its model gets some inputs.
 
     Args:
         model: Functional or sequential `keras.Model`.
         layer: One of its layers, which takes a tensor, and possibly states and
             a mask.
-        inputs: Array of the model's inputs.
 
     Returns:
-        The tensor, and a dictionary of the other arguments: `mask` and
-        `initial_state`, if there are any.
+        Function of the model's inputs. It returns the tensor, and a dictionary
+        of the other arguments: `mask` and `initial_state`, if there are any.
     """
     sequential = isinstance(model, keras.Sequential)
     first = model.inputs[0] if sequential else model.input
     tensors = keras.tree.flatten(layer.input)
-    values = keras.Model(first, tensors)(inputs)
-    x, *others = keras.tree.flatten(values)
-    arguments: dict[str, Any] = {}
-    for tensor, value in zip(tensors[1:], others, strict=True):
-        if tensor.dtype == "bool":
-            arguments["mask"] = value
-        else:
-            arguments.setdefault("initial_state", []).append(value)
-    return x, arguments
+    values = keras.Model(first, tensors)
+
+    def arguments_for(inputs):
+        x, *others = keras.tree.flatten(values(inputs))
+        arguments: dict[str, Any] = {}
+        for tensor, value in zip(tensors[1:], others, strict=True):
+            if tensor.dtype == "bool":
+                arguments["mask"] = value
+            else:
+                arguments.setdefault("initial_state", []).append(value)
+        return x, arguments
+
+    return arguments_for
