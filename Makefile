@@ -62,7 +62,7 @@ demo: .venv/installed
 	@.venv/bin/python examples/demo.py
 
 test: .venv/installed .venv-jax/installed
-	@echo "Running the tests (15 to 35 minutes on two cores) ..."
+	@echo "Running the tests (20 to 45 minutes on two cores) ..."
 	@$(QUICK_XLA) .venv/bin/python $(PYTEST) $(NO_HANG) -m "not slow"
 	@echo "Running on JAX, without TensorFlow, what must run on any backend ..."
 	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-jax/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
