@@ -1,7 +1,8 @@
-"""Every public function, class and method states its types."""
+"""Every public name stands in the map of its package, and states its types."""
 
 import importlib
 import inspect
+import re
 import types
 
 import pytest
@@ -13,6 +14,8 @@ PACKAGES = (
     "keras_relational.environments",
     "keras_relational.layers",
     "keras_relational.models",
+    "keras_relational.playground",
+    "keras_relational.runs",
     "keras_relational.serving",
     "keras_relational.training",
 )
@@ -126,3 +129,12 @@ def test_a_missing_annotation_is_found():
         "whole": [],
         "none": ["x", "return"],
     }
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:])
+def test_the_docstring_of_a_package_maps_what_is_public(package):
+    module = importlib.import_module(package)
+    mapped = set(
+        re.findall(r"\w+", " ".join(re.findall("`.*?`", module.__doc__)))
+    )
+    assert not set(module.__all__) - mapped

@@ -6,7 +6,8 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
 Any model and run:
     `mean_and_spread`, `plot_learning_curves`, `plot_transfer_curves`;
     `mean_text`, `markdown_table`;
-    `principal_components`, `project`, `plot_components`;
+    `principal_components` (`PrincipalComponents`), `project`,
+    `plot_components`;
     `save_figure`, `save_figure_and_arrays`, `save_videos`.
 Relations Game (models of `models.relations_classifier`):
     Outputs of the central module and its heads: `central_outputs`,
@@ -23,18 +24,20 @@ BoxWorld and the maze (agents):
     Text: `puzzle_as_text`.
     Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
     `shortest_lengths`, `by_level`.
-    Attention of Transformer blocks: `block_attention`, `plot_block_attention`,
-    `animate_attention`, `tile_attention`, `plot_tile_attention`.
+    Attention of Transformer blocks: `block_attention` (`BlockAttention`),
+    `plot_block_attention`, `animate_attention`, `tile_attention`,
+    `plot_tile_attention`.
     Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
     `draw_agent_schemata`.
     `agent_figures` plays test puzzles and draws one.
 Object files (SCOFF layers):
-    `object_files`, `episode_object_files`, `schemata_in_use`, `contingency`,
-    `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
-    `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
-    `ball_figures`, `coordinates_figures`.
+    `object_files` (`ObjectFiles`), `episode_object_files`, `BURN_IN`,
+    `schemata_in_use`, `contingency`, `mutual_information`, `label_tables`,
+    `label_information`, `plot_schemata`, `plot_spatial_attention`,
+    `draw_object_files`, `draw_roll_out`, `plot_roll_out_errors`,
+    `roll_out_figures`, `ball_figures`, `coordinates_figures`.
 Abstract rules (ESBN):
-    `bindings`, `plot_retrieval`, `plot_keys`, `plot_predictions`,
+    `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`, `plot_predictions`,
     `draw_rule_learner`.
 Analogies and prediction:
     `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,

@@ -10,6 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_relational import models
+from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.compiled_parts import once_for_each_model
+from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.components import layer_with_heads
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
@@ -54,8 +57,7 @@ def attention_maps(
     """
     layer = layer_with_heads(model)
     # The first tensor is the input. A mask may follow.
-    tensors = keras.tree.flatten(layer.input)
-    shape = tuple(tensors[0].shape)
+    shape = tuple(keras.tree.flatten(layer.input)[0].shape)
     if len(shape) != 4:
         raise ValueError(
             "Heat maps need a central module that reads an image (batch, "
@@ -63,28 +65,29 @@ def attention_maps(
             f"{shape}"
         )
     _, height, width, _ = shape
-    # The layer is called on arrays. Keras 3.15 cannot build a functional model
-    # of a layer that was first called for one output and later for several.
-    part = keras.Model(model.inputs[0], tensors)
-    maps = np.concatenate(
-        [
-            _maps(layer, *keras.tree.flatten(part(images[i : i + batch_size])))
-            for i in range(0, len(images), batch_size)
-        ]
-    )
+    maps = predict(_maps(model), images, batch_size).astype("float32")
     return maps.reshape(*maps.shape[:3], height, width)
 
 
-def _maps(layer, entities, mask=None):
-    """The maps of one batch, `(batch, num_heads, num_maps, n)`."""
-    _, scores = layer(entities, mask=mask, return_attention_scores=True)
-    if isinstance(layer, PrediNet):
-        maps = [as_float32(of_one_query) for of_one_query in scores]
-        return np.stack(maps, axis=2)
-    weights = as_float32(layer.position_kernel).T[:, None]
-    parts = np.abs(weights @ as_float32(scores))
-    total = parts.sum(axis=-1, keepdims=True)
-    return parts / np.maximum(total, np.finfo("float32").tiny)
+@once_for_each_model
+def _maps(model):
+    """A model from images to maps `(batch, num_heads, num_maps, n)`."""
+    layer = layer_with_heads(model)
+    before = keras.Model(model.inputs[0], keras.tree.flatten(layer.input))
+
+    def read(images):
+        entities, *masks = keras.tree.flatten(before(images))
+        mask = masks[0] if masks else None
+        _, scores = layer(entities, mask=mask, return_attention_scores=True)
+        if isinstance(layer, PrediNet):
+            return ops.stack(scores, axis=2)
+        weights = ops.transpose(layer.position_kernel)[:, None]
+        weights, scores = (ops.cast(x, "float32") for x in (weights, scores))
+        parts = ops.abs(ops.matmul(weights, scores))
+        total = ops.sum(parts, axis=-1, keepdims=True)
+        return parts / ops.maximum(total, float(np.finfo("float32").tiny))
+
+    return CompiledPart(model, read)
 
 
 def as_float32(tensor: keras.KerasTensor) -> np.ndarray:

@@ -12,7 +12,9 @@ import keras
 import numpy as np
 
 from keras_relational import models
-from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.compiled_parts import once_for_each_model
+from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
@@ -37,7 +39,9 @@ class BlockAttention(typing.NamedTuple):
     pairs: np.ndarray | None
 
 
-def block_attention(model: keras.Model, images: np.ndarray) -> BlockAttention:
+def block_attention(
+    model: keras.Model, images: np.ndarray, batch_size: int = 250
+) -> BlockAttention:
     """All attention of an agent's Transformer block.
 
     Entities are numbered row by row. With w entities in a row, entity i sees
@@ -46,6 +50,7 @@ def block_attention(model: keras.Model, images: np.ndarray) -> BlockAttention:
     Args:
         model: Relational or simplicial agent of `models.boxworld_agent`.
         images: uint8 array `(batch, rows, columns + 1, 3)`.
+        batch_size: Number of images in a batch of the computation.
 
     Returns:
         `BlockAttention` of float32 arrays.
@@ -67,17 +72,29 @@ def block_attention(model: keras.Model, images: np.ndarray) -> BlockAttention:
             "Attention needs a relational or a simplicial agent. Received: "
             f"{model.name} with the parts {', '.join(roles.parts)}"
         )
-    block = models.part(model, "block")
     if roles.states:  # A recurrent agent takes sequences of frames.
         images = images[:, None]
-    entities = models.part(model, "entities").output
-    entities = keras.Model(model.inputs[0], entities)(images)
-    if not isinstance(block, SimplicialTransformerBlock):
-        _, standard = block(entities, return_attention_scores=True)
-        return BlockAttention(as_float32(standard), None, None)
-    virtual_entities = models.part(model, "virtual_entities")(entities)
-    _, scores = block(entities, virtual_entities, return_attention_scores=True)
-    return BlockAttention(*(as_float32(x) for x in scores))
+    scores = predict(_scores(model), images, batch_size)
+    scores = [x.astype("float32") for x in keras.tree.flatten(scores)]
+    return BlockAttention(*scores, *[None] * (3 - len(scores)))
+
+
+@once_for_each_model
+def _scores(model):
+    """A model from images to the fields of `BlockAttention`."""
+    block = models.part(model, "block")
+    before = models.part(model, "entities").output
+    before = keras.Model(model.inputs[0], before)
+    virtual = []
+    if isinstance(block, SimplicialTransformerBlock):
+        virtual = [models.part(model, "virtual_entities")]
+
+    def read(images):
+        entities = before(images)
+        others = [layer(entities) for layer in virtual]
+        return block(entities, *others, return_attention_scores=True)[1]
+
+    return CompiledPart(model, read)
 
 
 def plot_block_attention(

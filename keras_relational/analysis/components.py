@@ -14,6 +14,8 @@ import keras
 import numpy as np
 
 from keras_relational import models
+from keras_relational.analysis.compiled_parts import once_for_each_model
+from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
@@ -66,9 +68,12 @@ def central_outputs(
     >>> central_outputs(model, np.zeros((3, 36, 36, 3), "uint8")).shape
     (3, 640)
     """
-    part = keras.Model(model.inputs[0], models.part(model, "central").output)
-    outputs = part.predict(images, batch_size=batch_size, verbose=0)
-    return outputs.astype("float32")
+    return predict(_central(model), images, batch_size).astype("float32")
+
+
+@once_for_each_model
+def _central(model):
+    return keras.Model(model.inputs[0], models.part(model, "central").output)
 
 
 def head_outputs(

@@ -11,7 +11,9 @@ import keras
 import numpy as np
 
 from keras_relational import models
-from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.compiled_parts import once_for_each_model
+from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
@@ -47,13 +49,16 @@ class Bindings(typing.NamedTuple):
     confidence: np.ndarray | None = None
 
 
-def bindings(model: keras.Model, sequences: np.ndarray) -> Bindings:
+def bindings(
+    model: keras.Model, sequences: np.ndarray, batch_size: int = 250
+) -> Bindings:
     """The keys that an ESBN writes and the memories that it reads.
 
     Args:
         model: Functional or sequential `keras.Model` with exactly one layer
             `ESBN`, or model of `models.rule_learner` with `sequential="esbn"`.
         sequences: Array of the model's inputs.
+        batch_size: Number of sequences in a batch of the computation.
 
     Returns:
         `Bindings`.
@@ -68,28 +73,38 @@ def bindings(model: keras.Model, sequences: np.ndarray) -> Bindings:
     >>> bindings(model, np.zeros((2, 5, 8))).key_scores.shape
     (2, 6, 5)
     """
-    parts = models.roles(model).parts
-    kwargs: dict[str, typing.Any] = {}
-    if {"encoder", "reasoner", "esbn"} <= set(parts):
-        reasoner = models.part(model, "reasoner")
-        esbn = models.part(model, "esbn")
-        z = models.part(model, "encoder")(sequences)
+    found = predict(_memory(model), sequences, batch_size)
+    found = {name: values.astype("float32") for name, values in found.items()}
+    return Bindings(**({"value_scores": None} | found))
+
+
+@once_for_each_model
+def _memory(model):
+    """A model from sequences to the fields of `Bindings`."""
+    if {"encoder", "reasoner", "esbn"} <= set(models.roles(model).parts):
+        encoder, reasoner, esbn = (
+            models.part(model, role) for role in ("encoder", "reasoner", "esbn")
+        )
         # The reasoner may normalize the embeddings first.
-        z = keras.Model(reasoner.input, esbn.input)(z)
+        before = keras.Model(reasoner.input, esbn.input)
+
+        def arguments_for(sequences):
+            return before(encoder(sequences)), {}
     else:
         esbn = only_layer(model, ESBN)
-        z, kwargs = call_arguments(model, esbn)(sequences)
-    _, scores = esbn(z, return_attention_scores=True, **kwargs)
-    key_scores, value_scores = (
-        scores if esbn.return_retrieved else (scores, None)
-    )
-    confidence = esbn.read_confidence(z, **kwargs) if esbn.confidence else None
-    return Bindings(
-        as_float32(esbn.written_keys(z, **kwargs)),
-        as_float32(key_scores),
-        None if value_scores is None else as_float32(value_scores),
-        None if confidence is None else as_float32(confidence),
-    )
+        arguments_for = call_arguments(model, esbn)
+
+    def read(sequences):
+        z, kwargs = arguments_for(sequences)
+        _, scores = esbn(z, return_attention_scores=True, **kwargs)
+        found = {"keys": esbn.written_keys(z, **kwargs), "key_scores": scores}
+        if esbn.return_retrieved:
+            found["key_scores"], found["value_scores"] = scores
+        if esbn.confidence:
+            found["confidence"] = esbn.read_confidence(z, **kwargs)
+        return found
+
+    return CompiledPart(model, read)
 
 
 def plot_retrieval(found: Bindings, problem: int = 0) -> Figure:

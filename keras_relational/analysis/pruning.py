@@ -13,6 +13,8 @@ from keras import ops
 
 from keras_relational import models
 from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.compiled_parts import once_for_each_model
+from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.components import layer_with_heads
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
@@ -142,10 +144,7 @@ def _contributions(model, x, batch_size):
     """
     layer, hidden = layer_with_heads(model), models.part(model, "hidden")
     kernel, bias = map(as_float32, (hidden.kernel, hidden.bias))
-    # (batch, features): the central output, and the one-hot code of a task.
-    features = keras.Model(model.inputs, hidden.input)
-    features = features.predict(x, batch_size=batch_size, verbose=0)
-    features = features.astype("float32")
+    features = predict(_features(model), x, batch_size).astype("float32")
     size, num_heads = layer.output.shape[-1], layer.num_heads
     of_heads = np.einsum(
         "bhs,hsu->bhu",
@@ -154,6 +153,12 @@ def _contributions(model, x, batch_size):
         optimize=True,
     )
     return of_heads, features[:, size:] @ kernel[size:] + bias
+
+
+@once_for_each_model
+def _features(model):
+    """A model to the central output and the one-hot code of a task, in one."""
+    return keras.Model(model.inputs, models.part(model, "hidden").input)
 
 
 def pruning_curve(

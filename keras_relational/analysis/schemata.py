@@ -16,6 +16,9 @@ import numpy as np
 from keras_relational import layers
 from keras_relational import models
 from keras_relational.analysis.attention import as_float32
+from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.compiled_parts import once_for_each_model
+from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
@@ -68,12 +71,21 @@ def object_files(
             f"{scoff.name} is stateful, and this would change its state. Build "
             "the model without `stateful`, and give it the weights of this one"
         )
-    arguments_for, parts = call_arguments(model, scoff), []
-    for i in range(0, len(sequences), batch_size):
-        x, kwargs = arguments_for(sequences[i : i + batch_size])
-        _, scores = scoff(x, return_attention_scores=True, **kwargs)
-        parts.append([as_float32(score) for score in scores])
-    return ObjectFiles(*map(np.concatenate, zip(*parts, strict=True)))
+    scores = predict(_scores(model), sequences, batch_size)
+    return ObjectFiles(*(score.astype("float32") for score in scores))
+
+
+@once_for_each_model
+def _scores(model):
+    """A model from sequences to the fields of `ObjectFiles`."""
+    scoff = only_layer(model, layers.SCOFF)
+    arguments_for = call_arguments(model, scoff)
+
+    def read(sequences):
+        x, kwargs = arguments_for(sequences)
+        return scoff(x, return_attention_scores=True, **kwargs)[1]
+
+    return CompiledPart(model, read)
 
 
 def episode_object_files(model: keras.Model, images: np.ndarray) -> ObjectFiles:

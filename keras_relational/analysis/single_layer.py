@@ -49,7 +49,7 @@ def call_arguments(
 
     def arguments_for(inputs):
         x, *others = keras.tree.flatten(values(inputs))
-        arguments: dict[str, Any] = {}
+        arguments = {}
         for tensor, value in zip(tensors[1:], others, strict=True):
             if tensor.dtype == "bool":
                 arguments["mask"] = value

@@ -1,3 +1,34 @@
+"""Keras layers that reason about relations between objects.
+
+All take a set or a sequence `(batch, n, features)` and go into a Keras model
+like any other layer.
+
+The five mechanisms:
+
+- `PrediNet`: which relations hold between the entities that its heads choose.
+- `TwoSimplicialAttention`: attention of each entity to pairs of entities.
+- `TemporalContextNormalization`: normalizes each feature over the sequence.
+- `ESBN`: binds what it sees to symbols, and reasons about the symbols alone.
+- `SCOFF` and `SCOFFCell`: object files that share a few laws of motion.
+
+Transformer blocks:
+    `RelationalTransformerBlock`, with attention to entities;
+    `SimplicialTransformerBlock`, with attention to pairs as well, and
+    `VirtualEntities`, which it takes the pairs from.
+What the papers compare with:
+    For a set: `MultiHeadAttentionPooling`, `RelationNetwork`.
+    Normalizations: `BatchContextNormalization`, `SlidingWindowNormalization`;
+    `normalization` makes one of `NORMALIZATIONS` by its name.
+    Recurrent: `RIMs` and `RIMsCell`, `RelationalMemoryCell`, `NTMCell`,
+    `LayerNormLSTMCell`.
+Around them:
+    `AppendCoordinates` gives each entity its place. `StridedConv2D` is a
+    `Conv2D` for loops under XLA. `TimeFolded` applies a layer to each step.
+    `SlotPooling` makes one vector of a set of slots. `EpisodicRNN` starts a
+    cell anew where an episode begins. `LSTMKernel` initializes an LSTM as the
+    authors of ESBN do.
+"""
+
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
 from keras_relational.layers.context_normalization import (
     TemporalContextNormalization,

@@ -11,6 +11,7 @@ Each page is a kind of preset:
 - `video`: watch a video that the model continues.
 
 `serve` starts the server from Python. It needs the extra `serving`.
+`Playground` gives the same answers without a server.
 """
 
 from keras_relational.playground.server import Playground

@@ -13,6 +13,7 @@ from keras import ops
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational.analysis.block_attention import player_entities
+from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
 from keras_relational.playground.arrays import as_numbers
@@ -44,7 +45,7 @@ class BoxWorldPuzzles:
                 "The page is for agents without a memory. Received: an agent "
                 f"with the states {', '.join(models.roles(model).states)}"
             )
-        self.model = model
+        self.model, self._outputs = model, CompiledPart(model, model)
         self.world = boxworld.world_of_options(arguments)
         self._reset = compiled(self.world.reset)
 
@@ -100,8 +101,8 @@ class BoxWorldPuzzles:
             "attention": [],
         }
         if end is None:
-            logits = self.model(image)[0]
-            policy = ops.softmax(ops.cast(logits, "float32"))[0]
+            logits, *_ = self._outputs.predict_on_batch(image)
+            policy = ops.softmax(logits.astype("float32"))[0]
             answer["policy"] = as_numbers(ops.convert_to_numpy(policy))
             answer["attention"] = self._attention(image)
         return answer

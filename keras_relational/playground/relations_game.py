@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.datasets import relations_game
 from keras_relational.playground.arrays import as_numbers
 from keras_relational.playground.arrays import as_pixels
@@ -51,6 +52,12 @@ class RelationsGame:
         # What heads say on average, to tell how much each one decides.
         self.others, *_ = relations_game.generate(
             self.task, 500, "hexominoes", seed=[0]
+        )
+        central = models.part(model, "central")
+        entities = keras.Model(model.inputs[0], central.input)
+        self._logits = CompiledPart(model, model)
+        self._propositions = CompiledPart(
+            model, lambda images: central.propositions(entities(images))
         )
 
     def describe(self) -> dict[str, Any]:
@@ -103,14 +110,15 @@ class RelationsGame:
         else:
             board = _checked(request.get("board"))
             images = _drawn(board)
-        logits = ops.cast(self.model(images), "float32")
+        logits = self._logits.predict_on_batch(images).astype("float32")
         probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
         answer = int(probabilities.argmax())
         effects = analysis.head_effects(self.model, images, self.others)[0]
         effects -= effects.mean(axis=-1, keepdims=True)
         heads = np.abs(effects[:, answer]).argsort()[::-1][:NUM_HEADS]
         maps = analysis.attention_maps(self.model, images)[0]
-        said = self._propositions(images)
+        said = self._propositions.predict_on_batch(images)
+        said = {name: values[0] for name, values in said.items()}
         return {
             "board": board,
             "image": as_pixels(images[0]),
@@ -129,12 +137,6 @@ class RelationsGame:
                 for i, head in enumerate(heads)
             ],
         }
-
-    def _propositions(self, images):
-        central = models.part(self.model, "central")
-        entities = keras.Model(self.model.inputs[0], central.input)
-        said = central.propositions(entities(images))
-        return {k: ops.convert_to_numpy(v)[0] for k, v in said.items()}
 
 
 def _checked(board):

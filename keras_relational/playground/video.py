@@ -9,11 +9,11 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
+from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.datasets import single_ball
 from keras_relational.playground.arrays import as_pixels
 from keras_relational.playground.arrays import integer
@@ -46,6 +46,8 @@ class Videos:
                 f"Received: {self.dynamics}"
             )
         self.model = model
+        roll_out = models.roll_out_model(model, NUM_FRAMES - MIN_GIVEN, True)
+        self._roll_out = CompiledPart(roll_out, roll_out)
         self.size = arguments["image_size"], arguments["bulb_radius"]
 
     def describe(self) -> dict[str, Any]:
@@ -81,8 +83,8 @@ class Videos:
         frames, axes, _ = single_ball.generate_videos(
             self.dynamics, 1, NUM_FRAMES, seed, *self.size
         )
-        roll_out = models.roll_out_model(self.model, NUM_FRAMES - given, True)
-        predicted = ops.convert_to_numpy(roll_out(frames[:, :given]))
+        predicted = self._roll_out.predict_on_batch(frames[:, :given])
+        predicted = predicted[:, : NUM_FRAMES - 1]
         predicted = np.round(predicted.clip(0, 1) * 255).astype("uint8")
         predicted = np.concatenate([frames[:, :1], predicted], axis=1)
         seen = np.concatenate([frames[:, :given], predicted[:, given:]], axis=1)

@@ -66,6 +66,14 @@ A script should turn the errors of a bad command into one line:
         runs.check_export(args.export)
     except (RuntimeError, ValueError) as error:
         parser.error(str(error))
+
+The parts of a run, by name:
+
+- `Run`: the folder; `run_name`, its name; `data_digest`, the digest of arrays.
+- `TrainingLog`: the curves while a model trains; `write_curves`, `read_curves`
+  and `check_curves`, their file.
+- `ModelCheckpoints`: writes the checkpoints of a Keras model and reads them.
+- `check_export`: refuses an export path before hours of training.
 """
 
 from keras_relational.runs.checkpoints import ModelCheckpoints
