@@ -52,8 +52,8 @@ class TwoSimplicialAttention(keras.layers.Layer):
 
     Cost of an example with n entities in the query and v in the base, of m
     features each. q is the smaller of n and v: if the base is smaller, B is
-    applied first, to every pair of values, and otherwise last. `"trilinear"`
-    and `"determinant"` need n v² key_dim more in each head.
+    applied first, to every pair of values, and if it is larger, last.
+    `"trilinear"` and `"determinant"` need n v² key_dim more in each head.
 
         multiplications = num_heads key_dim (m (n + 3 v) + v (2 n + v)
                           + n v² + q key_dim (v + key_dim))
@@ -173,9 +173,12 @@ class TwoSimplicialAttention(keras.layers.Layer):
             valid = base_mask[:, None, None]
             pair_mask = valid[..., :, None] & valid[..., None, :]
         # Multiplications by B: v d² (v + d) if B comes first, n d² (v + d) if
-        # it comes last.
+        # it comes last. For n = v, first takes half the time, and no more
+        # memory up to v = d.
         n, v = query.shape[1], base.shape[1]
-        products_first = None not in (n, v) and v < n
+        products_first = None not in (n, v) and (
+            v < n or v == n <= self.key_dim
+        )
         # `in_blocks` computes its function again for the gradient. Keras does
         # not cast weights there, so the cast is here.
         product_kernel = ops.cast(self.product_kernel, self.compute_dtype)
