@@ -23,6 +23,7 @@ SUBJECTS = (
     "data",
     "environments",
     "agents",
+    "imports",
 )
 
 

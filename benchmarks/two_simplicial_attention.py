@@ -16,6 +16,7 @@ from keras_relational import layers
 
 def main():
     for n, v, batch in (
+        (7, 7, 64),
         (40, 2, 1280),
         (256, 2, 4),
         (256, 8, 4),
@@ -77,7 +78,7 @@ def simplicial_flops(n, v, m=64, d=48):
     logits = n * v * d * 2 + v * v * d
     weighted = n * v * v * d
     # B on all pairs of values, or on the outer product of each query.
-    b = v * d * d * (v + d) if v < n else n * d * d * (v + d)
+    b = min(n, v) * d * d * (v + d)
     return 2 * (projections + logits + weighted + b)
 
 

@@ -33,6 +33,8 @@ Some details are our choice, because BabyAI differs or the paper is silent:
   cells are equally likely.
 """
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
@@ -90,6 +92,7 @@ _BITS = 2 ** np.arange(VIEW, dtype="int32")
 _TURNS = np.array((3, 1, 0, 0), "int32")
 
 
+@functools.cache
 def _num_doors():
     """The smallest number of doors between two rooms, for each set of doors.
 
@@ -107,9 +110,6 @@ def _num_doors():
         through_room = doors[:, :, [room]] + doors[:, [room], :]
         doors = np.minimum(doors, through_room)
     return doors
-
-
-_NUM_DOORS = _num_doors()
 
 
 class GotoObjectMaze(World):
@@ -289,7 +289,7 @@ class GotoObjectMaze(World):
         board, objects = self._with_objects(uniform, board, is_door, agent)
         sought = objects[:, 0]
         room = walls * NUM_ROOMS + ops.take(self._room, agent)
-        num_doors = ops.take(_NUM_DOORS.reshape(-1, NUM_ROOMS), room, axis=0)
+        num_doors = ops.take(_num_doors().reshape(-1, NUM_ROOMS), room, axis=0)
         num_doors = ops.where(
             board == sought[:, None],
             ops.take(num_doors, self._room, axis=1),
@@ -317,7 +317,7 @@ class GotoObjectMaze(World):
         bits = 2 ** np.arange(len(WALLS), dtype="int32")
         number = np.arange(1, len(WALLS) + 1, dtype="int32")[:, None]
         sets = ops.sum(ops.where(ranks[:, None] < number, bits, 0), axis=2)
-        connected = ops.take(_NUM_DOORS.max(axis=(1, 2)) < NUM_ROOMS, sets)
+        connected = ops.take(_num_doors().max(axis=(1, 2)) < NUM_ROOMS, sets)
         walls = ops.min(ops.where(connected, sets, 2 ** len(WALLS)), axis=1)
         places = uniform_integers(
             uniform(_PLACE_DRAW, len(WALLS)), 1, self.room_size - 2
