@@ -27,7 +27,12 @@ Trained models that come with the library. `models.from_preset(name)` loads one,
 and `models.preset_metadata(name)` is its card: how it was trained, and all its
 figures. `python -m keras_relational.demo --preset NAME` asks it a question. The
 [playground](playground.md) has pages for most of them. All figures are of data
-that training never draws. `models.save_to_preset` makes presets of your own.
+that training never draws.
+
+`models.save_to_preset` makes presets of your own. If its path ends with `.zip`,
+it makes an archive. Publish its address and what `sha256sum` prints, and others
+load it by `models.from_preset(address, file_hash=...)`. It is downloaded once
+and checked, and none of its code is run.
 
 | preset | size | what it reached | licence | last command |
 |---|---|---|---|---|"""

@@ -1,11 +1,16 @@
-"""Presets: trained models, each a folder with the model and its card."""
+"""Presets: trained models, each a folder or archive of a model and its card."""
 
+import contextlib
 import datetime
 import hashlib
 import io
 import json
 import pathlib
+import re
+import tempfile
 import zipfile
+import zlib
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,19 +37,28 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(x.parent.name for x in _SHIPPED.glob(f"*/{_METADATA}")))
 
 
-def from_preset(preset: str | pathlib.Path) -> keras.Model:
+def from_preset(
+    preset: str | pathlib.Path, file_hash: str | None = None
+) -> keras.Model:
     """Loads a trained model.
 
-    Nothing is downloaded, and no code that comes with the model is run.
+    No code that comes with the model is run.
 
     Args:
-        preset: One of `preset_names()`, or a folder that `save_to_preset` made.
+        preset: One of `preset_names()`; or a folder or archive that
+            `save_to_preset` made; or the URL of an archive. A URL is downloaded
+            once, into the folder `keras_relational` of Keras' cache, as
+            `keras.utils.get_file` does.
+        file_hash: SHA-256 of the archive, 64 hexadecimal digits. A URL needs
+            it.
 
     Returns:
         `keras.Model` with its trained weights. It is not compiled for training.
 
     Raises:
-        ValueError: If there is no such preset, or its files are damaged.
+        ValueError: If there is no such preset, its files are damaged, or the
+            archive has another SHA-256.
+        OSError: If the archive cannot be downloaded.
 
     Example:
 
@@ -52,23 +66,25 @@ def from_preset(preset: str | pathlib.Path) -> keras.Model:
     >>> agent.input_shape
     (None, 3, 19, 3)
     """
-    folder = _folder(preset)
-    path = folder / _MODEL
-    found = _sha256(path)
-    expected = preset_metadata(preset).get("sha256")
-    if found != expected:
-        raise ValueError(
-            f"{path} is not the model of {folder / _METADATA}: its SHA-256 is "
-            f"{found}, expected {expected}. Get the preset again."
-        )
-    return keras.saving.load_model(path, compile=False, safe_mode=True)
+    with _folder(preset, file_hash) as folder:
+        path = folder / _MODEL
+        found, expected = _sha256(path), _card(folder).get("sha256")
+        if found != expected:
+            raise ValueError(
+                f"{path} is not the model of {folder / _METADATA}: its SHA-256 "
+                f"is {found}, expected {expected}. Get the preset again."
+            )
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
 
 
-def preset_metadata(preset: str | pathlib.Path) -> dict[str, Any]:
+def preset_metadata(
+    preset: str | pathlib.Path, file_hash: str | None = None
+) -> dict[str, Any]:
     """Reads the card of a preset.
 
     Args:
-        preset: One of `preset_names()`, or a folder that `save_to_preset` made.
+        preset: As in `from_preset`.
+        file_hash: As in `from_preset`.
 
     Returns:
         Dictionary. `sha256`, `parameters`, `keras_version` and `date_saved`
@@ -78,14 +94,21 @@ def preset_metadata(preset: str | pathlib.Path) -> dict[str, Any]:
         draws, and `license` is an SPDX identifier.
 
     Raises:
-        ValueError: If there is no such preset, or its card is damaged.
+        ValueError: If there is no such preset, its card is damaged, or the
+            archive has another SHA-256.
+        OSError: If the archive cannot be downloaded.
 
     Example:
 
     >>> preset_metadata("boxworld_3x18_relational")["license"]
     'Apache-2.0'
     """
-    path = _folder(preset) / _METADATA
+    with _folder(preset, file_hash) as folder:
+        return _card(folder)
+
+
+def _card(folder):
+    path = folder / _METADATA
     metadata = read_json(path)
     if not isinstance(metadata, dict):
         raise ValueError(
@@ -102,13 +125,15 @@ def save_to_preset(
 ) -> None:
     """Saves a trained model as a preset.
 
-    `from_preset(preset_dir)` loads it again. The folder holds `model.keras`,
-    architecture and weights in Keras' format, and `metadata.json`.
+    `from_preset(preset_dir)` loads it again. The folder or archive holds
+    `model.keras`, architecture and weights in Keras' format, and
+    `metadata.json`.
 
     Args:
         model: `keras.Model`.
-        preset_dir: Path of a folder. It is made if it does not exist. A preset
-            in it is replaced.
+        preset_dir: Path of a folder, or of an archive if it ends with `.zip`.
+            It is made if it does not exist. A preset in its place is replaced.
+            `sha256sum` prints the `file_hash` of an archive.
         metadata: Mapping that JSON can store, for the card: for example the
             data it was trained on, its results, and the licence.
         half_precision: If `True`, float32 weights are stored as float16, which
@@ -138,6 +163,17 @@ def save_to_preset(
             f"Received: metadata={metadata!r:.200}"
         ) from error
     folder = pathlib.Path(preset_dir)
+    if folder.suffix == ".zip":
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            tempfile.TemporaryDirectory() as unpacked,
+            atomic_path(folder) as partial,
+            zipfile.ZipFile(partial, "w") as archive,
+        ):
+            save_to_preset(model, unpacked, given, half_precision)
+            for name in (_MODEL, _METADATA):
+                archive.write(pathlib.Path(unpacked) / name, name)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _MODEL
     with atomic_path(path) as partial:
@@ -191,17 +227,71 @@ def _copy_halved(old, new):
         new.create_dataset(name, data=values).attrs.update(item.attrs)
 
 
-def _folder(preset):
-    """The folder of a preset that is there."""
-    if preset in (names := preset_names()):
-        return _SHIPPED / preset
-    folder = pathlib.Path(preset)
+@contextlib.contextmanager
+def _folder(preset, file_hash) -> Iterator[pathlib.Path]:
+    """The folder of a preset that is there, for a while if it is an archive."""
+    names, path = preset_names(), pathlib.Path(preset)
+    if "://" in str(preset):
+        path = _downloaded(str(preset), file_hash)
+    if path.suffix == ".zip" and path.is_file():
+        with tempfile.TemporaryDirectory() as folder:
+            _unpack(path, file_hash, folder)
+            yield pathlib.Path(folder)
+        return
+    folder = _SHIPPED / preset if preset in names else path
     if not (folder / _METADATA).is_file() or not (folder / _MODEL).is_file():
         raise ValueError(
-            f"`preset` must be one of {', '.join(names)}, or a folder with "
-            f"{_MODEL} and {_METADATA}. Received: preset={str(preset)!r}"
+            f"`preset` must be one of {', '.join(names)}, or a folder or a "
+            f".zip archive with {_MODEL} and {_METADATA}, or the URL of such "
+            f"an archive. Received: preset={str(preset)!r}"
         )
-    return folder
+    if file_hash is not None:
+        raise ValueError(
+            "`file_hash` is the SHA-256 of an archive, and this preset is a "
+            f"folder. Leave it out. Received: preset={str(preset)!r}, "
+            f"file_hash={file_hash!r}"
+        )
+    yield folder
+
+
+def _downloaded(url, file_hash):
+    """The path of an archive in Keras' cache."""
+    if not re.fullmatch("[0-9a-f]{64}", file_hash or ""):
+        raise ValueError(
+            f"The archive {url} needs `file_hash`, its SHA-256 of 64 lowercase "
+            "hexadecimal digits, as its author tells it. Received: "
+            f"file_hash={file_hash!r}"
+        )
+    arguments = {"file_hash": file_hash, "hash_algorithm": "sha256"}
+    try:
+        path = keras.utils.get_file(
+            f"{file_hash}.zip",
+            url,
+            cache_subdir="keras_relational",
+            **arguments,
+        )
+    except ValueError as error:
+        raise ValueError(f"{url} is not the archive: {error}") from error
+    except Exception as error:  # Keras raises no class of its own.
+        raise OSError(f"{url} cannot be downloaded: {error}") from error
+    return pathlib.Path(path)
+
+
+def _unpack(path, file_hash, folder):
+    """Writes the two files of an archive, and nothing else that is in it."""
+    if file_hash is not None and (found := _sha256(path)) != file_hash:
+        raise ValueError(
+            f"{path} is another archive: its SHA-256 is {found}, expected "
+            f"{file_hash}. Get it again."
+        )
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in (_MODEL, _METADATA):
+                archive.extract(name, folder)
+    except (KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is no intact archive of a preset: {error}. Get it again."
+        ) from error
 
 
 def _sha256(path):

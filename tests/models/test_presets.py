@@ -1,6 +1,11 @@
 """Presets: what is saved comes back, damage is found, and cards tell all."""
 
+import functools
+import hashlib
+import http.server
 import json
+import threading
+import zipfile
 
 import keras
 import numpy as np
@@ -72,6 +77,90 @@ def test_replaces_a_preset(tmp_path):
         "metadata.json",
         "model.keras",
     ]
+
+
+def dense(units=2):
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(units)])
+
+
+def test_an_archive_comes_back(tmp_path):
+    path, model = tmp_path / "new" / "dense.zip", dense()
+    models.save_to_preset(model, path, {"license": "MIT"})
+    assert [x.name for x in path.parent.iterdir()] == ["dense.zip"]
+    file_hash = hashlib.sha256(path.read_bytes()).hexdigest()
+    for kwargs in ({}, {"file_hash": file_hash}):
+        loaded = models.from_preset(str(path), **kwargs)
+        for one, other in zip(model.weights, loaded.weights, strict=True):
+            np.testing.assert_array_equal(
+                *map(keras.ops.convert_to_numpy, (one, other))
+            )
+        assert models.preset_metadata(path, **kwargs)["license"] == "MIT"
+    with pytest.raises(ValueError, match=f"SHA-256 is {file_hash}, expected a"):
+        models.from_preset(path, file_hash="a" * 64)
+    models.save_to_preset(dense(4), path)
+    assert models.from_preset(path).output_shape == (None, 4)
+
+
+def test_an_archive_that_is_none_is_refused(tmp_path):
+    models.save_to_preset(dense(), tmp_path / "whole.zip")
+    whole = (tmp_path / "whole.zip").read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 3] ^= 1
+    (tmp_path / "cut.zip").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "changed.zip").write_bytes(changed)
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("../model.keras", "elsewhere")
+    for name in ("cut", "changed", "other"):
+        with pytest.raises(
+            ValueError, match=f"{name}.zip is no intact archive"
+        ):
+            models.from_preset(tmp_path / f"{name}.zip")
+    with pytest.raises(ValueError, match="`preset` must be one of"):
+        models.from_preset(tmp_path / "absent.zip")
+    models.save_to_preset(dense(), tmp_path / "folder")
+    with pytest.raises(ValueError, match="this preset is a folder"):
+        models.from_preset(tmp_path / "folder", file_hash="a" * 64)
+
+
+def test_an_archive_is_downloaded_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.src.backend.config, "_KERAS_DIR", str(tmp_path))
+    models.save_to_preset(dense(), tmp_path / "www" / "dense.zip")
+    path, asked = tmp_path / "www" / "dense.zip", []
+    file_hash = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            asked.append(self.path)
+
+    handler = functools.partial(Handler, directory=tmp_path / "www")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            for bad in (None, "a" * 63, file_hash.upper()):
+                with pytest.raises(ValueError, match="needs `file_hash`"):
+                    models.from_preset(f"{url}/dense.zip", file_hash=bad)
+            assert not asked
+            with pytest.raises(OSError, match=r"absent\.zip cannot be .* 404"):
+                models.from_preset(f"{url}/absent.zip", file_hash="b" * 64)
+            with pytest.raises(ValueError, match=r"is not the archive: .*hash"):
+                models.from_preset(f"{url}/dense.zip", file_hash="c" * 64)
+            asked.clear()
+            for _ in range(2):
+                loaded = models.from_preset(f"{url}/dense.zip", file_hash)
+                assert loaded.count_params() == 8
+            assert asked == ["/dense.zip"]
+            # Half a download, as of a process that was killed.
+            (cached,) = tmp_path.glob(f"keras_relational/{file_hash}.zip")
+            cached.write_bytes(cached.read_bytes()[:100])
+            models.preset_metadata(f"{url}/dense.zip", file_hash)
+            assert len(asked) == 2
+        finally:
+            server.shutdown()
+    # Without the server.
+    assert models.from_preset(f"{url}/dense.zip", file_hash).built
+    with pytest.raises(OSError, match="cannot be downloaded"):
+        models.from_preset(f"{url}/dense.zip", "d" * 64)
 
 
 def test_finds_damage(tmp_path):
