@@ -234,9 +234,9 @@ def _folder(preset, file_hash) -> Iterator[pathlib.Path]:
     if "://" in str(preset):
         path = _downloaded(str(preset), file_hash)
     if path.suffix == ".zip" and path.is_file():
-        with tempfile.TemporaryDirectory() as folder:
-            _unpack(path, file_hash, folder)
-            yield pathlib.Path(folder)
+        with tempfile.TemporaryDirectory() as unpacked:
+            _unpack(path, file_hash, unpacked)
+            yield pathlib.Path(unpacked)
         return
     folder = _SHIPPED / preset if preset in names else path
     if not (folder / _METADATA).is_file() or not (folder / _MODEL).is_file():
