@@ -3,47 +3,42 @@
 Nothing here trains. Functions `plot_...` return matplotlib figures, functions
 `draw_...` write them to files.
 
-Any model and run:
-    `mean_and_spread`, `plot_learning_curves`, `plot_transfer_curves`;
-    `mean_text`, `markdown_table`;
-    `principal_components` (`PrincipalComponents`), `project`,
-    `plot_components`;
-    `save_figure`, `save_figure_and_arrays`, `save_videos`.
-Relations Game (models of `models.relations_classifier`):
-    Outputs of the central module and its heads: `central_outputs`,
-    `head_outputs`, `head_relations`, `plot_head_components`.
-    Attention of heads: `attention_maps`, `content_masks`, `object_attention`,
-    `attended_locations`, `object_heads`, `head_weights`,
-    `plot_attention_maps`, `plot_head_attention`.
-    Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`,
-    `head_effects`.
-    Files: `draw_central_outputs`, `draw_head_components`,
-    `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
-    Text: `board_as_text`, `proposition_as_text`.
-BoxWorld and the maze (agents):
-    Text: `puzzle_as_text`.
-    Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
-    `shortest_lengths`, `by_level`.
-    Attention of Transformer blocks: `block_attention` (`BlockAttention`),
-    `plot_block_attention`, `animate_attention`, `tile_attention`,
-    `plot_tile_attention`.
-    Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
-    `draw_agent_schemata`.
-    `agent_figures` plays test puzzles and draws one.
-Object files (SCOFF layers):
-    `object_files` (`ObjectFiles`), `episode_object_files`, `BURN_IN`,
-    `schemata_in_use`, `contingency`, `mutual_information`, `label_tables`,
-    `label_information`, `plot_schemata`, `plot_spatial_attention`,
-    `draw_object_files`, `draw_roll_out`, `plot_roll_out_errors`,
-    `roll_out_figures`, `ball_figures`, `coordinates_figures`.
-Abstract rules (ESBN):
-    `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`, `plot_predictions`,
-    `draw_rule_learner`.
-Analogies and prediction:
-    `accuracy_by_dimension`, `level_embeddings`, `plot_accuracy_by_region`,
-    `plot_level_embeddings`, `draw_analogies`, `plot_predicted_frames`,
-    `draw_predicted_frames`;
-    `solved_by_kind`, `visual_analogy_figures`.
+- Any model and run: `mean_and_spread`, `plot_learning_curves`,
+  `plot_transfer_curves`; `mean_text`, `markdown_table`; `principal_components`
+  (`PrincipalComponents`), `project`, `plot_components`; `save_figure`,
+  `save_figure_and_arrays`, `save_videos`.
+- Relations Game (models of `models.relations_classifier`):
+    - Outputs of the central module and its heads: `central_outputs`,
+      `head_outputs`, `head_relations`, `plot_head_components`.
+    - Attention of heads: `attention_maps`, `content_masks`, `object_attention`,
+      `attended_locations`, `object_heads`, `head_weights`,
+      `plot_attention_maps`, `plot_head_attention`.
+    - Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`,
+      `head_effects`.
+    - Files: `draw_central_outputs`, `draw_head_components`,
+      `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
+    - Text: `board_as_text`, `proposition_as_text`.
+- BoxWorld and the maze (agents):
+    - Text: `puzzle_as_text`.
+    - Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
+      `shortest_lengths`, `by_level`.
+    - Attention of Transformer blocks: `block_attention` (`BlockAttention`),
+      `plot_block_attention`, `animate_attention`, `tile_attention`,
+      `plot_tile_attention`.
+    - Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
+      `draw_agent_schemata`. `agent_figures` plays test puzzles and draws one.
+- Object files (SCOFF layers): `object_files` (`ObjectFiles`),
+  `episode_object_files`, `BURN_IN`, `schemata_in_use`, `contingency`,
+  `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
+  `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
+  `plot_roll_out_errors`, `roll_out_figures`, `ball_figures`,
+  `coordinates_figures`.
+- Abstract rules (ESBN): `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`,
+  `plot_predictions`, `draw_rule_learner`.
+- Analogies and prediction: `accuracy_by_dimension`, `level_embeddings`,
+  `plot_accuracy_by_region`, `plot_level_embeddings`, `draw_analogies`,
+  `plot_predicted_frames`, `draw_predicted_frames`; `solved_by_kind`,
+  `visual_analogy_figures`.
 """
 
 from keras_relational.analysis.agent_pictures import agent_figures

@@ -11,22 +11,22 @@ The five mechanisms:
 - `ESBN`: binds what it sees to symbols, and reasons about the symbols alone.
 - `SCOFF` and `SCOFFCell`: object files that share a few laws of motion.
 
-Transformer blocks:
-    `RelationalTransformerBlock`, with attention to entities;
-    `SimplicialTransformerBlock`, with attention to pairs as well, and
-    `VirtualEntities`, which it takes the pairs from.
-What the papers compare with:
-    For a set: `MultiHeadAttentionPooling`, `RelationNetwork`.
-    Normalizations: `BatchContextNormalization`, `SlidingWindowNormalization`;
-    `normalization` makes one of `NORMALIZATIONS` by its name.
-    Recurrent: `RIMs` and `RIMsCell`, `RelationalMemoryCell`, `NTMCell`,
-    `LayerNormLSTMCell`.
-Around them:
-    `AppendCoordinates` gives each entity its place. `StridedConv2D` is a
-    `Conv2D` for loops under XLA. `TimeFolded` applies a layer to each step.
-    `SlotPooling` makes one vector of a set of slots. `EpisodicRNN` starts a
-    cell anew where an episode begins. `LSTMKernel` initializes an LSTM as the
-    authors of ESBN do.
+Beside them:
+
+- Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
+  `SimplicialTransformerBlock`, with attention to pairs as well, and
+  `VirtualEntities`, which it takes the pairs from.
+- What the papers compare with:
+    - For a set: `MultiHeadAttentionPooling`, `RelationNetwork`.
+    - Normalizations: `BatchContextNormalization`, `SlidingWindowNormalization`;
+      `normalization` makes one of `NORMALIZATIONS` by its name.
+    - Recurrent: `RIMs` and `RIMsCell`, `RelationalMemoryCell`, `NTMCell`,
+      `LayerNormLSTMCell`.
+- Around them: `AppendCoordinates` gives each entity its place. `StridedConv2D`
+  is a `Conv2D` for loops under XLA. `TimeFolded` applies a layer to each step.
+  `SlotPooling` makes one vector of a set of slots. `EpisodicRNN` starts a cell
+  anew where an episode begins. `LSTMKernel` initializes an LSTM as the authors
+  of ESBN do.
 """
 
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling

@@ -1,29 +1,24 @@
 """Models of the papers. Each function builds a `keras.Model`.
 
-Relations Game (PrediNet):
-    `relations_classifier`, with `CENTRAL_MODULES`.
-BoxWorld (2-simplicial Transformer, and agents with a memory):
-    `boxworld_agent`, with `NETWORKS`; `maze_memory`, with `MAZE_MEMORIES`.
-Analogies and prediction (temporal context normalization):
-    `analogy_scorer` and `visual_analogy_scorer`, with `NORMALIZATIONS` and
-    `ROW_NORMALIZATIONS`; `image_autoencoder` and `object_predictor`.
-Abstract rules (ESBN):
-    `filler_autoencoder`, `rule_learner`, `task_rule_learner` and
-    `over_fillers`, with `FILLERS` and `SEQUENTIAL`.
-Sequences and videos (SCOFF and RIMs):
-    `adding_model`, with `ADDING_CORES`;
-    `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
-    `bouncing_balls_predictor`, `single_ball_predictor`,
-    `coordinates_predictor`,
-    `intuitive_physics_predictor`, with `PHYSICS_CORES`;
-    `video_core`, with `VIDEO_CORES`.
-Trained models, as presets:
-    `from_preset` loads one, `preset_names` lists those of the library,
-    `preset_metadata` reads a card, and `save_to_preset` writes a preset.
-Roles of a model's outputs, states and parts:
-    `declare` declares them, for any Keras model. `roles` (`Roles`) and `part`
-    read them.
-    Training, analysis and export depend on them.
+- Relations Game (PrediNet): `relations_classifier`, with `CENTRAL_MODULES`.
+- BoxWorld (2-simplicial Transformer, and agents with a memory):
+  `boxworld_agent`, with `NETWORKS`; `maze_memory`, with `MAZE_MEMORIES`.
+- Analogies and prediction (temporal context normalization): `analogy_scorer`
+  and `visual_analogy_scorer`, with `NORMALIZATIONS` and `ROW_NORMALIZATIONS`;
+  `image_autoencoder` and `object_predictor`.
+- Abstract rules (ESBN): `filler_autoencoder`, `rule_learner`,
+  `task_rule_learner` and `over_fillers`, with `FILLERS` and `SEQUENTIAL`.
+- Sequences and videos (SCOFF and RIMs): `adding_model`, with `ADDING_CORES`;
+  `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
+  `bouncing_balls_predictor`, `single_ball_predictor`, `coordinates_predictor`,
+  `intuitive_physics_predictor`, with `PHYSICS_CORES`; `video_core`, with
+  `VIDEO_CORES`.
+- Trained models, as presets: `from_preset` loads one, `preset_names` lists
+  those of the library, `preset_metadata` reads a card, and `save_to_preset`
+  writes a preset.
+- Roles of a model's outputs, states and parts: `declare` declares them, for any
+  Keras model. `roles` (`Roles`) and `part` read them. Training, analysis and
+  export depend on them.
 """
 
 from keras_relational.models.adding_model import ADDING_CORES

@@ -1,13 +1,11 @@
 """Exports models, and serves them over REST and gRPC.
 
-Export:
-    `export_model` writes a SavedModel for TensorFlow Serving.
-Ask a server:
-    `predict_rest`, `predict_grpc` and `model_status`. A refusal raises a
-    `ServingError`.
-Serve during development:
-    `serve` runs a stand-in for TensorFlow Serving and yields a `Server`.
-    `python -m keras_relational.serving` does the same from a shell.
+- Export: `export_model` writes a SavedModel for TensorFlow Serving.
+- Ask a server: `predict_rest`, `predict_grpc` and `model_status`. A refusal
+  raises a `ServingError`.
+- Serve during development: `serve` runs a stand-in for TensorFlow Serving and
+  yields a `Server`. `python -m keras_relational.serving` does the same from a
+  shell.
 """
 
 from keras_relational.serving.client import ServingError

@@ -1,36 +1,34 @@
 """Trains the models of the papers, and measures what they learned.
 
-Any Keras model:
-    `fit` trains on endless batches, in a run that can be killed and continued;
-    `train_classifier` does the same with arrays. `Minibatches` draws batches,
-    and `MinibatchModel` takes several optimizer steps in one compiled call.
-    `compile_model`, `compile_scorer`, `compile_video_predictor` with
-    `VIDEO_LOSSES`, and `adam` set up losses and optimizers. `accuracy`.
-Relations Game (PrediNet):
-    `four_stage_transfer`, with `STAGES`; `transfer_figures`.
-Analogies and prediction (context normalization):
-    VAEC: `AnalogyBatches`, `analogy_inputs`, `adapt_normalization`,
-    `solved_analogies`, `region_accuracies`, `embeddings`.
-    Panels: `VisualAnalogyBatches`, `VisualAnalogyFiles`,
-    `visual_analogy_tests`, `visual_analogy_accuracies`,
-    `visual_analogy_digest`.
-    Moving squares: `FrameBatches`, `frame_embeddings`, `dynamic_object_tests`,
-    `prediction_error`.
-Abstract rules (ESBN):
-    `pretrain_autoencoder`, `train_autoencoder`, `reconstructed_share`;
-    `train_rule_learner`, `cross_entropy`, `as_put_out`, `nearest_filler`,
-    `rule_accuracy`; `rule_fillers`, `rule_problems`, `rule_settings`; the
-    papers' settings: `Preset`, `preset`, `other_task_preset`.
-Sequences and videos (SCOFF and RIMs):
-    `adding_tests`, `adding_errors`; `VideoBatches`, `VideoSamples`,
-    `roll_out_errors`, `simple_roll_out_errors`, `relative_error`,
-    `relative_errors`; `plausibility`, `physics_tests`,
-    `published_physics_tests`.
-Agents (2-simplicial Transformer, and agents with a memory):
-    `PositionBatches` and `position_student`, for moves that a teacher labels;
-    `vtrace`, the targets of IMPALA. The modules `impala`, `teacher`,
-    `agent_runs` and `distributed` train agents on tf-agents. Import them by
-    name: they need the extra `rl`.
+- Any Keras model: `fit` trains on endless batches, in a run that can be killed
+  and continued; `train_classifier` does the same with arrays. `Minibatches`
+  draws batches, and `MinibatchModel` takes several optimizer steps in one
+  compiled call. `compile_model`, `compile_scorer`, `compile_video_predictor`
+  with `VIDEO_LOSSES`, and `adam` set up losses and optimizers.
+  `accuracy` is the share of right answers.
+- Relations Game (PrediNet): `four_stage_transfer`, with `STAGES`;
+  `transfer_figures`.
+- Analogies and prediction (context normalization):
+    - VAEC: `AnalogyBatches`, `analogy_inputs`, `adapt_normalization`,
+      `solved_analogies`, `region_accuracies`, `embeddings`.
+    - Panels: `VisualAnalogyBatches`, `VisualAnalogyFiles`,
+      `visual_analogy_tests`, `visual_analogy_accuracies`,
+      `visual_analogy_digest`.
+    - Moving squares: `FrameBatches`, `frame_embeddings`,
+      `dynamic_object_tests`, `prediction_error`.
+- Abstract rules (ESBN): `pretrain_autoencoder`, `train_autoencoder`,
+  `reconstructed_share`; `train_rule_learner`, `cross_entropy`, `as_put_out`,
+  `nearest_filler`, `rule_accuracy`; `rule_fillers`, `rule_problems`,
+  `rule_settings`; the papers' settings: `Preset`, `preset`,
+  `other_task_preset`.
+- Sequences and videos (SCOFF and RIMs): `adding_tests`, `adding_errors`;
+  `VideoBatches`, `VideoSamples`, `roll_out_errors`, `simple_roll_out_errors`,
+  `relative_error`, `relative_errors`; `plausibility`, `physics_tests`,
+  `published_physics_tests`.
+- Agents (2-simplicial Transformer, and agents with a memory): `PositionBatches`
+  and `position_student`, for moves that a teacher labels; `vtrace`, the targets
+  of IMPALA. The modules `impala`, `teacher`, `agent_runs` and `distributed`
+  train agents on tf-agents. Import them by name: they need the extra `rl`.
 """
 
 from keras_relational.training.adding import adding_errors
