@@ -1,7 +1,8 @@
 """Tries an installed distribution: run it outside the source tree.
 
-It checks which files the distribution holds, then trains, saves and loads a
-small model. `make dist` runs it on JAX, where no TensorFlow is installed.
+It checks which files the distribution holds, trains, saves and loads a small
+model, and loads the presets. `make dist` runs it on JAX, where no TensorFlow is
+installed.
 """
 
 import importlib.metadata
@@ -56,8 +57,20 @@ def check_a_model():
     check(np.array_equal(*answers), "a loaded model answers otherwise")
 
 
+def check_presets():
+    names = models.preset_names()
+    check(len(names) >= 9, f"presets {names}")
+    for name in names:
+        model, card = models.from_preset(name), models.preset_metadata(name)
+        check(model.count_params() == card["parameters"], f"preset {name}")
+    x, y, _ = relations_game.generate("between", 200, "hexominoes", seed=1)
+    logits = models.from_preset("predinet_between").predict(x, verbose=0)
+    check(np.mean(logits.argmax(-1) == y) > 0.9, "predinet_between answers")
+
+
 if __name__ == "__main__":
     has_tensorflow = importlib.util.find_spec("tensorflow") is not None
     check(not has_tensorflow, "TensorFlow is installed")
     check_files()
     check_a_model()
+    check_presets()
