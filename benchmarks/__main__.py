@@ -24,7 +24,9 @@ SUBJECTS = (
     "environments",
     "agents",
     "imports",
+    "serving",
 )
+ON_TENSORFLOW = ("agents", "serving")
 
 
 def main():
@@ -45,8 +47,8 @@ def main():
             )
     print_header()
     for subject in subjects:
-        if subject == "agents" and keras.backend.backend() != "tensorflow":
-            print("Agents train on TensorFlow: left out.")
+        if subject in ON_TENSORFLOW and keras.backend.backend() != "tensorflow":
+            print(f"{subject} needs TensorFlow: left out.")
             continue
         importlib.import_module(f"benchmarks.{subject}").main()
 

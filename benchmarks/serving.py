@@ -1,0 +1,128 @@
+"""One image at a time through the server, beside the SavedModel itself.
+
+The server runs in a process of its own. Clients keep their connections, and
+send requests that were encoded before.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+import grpc
+import numpy as np
+import tensorflow as tf
+
+from keras_relational import models
+from keras_relational import serving
+from keras_relational.serving.serving_api import serving_api
+
+NUM_CLIENTS = 8
+IMAGE = np.random.default_rng(0).integers(0, 256, (1, 36, 36, 3), "uint8")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        serving.export_model(models.from_preset("predinet_between"), folder)
+        direct = tf.saved_model.load(f"{folder}/1").signatures
+        direct, image = direct["serving_default"], tf.constant(IMAGE)
+        with started(folder) as (rest_url, grpc_address):
+            clients = {
+                "the SavedModel, in this process": lambda: (
+                    lambda: direct(image=image)["label"].numpy()
+                ),
+                "over gRPC": lambda: over_grpc(grpc_address),
+                "over REST": lambda: over_rest(rest_url),
+            }
+            times = interleaved_milliseconds(clients)
+            for name, milliseconds in times.items():
+                print(
+                    f"One image, {name}: {statistics.median(milliseconds):.2f} "
+                    f"ms at the median, {np.quantile(milliseconds, 0.95):.2f} "
+                    "for 95 %",
+                    flush=True,
+                )
+            for name in list(clients)[1:]:
+                rate = requests_a_second(clients[name])
+                print(
+                    f"{NUM_CLIENTS} clients at once, {name}: {rate:,.0f} "
+                    "images a second",
+                    flush=True,
+                )
+
+
+@contextlib.contextmanager
+def started(folder):
+    command = [sys.executable, "-m", "keras_relational.serving"]
+    command += ["--model-dir", folder, "--rest-port", "0", "--grpc-port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            # "... REST on http://127.0.0.1:8501, gRPC on 127.0.0.1:8500"
+            *_, rest_url, _, _, grpc_address = server.stdout.readline().split()
+            yield rest_url.rstrip(","), grpc_address
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+def over_rest(rest_url):
+    """A function that asks over a connection of its own."""
+    address = urllib.parse.urlsplit(rest_url)
+    connection = http.client.HTTPConnection(address.hostname, address.port)
+    body = json.dumps({"inputs": {"image": IMAGE.tolist()}}).encode()
+
+    def ask():
+        connection.request("POST", "/v1/models/relations:predict", body)
+        return json.loads(connection.getresponse().read())["outputs"]
+
+    return ask
+
+
+def over_grpc(grpc_address):
+    request = serving_api("predict_pb2").PredictRequest()
+    request.model_spec.name = "relations"
+    request.inputs["image"].CopyFrom(tf.make_tensor_proto(IMAGE))
+    channel = grpc.insecure_channel(grpc_address)
+    services = serving_api("prediction_service_pb2_grpc")
+    service = services.PredictionServiceStub(channel)
+    return lambda: service.Predict(request, timeout=10)
+
+
+def interleaved_milliseconds(clients, rounds=300):
+    """The times of each client's requests. The first ones are left out."""
+    asks = {name: make() for name, make in clients.items()}
+    found = {name: [] for name in clients}
+    for number in range(rounds + 20):
+        for name, ask in asks.items():
+            start = time.perf_counter()
+            ask()
+            if number >= 20:
+                found[name].append(1e3 * (time.perf_counter() - start))
+    return found
+
+
+def requests_a_second(make, seconds=5):
+    """Of several clients at once, each in a thread."""
+
+    def count(ask):
+        number, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            ask()
+            number += 1
+        return number
+
+    asks = [make() for _ in range(NUM_CLIENTS)]
+    for ask in asks:
+        ask()
+    with concurrent.futures.ThreadPoolExecutor(NUM_CLIENTS) as pool:
+        return sum(pool.map(count, asks)) / seconds
+
+
+if __name__ == "__main__":
+    main()
