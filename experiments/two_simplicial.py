@@ -112,14 +112,24 @@ def figures(records: list[Record]) -> dict:
         if record.experiment == "boxworld_impala" and _is_smallest(record):
             network = arguments["network"]
             runs.setdefault(network, []).append(record.read_curves())
-        if record.experiment == "boxworld_teacher":
-            name = f"{_puzzles(arguments)}, {arguments['network']}"
-            name += f", {_begun_with(arguments) or _short_teacher(arguments)}"
-            taught.setdefault(name, []).append(record.read_curves())
+    lessons = [x for x in records if x.experiment == "boxworld_teacher"]
+    # Of a run that was continued the longer one counts.
+    for record in sorted(lessons, key=lambda x: x.result["steps"]):
+        arguments = record.arguments
+        name = f"{_puzzles(arguments)}, {arguments['network']}"
+        name += f", {_begun_with(arguments) or _short_teacher(arguments)}"
+        if arguments.get("withhold_pairs"):
+            name += ", pairs withheld"
+        curves = record.read_curves()
+        taught.setdefault(name, {})[arguments["seed"]] = curves
     drawn = {}
     for name, kinds, quantity in (
         ("boxworld_3x6", runs, "solved"),
-        ("boxworld_teacher", taught, "solved_alone"),
+        (
+            "boxworld_teacher",
+            {name: list(seeds.values()) for name, seeds in taught.items()},
+            "solved_alone",
+        ),
     ):
         if kinds:
             figure = analysis.plot_learning_curves(kinds, quantity, "steps")

@@ -48,7 +48,7 @@ def run_blocked(code, blocked, backend="jax"):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
 
 

@@ -7,6 +7,7 @@ name to array, as the functions in `training` return it, or a run's `curves.csv`
 read by `np.genfromtxt(path, delimiter=",", names=True)`.
 """
 
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -172,14 +173,15 @@ def plot_learning_curves(
         ValueError: If `x` is none of these, or as `mean_and_spread` raises it.
     """
     check_choice("axis", x, _X_LABELS)
-    figure = new_figure(6, 4)
+    longest = max(map(len, runs), default=0)
+    entry_width = max(1.8, 0.5 + 0.07 * longest)  # 0.07 inches a letter.
+    rows = math.ceil(len(runs) / max(1, int(6 / entry_width)))
+    figure = new_figure(6, 3.4 + 0.22 * rows)
     panel = figure.subplots()
     for number, seeds in enumerate(runs.values()):
         _draw(panel, seeds, curve, x, number)
     panel.set(xlabel=_X_LABELS[x], ylabel=_label(curve))
     panel.grid(alpha=0.3)
-    longest = max(map(len, runs), default=0)
-    entry_width = max(1.8, 0.5 + 0.07 * longest)  # 0.07 inches a letter.
     legend_below(figure, dict(enumerate(runs)), entry_width)
     return figure
 
