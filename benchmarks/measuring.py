@@ -88,12 +88,20 @@ def interleaved_seconds(functions, rounds=5):
 
     Other work on the machine then slows all of them down alike.
     """
+    return [
+        statistics.median(times)
+        for times in interleaved_times(functions, rounds)
+    ]
+
+
+def interleaved_times(functions, rounds):
+    """The seconds of every call, a sequence for each function."""
     for function in functions:
         function()
     found = [
         [_seconds(function) for function in functions] for _ in range(rounds)
     ]
-    return [statistics.median(times) for times in zip(*found, strict=True)]
+    return list(zip(*found, strict=True))
 
 
 def _seconds(function):

@@ -8,7 +8,6 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import grpc
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.measuring import interleaved_times
 from keras_relational import models
 from keras_relational import serving
 from keras_relational.serving.serving_api import serving_api
@@ -40,12 +40,13 @@ def main():
                 "over gRPC": lambda: over_grpc(grpc_address),
                 "over REST": lambda: over_rest(rest_url),
             }
-            times = interleaved_milliseconds(clients)
-            for name, milliseconds in times.items():
+            asks = [make() for make in clients.values()]
+            times = interleaved_times(asks, rounds=300)
+            for name, seconds in zip(clients, times, strict=True):
+                median, late = 1e3 * np.quantile(seconds, (0.5, 0.95))
                 print(
-                    f"One image, {name}: {statistics.median(milliseconds):.2f} "
-                    f"ms at the median, {np.quantile(milliseconds, 0.95):.2f} "
-                    "for 95 %",
+                    f"One image, {name}: {median:.2f} ms at the median, "
+                    f"{late:.2f} for 95 %",
                     flush=True,
                 )
             for name in list(clients)[1:]:
@@ -92,19 +93,6 @@ def over_grpc(grpc_address):
     services = serving_api("prediction_service_pb2_grpc")
     service = services.PredictionServiceStub(channel)
     return lambda: service.Predict(request, timeout=10)
-
-
-def interleaved_milliseconds(clients, rounds=300):
-    """The times of each client's requests. The first ones are left out."""
-    asks = {name: make() for name, make in clients.items()}
-    found = {name: [] for name in clients}
-    for number in range(rounds + 20):
-        for name, ask in asks.items():
-            start = time.perf_counter()
-            ask()
-            if number >= 20:
-                found[name].append(1e3 * (time.perf_counter() - start))
-    return found
 
 
 def requests_a_second(make, seconds=5):

@@ -1,6 +1,5 @@
 """What importing costs, and what runs without TensorFlow."""
 
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -59,10 +58,6 @@ def test_the_block_blocks():
 
 
 @pytest.mark.any_backend
-@pytest.mark.skipif(
-    importlib.util.find_spec("tensorflow") is not None,
-    reason="`make test` runs it in an environment without TensorFlow",
-)
 def test_supervised_examples_run_without_tensorflow(tmp_path):
     small = ["--num-train", "40", "--num-test", "20", "--verbose", "0"]
     done = run_blocked(
