@@ -103,6 +103,14 @@ def _relations_game(model, arguments):
     return figures
 
 
+def _transfer(model, arguments):
+    name = "curriculum" if arguments["stages"] == [2] else "target"
+    seed = stream(arguments["seed"], f"{name}_test")
+    test = arguments["num_test"], "stripes", seed
+    x, y, ids = relations_game.generate(arguments[name], *test)
+    return {"saved": training.accuracy(model, (x, ids), y)}
+
+
 def _vaec(model, arguments):
     regions = []
     for region in vaec.REGIONS:
@@ -163,6 +171,11 @@ KINDS = {
         _relations_game,
         "right about {hexominoes:.1%} of hexominoes and {stripes:.1%} of "
         "stripes, which it never saw",
+    ),
+    "predinet_transfer": Kind(
+        _transfer,
+        "right about {saved:.1%} of stripes, which it never saw, in tasks for "
+        "which only its last layers were trained",
     ),
     "single_ball": Kind(
         _single_ball,

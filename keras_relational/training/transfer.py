@@ -40,7 +40,7 @@ def four_stage_transfer(
     run: runs.Run | None = None,
     seed: int = 0,
     **training_arguments: Any,
-) -> dict[int, dict[str, np.ndarray]]:
+) -> tuple[dict[int, keras.Model], dict[int, dict[str, np.ndarray]]]:
     """Trains one architecture through the stages and takes learning curves.
 
     1. The target task is learned from scratch.
@@ -64,8 +64,8 @@ def four_stage_transfer(
             measure stage 2 on.
         target_tests: Dictionary of names and such pairs: held-out sets to
             measure the other stages on.
-        stages: Numbers of the stages whose curves are returned. Stages 3 and 4
-            need stage 2, which is then trained in any case.
+        stages: Numbers of the stages that are returned. Stages 3 and 4 need
+            stage 2, which is then trained in any case.
         num_batches: Number of training steps of each stage.
         run: `runs.Run` to keep curves and checkpoints in, a part of it for each
             stage: `stage_1` to `stage_4`. By default nothing is written.
@@ -75,8 +75,9 @@ def four_stage_transfer(
             `optimizer` must be left out or be a string.
 
     Returns:
-        Dictionary from the number of a stage to its curves, as
-        `train_classifier` returns them.
+        Pair `(trained, curves)` of dictionaries from the number of a stage: to
+        its whole network, with the frozen layers, and to its learning curves,
+        as `train_classifier` returns them.
 
     Raises:
         ValueError: If a stage is not one of the four, or if stages 3 or 4 in
@@ -90,14 +91,15 @@ def four_stage_transfer(
         )
     if run is not None:
         _check_pretrained(run.directory, num_batches)
-    curves = {}
+    trained, curves = {}, {}
 
     def fresh_model(stage):
         # Different for each pair of a seed and a stage.
         keras.utils.set_random_seed(seed * len(STAGES) + stage)
         return build()
 
-    def train(stage, model, data, tests):
+    def train(stage, network, model, data, tests):
+        trained[stage] = network
         curves[stage] = train_classifier(
             model,
             *data,
@@ -110,23 +112,26 @@ def four_stage_transfer(
         )
 
     if 1 in stages:
-        train(1, fresh_model(1), target, target_tests)
+        scratch = fresh_model(1)
+        train(1, scratch, scratch, target, target_tests)
     if set(stages) - {1}:
         pretrained = fresh_model(2)
-        train(2, pretrained, curriculum, curriculum_tests)
+        train(2, pretrained, pretrained, curriculum, curriculum_tests)
     for stage, last_frozen in ((3, "central"), (4, "coordinates")):
         if stage in stages:
             model = fresh_model(stage)
-            frozen, trained = _cut(model, last_frozen)
+            frozen, behind = _cut(model, last_frozen)
             reused, _ = _cut(pretrained, last_frozen)
             frozen.set_weights(reused.get_weights())
             train(
                 stage,
-                trained,
+                model,
+                behind,
                 _through(frozen, target),
                 {k: _through(frozen, test) for k, test in target_tests.items()},
             )
-    return {stage: curves[stage] for stage in sorted(stages)}
+    stages = sorted(stages)
+    return {x: trained[x] for x in stages}, {x: curves[x] for x in stages}
 
 
 def _check_pretrained(directory, num_batches):
@@ -147,7 +152,7 @@ def _check_pretrained(directory, num_batches):
 
 
 def _cut(model, last_part):
-    """Cuts a model behind a part, into two models that share its weights."""
+    """Cuts a model after a part, into two models that share its weights."""
     images, tasks = model.inputs
     features = models.part(model, last_part).output
     return (

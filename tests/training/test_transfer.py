@@ -46,7 +46,7 @@ def test_stages_train_what_they_should(central, monkeypatch):
         return original(model, *args, **kwargs)
 
     monkeypatch.setattr(training.transfer, "train_classifier", train)
-    curves = training.four_stage_transfer(
+    trained, curves = training.four_stage_transfer(
         build,
         CURRICULUM,
         TARGET,
@@ -72,7 +72,8 @@ def test_stages_train_what_they_should(central, monkeypatch):
         assert changed(before[3], encoder_only, part) != frozen
         assert changed(pretrained, before[3], part) != frozen
     # The curve of stage 3 is that of the whole network.
-    logits = keras.ops.convert_to_numpy(built[2](list(TARGET[0])))
+    assert list(trained.values()) == built
+    logits = keras.ops.convert_to_numpy(trained[3](list(TARGET[0])))
     accuracy = np.mean(logits.argmax(-1) == TARGET[1])
     assert curves[3]["it_accuracy"][-1] == accuracy
 
@@ -90,7 +91,7 @@ def changed(before, after, part):
 def test_stage_3_alone_pretrains_and_continues(tmp_path):
     def train(stages, **arguments):
         with runs.Run(tmp_path, "test", {}) as run:
-            return training.four_stage_transfer(
+            _, curves = training.four_stage_transfer(
                 lambda: models.relations_classifier(num_heads=2, num_tasks=5),
                 CURRICULUM,
                 TARGET,
@@ -100,6 +101,7 @@ def test_stage_3_alone_pretrains_and_continues(tmp_path):
                 run=run,
                 **{**ARGUMENTS, **arguments},
             )
+        return curves
 
     first = train([3])
     assert list(first) == [3]
