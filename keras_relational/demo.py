@@ -95,10 +95,12 @@ def _wrapped(text):
 
 
 def _relations_game(game: RelationsGame, seed: int) -> list[str]:
-    found = game.answer({"example": seed})
+    questions = game.describe()["questions"]
+    task = seed % len(questions)
+    found = game.answer({"example": seed, "task": task})
     head = found["heads"][0]["text"]
     return [
-        game.describe()["question"],
+        questions[task],
         analysis.board_as_text(from_pixels(found["image"])),
         f"Its answer: {found['answer'].lower()} (probability "
         f"{found['probability']:.3f}). Right: {found['right'].lower()}.",

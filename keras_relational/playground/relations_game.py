@@ -39,19 +39,20 @@ class RelationsGame:
 
     Args:
         model: Model of `models.relations_classifier` with the central module
-            `"predinet"`, trained on one task.
-        arguments: Mapping with the `"task"`.
+            `"predinet"`.
+        arguments: Mapping with the `"task"`, or the tasks of the model as
+            `"target"`, in the order of their numbers.
     """
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
     ) -> None:
         self.model = model
-        self.task = arguments["task"]
-        self.answers = ANSWERS.get(self.task, NO_YES)
+        self.tasks = arguments.get("target") or [arguments["task"]]
+        self.answers = ANSWERS.get(self.tasks[0], NO_YES)
         # What heads say on average, to tell how much each one decides.
         self.others, *_ = relations_game.generate(
-            self.task, 500, "hexominoes", seed=[0]
+            self.tasks, 500, "hexominoes", seed=[0]
         )
         central = models.part(model, "central")
         entities = keras.Model(model.inputs[0], central.input)
@@ -64,15 +65,12 @@ class RelationsGame:
         """What the page needs to know to draw its objects.
 
         Returns:
-            Dictionary of `question`; `answers`; `shapes`, for each set of
-            objects the filled blocks of each shape; and `colours`.
+            Dictionary of `questions`, one for each task; `answers`; `shapes`,
+            for each set of objects the filled blocks of each shape; and
+            `colours`.
         """
-        line, _, pattern = self.task.partition("_")
-        question = QUESTIONS.get(
-            self.task, f"Do the objects of the {line} have the order {pattern}?"
-        )
         return {
-            "question": question,
+            "questions": [_question(task) for task in self.tasks],
             "answers": self.answers,
             "shapes": {
                 name: relations_game.shape_masks(name).astype(int).tolist()
@@ -85,8 +83,9 @@ class RelationsGame:
         """The answer for a board, and the heads that decide it.
 
         Args:
-            request: Dictionary of `board`, nine tiles row by row, each `None`
-                or a list of a set of objects, a shape and a colour; or of
+            request: Dictionary of `task`, the number of the question, 0 if it
+                is missing; and of `board`, nine tiles row by row, each `None`
+                or a list of a set of objects, a shape and a colour, or of
                 `example`, a number that stands for a board that is drawn at
                 random, of shapes that training never shows.
 
@@ -101,19 +100,21 @@ class RelationsGame:
             ValueError: If the request is none of these.
         """
         right = None
+        task = integer({"task": 0} | request, "task", 0, len(self.tasks) - 1)
         if "example" in request:
             seed = integer(request, "example", 0, 2**31)
             images, labels, _ = relations_game.generate(
-                self.task, 1, "hexominoes", seed=[1, seed]
+                self.tasks[task], 1, "hexominoes", seed=[1, seed]
             )
             board, right = _tiles(images[0], "hexominoes"), int(labels[0])
         else:
             board = _checked(request.get("board"))
             images = _drawn(board)
-        logits = self._logits.predict_on_batch(images).astype("float32")
+        inputs, others = (self._inputs(x, task) for x in (images, self.others))
+        logits = self._logits.predict_on_batch(inputs).astype("float32")
         probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
         answer = int(probabilities.argmax())
-        effects = analysis.head_effects(self.model, images, self.others)[0]
+        effects = analysis.head_effects(self.model, inputs, others)[0]
         effects -= effects.mean(axis=-1, keepdims=True)
         heads = np.abs(effects[:, answer]).argsort()[::-1][:NUM_HEADS]
         maps = analysis.attention_maps(self.model, images)[0]
@@ -137,6 +138,20 @@ class RelationsGame:
                 for i, head in enumerate(heads)
             ],
         }
+
+    def _inputs(self, images, task):
+        if len(self.model.inputs) == 1:
+            return images
+        return images, np.full(len(images), task, "int32")
+
+
+def _question(task):
+    line, _, pattern = task.partition("_")
+    return QUESTIONS.get(
+        task,
+        f"Three objects in a {line}. Is their pattern {pattern}? Equal letters "
+        "are equal objects.",
+    )
 
 
 def _checked(board):

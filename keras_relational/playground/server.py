@@ -23,6 +23,7 @@ MAX_BODY_BYTES = 100_000
 # Which page is for the models of which example.
 PAGES = {
     "predinet_relations_game": ("relations_game", RelationsGame),
+    "predinet_transfer": ("relations_game", RelationsGame),
     "boxworld_impala": ("boxworld", BoxWorldPuzzles),
     "boxworld_positions": ("boxworld", BoxWorldPuzzles),
     "boxworld_teacher": ("boxworld", BoxWorldPuzzles),

@@ -2,11 +2,11 @@
 
 import inspect
 import math
-import re
 
 import keras
 import pytest
 
+from benchmarks.stated_costs import costs
 from keras_relational import layers
 
 pytestmark = [
@@ -118,41 +118,6 @@ def test_cost_of_the_simplicial_block():
     found, kept = measured(block, (N, M), (V, M))
     assert found == pytest.approx(stated["multiplications"], rel=0.05)
     assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
-
-
-def costs(layer, sizes):
-    """Evaluates the formulas in the docstring of a layer.
-
-    Factors stand side by side, and ² is a square. Names are those of the
-    layer's attributes, of `sizes`, and of formulas before.
-    """
-    values = {
-        name: value
-        for name, value in vars(layer).items()
-        if isinstance(value, int)
-    }
-    values |= sizes
-    block = re.search(r"\n    Cost.*?\n\n(.*?)\n\n", layer.__doc__, re.S)
-    found = {}
-    for name, formula in re.findall(
-        r"^ {8}([a-zA-Z_ ]+?) = (.*?)(?=^ {8}[a-zA-Z]|\Z)",
-        block[1],
-        re.M | re.S,
-    ):
-        found[name] = values[name] = evaluated(formula, values)
-    return found
-
-
-def evaluated(formula, values):
-    tokens = re.findall(r"[A-Za-z_][A-Za-z_0-9]*|\d+|[²()+]", formula)
-    assert "".join(tokens) == re.sub(r"\s", "", formula)
-    program, after_factor = [], False
-    for part in tokens:
-        if after_factor and part not in ")²+":
-            program.append("*")
-        program.append("**2" if part == "²" else part)
-        after_factor = part not in "(+"
-    return eval("".join(program), {}, values)  # noqa: S307
 
 
 def measured(call, *shapes, of=None):

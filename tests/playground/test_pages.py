@@ -47,6 +47,31 @@ def test_a_board_is_drawn_and_asked_about(game):
     assert answer["probability"] == pytest.approx(probabilities.max(), 1e-4)
 
 
+def test_one_of_several_questions():
+    keras.utils.set_random_seed(0)
+    tasks = ["row_ABA", "row_AAB", "same"]
+    model = models.relations_classifier("predinet", 2, 3, 6, 3)
+    game = RelationsGame(model, {"target": tasks})
+    assert [x[:6] for x in game.describe()["questions"]] == [
+        "Three ",
+        "Three ",
+        "Two ob",
+    ]
+    images, labels, _ = relations_game.generate(
+        tasks[1], 1, "hexominoes", seed=[1, 5]
+    )
+    answer = game.answer({"example": 5, "task": 1})
+    np.testing.assert_array_equal(pixels(answer["image"]), images[0])
+    assert answer["right"] == ["No", "Yes"][labels[0]]
+    for task in range(3):
+        found = game.answer({"board": answer["board"], "task": task})
+        logits = model.predict([images, np.array([task])], verbose=0)[0]
+        probabilities = np.exp(logits) / np.exp(logits).sum()
+        assert found["probability"] == pytest.approx(probabilities.max(), 1e-4)
+    with pytest.raises(ValueError, match="`task` must be an integer from 0"):
+        game.answer({"example": 5, "task": 3})
+
+
 def test_the_heads_that_decide_come_first(game):
     answer = game.answer({"example": 0})
     images, *_ = relations_game.generate(

@@ -7,7 +7,8 @@ const TILE = 12;
 const COLOURS = ["#4c8dff", "#ff9a3c"];
 const NUM_SHAPES = 14;
 
-export async function show(root, preset, { question, shapes, colours }) {
+export async function show(root, preset, { questions, shapes, colours }) {
+  let task = 0;
   let board = Array(9).fill(null);
   let chosen = ["pentominoes", 0];
   let colour = 11;
@@ -19,8 +20,13 @@ export async function show(root, preset, { question, shapes, colours }) {
   const truth = el("p", { id: "truth", class: "quiet" });
   const heads = el("div", { id: "heads", class: "cards" });
   const palettes = el("div");
+  const heading = el("h2", { id: "question" }, questions[task]);
+  const chooser = el("p", {}, "The question: ",
+    el("select", { id: "task", onchange: reporting(choose) },
+      ...questions.map((question) => el("option", {}, question))));
   root.append(
-    el("h2", {}, question),
+    heading,
+    ...questions.length > 1 ? [chooser] : [],
     el("p", {}, "Choose a shape and a colour, and click on a tile of the board. "
       + "A click on an object removes it."),
     el("div", { class: "columns" },
@@ -101,7 +107,7 @@ export async function show(root, preset, { question, shapes, colours }) {
 
   async function example() {
     const number = Math.floor(Math.random() * 2 ** 31);
-    showAnswer(await ask(preset, { example: number }));
+    showAnswer(await ask(preset, { task, example: number }));
   }
 
   canvas.onclick = reporting(async (event) => {
@@ -109,13 +115,23 @@ export async function show(root, preset, { question, shapes, colours }) {
     const place = 3 * Math.floor(event.offsetY / tile)
       + Math.floor(event.offsetX / tile);
     board[place] = board[place] ? null : [...chosen, colour];
+    await askBoard();
+  });
+
+  async function choose(event) {
+    task = event.target.selectedIndex;
+    heading.textContent = questions[task];
+    await askBoard();
+  }
+
+  async function askBoard() {
     drawBoard();
     if (board.filter(Boolean).length < 2) {
       for (const part of [answer, truth, heads]) part.replaceChildren();
       return;
     }
-    showAnswer(await ask(preset, { board }));
-  });
+    showAnswer(await ask(preset, { task, board }));
+  }
 
   function showAnswer(reply) {
     board = reply.board;

@@ -1,0 +1,284 @@
+"""How a training step of each layer grows with its sizes, in time and memory.
+
+    KERAS_BACKEND=jax python -m benchmarks.growth --figure growth.png
+
+Each line is one layer, one of whose sizes doubles. The time is that of the
+outputs and of the gradients of all weights, compiled. The memory is what the
+compiled program needs besides weights and inputs. Beside them stands the time
+that the multiplications of the layer's docstring need at the machine's rate of
+matrix products, three times those of the outputs.
+"""
+
+import argparse
+import math
+import pathlib
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from benchmarks.measuring import matrix_product_rate
+from benchmarks.measuring import median_seconds
+from benchmarks.measuring import print_header
+from benchmarks.stated_costs import costs
+from keras_relational import layers
+
+BATCH, FEATURES = 32, 64
+MIB = 2**20
+
+
+class Case(NamedTuple):
+    """A layer of some size.
+
+    Args:
+        layer: The layer.
+        shape: The shape of an example.
+        sizes: The sizes in the formulas of its docstring that are not
+            attributes of the layer.
+        steps: How often the formulas count.
+        batch: The number of examples.
+        base: Number of the first entities that pairs are made of, or 0.
+    """
+
+    layer: keras.layers.Layer
+    shape: tuple[int, ...]
+    sizes: dict[str, int]
+    steps: int = 1
+    batch: int = BATCH
+    base: int = 0
+
+
+class Line(NamedTuple):
+    """A layer, one of whose sizes grows.
+
+    Args:
+        name: The layer, in words.
+        sizes: The sizes.
+        case: Function of a size that returns the layer.
+    """
+
+    name: str
+    sizes: Sequence[int]
+    case: Callable[[int], Case]
+
+
+def doubled(low: int, high: int) -> list[int]:
+    """Sizes from `low` to `high`, each twice the one before."""
+    return [low << x for x in range(int(math.log2(high // low)) + 1)]
+
+
+def _predinet(n, num_heads=32, batch=BATCH):
+    layer = layers.PrediNet(num_heads, 16, 16)
+    return Case(layer, (n, FEATURES), _entities(n), batch=batch)
+
+
+def _simplicial(n, num_heads=2, base=0):
+    sizes = {"v": base or n, "q": base or n}
+    layer = layers.TwoSimplicialAttention(num_heads, 32)
+    return Case(layer, (n, FEATURES), _entities(n, **sizes), base=base)
+
+
+def _entities(n, **sizes):
+    return {"n": n, "m": FEATURES, **sizes}
+
+
+def _scoff(num_object_files=6, num_schemata=4, time=16):
+    layer = layers.SCOFF(64, num_object_files, num_schemata)
+    sizes = {"n": 1, "q": 1, "m": FEATURES, "g": 3}
+    return Case(layer, (time, FEATURES), sizes, time)
+
+
+def _sequence(layer):
+    def case(time):
+        sizes = {"time": time, "features": FEATURES}
+        return Case(layer(), (time, FEATURES), sizes)
+
+    return case
+
+
+PANELS = {
+    "entities": [
+        Line("PrediNet", doubled(8, 512), _predinet),
+        Line(
+            "MultiHeadAttentionPooling",
+            doubled(8, 512),
+            lambda n: Case(
+                layers.MultiHeadAttentionPooling(4, 16, 16),
+                (n, FEATURES),
+                _entities(n),
+            ),
+        ),
+        Line(
+            "RelationNetwork",
+            doubled(8, 128),
+            lambda n: Case(
+                layers.RelationNetwork(64, 64), (n, FEATURES), _entities(n)
+            ),
+        ),
+        Line(
+            "RelationalTransformerBlock",
+            doubled(8, 512),
+            lambda n: Case(
+                layers.RelationalTransformerBlock(2, 32, 64, 1),
+                (n, FEATURES),
+                _entities(n),
+            ),
+        ),
+        Line(
+            "TwoSimplicialAttention, base of 8",
+            doubled(8, 512),
+            lambda n: _simplicial(n, base=8),
+        ),
+        Line("TwoSimplicialAttention", doubled(8, 64), _simplicial),
+    ],
+    "heads": [
+        Line(
+            "PrediNet, 32 entities", doubled(2, 64), lambda k: _predinet(32, k)
+        ),
+        Line(
+            "TwoSimplicialAttention, 16 entities",
+            doubled(1, 16),
+            lambda k: _simplicial(16, k),
+        ),
+    ],
+    "object files, or schemata": [
+        Line("SCOFF, object files", doubled(2, 32), _scoff),
+        Line("SCOFF, schemata", doubled(1, 16), lambda s: _scoff(6, s)),
+    ],
+    "steps of a sequence": [
+        Line(
+            "TemporalContextNormalization",
+            doubled(8, 512),
+            _sequence(layers.TemporalContextNormalization),
+        ),
+        Line("ESBN", doubled(8, 256), _sequence(lambda: layers.ESBN(64, 64))),
+        Line("SCOFF", doubled(8, 128), lambda t: _scoff(time=t)),
+    ],
+    "examples of a batch": [
+        Line(
+            "PrediNet, 32 entities",
+            doubled(1, 1024),
+            lambda b: _predinet(32, batch=b),
+        ),
+    ],
+}
+
+
+class Point(NamedTuple):
+    """What was found for one size.
+
+    Args:
+        seconds: Seconds of a step.
+        mib: MiB of memory of a step.
+        floor: Seconds of its multiplications alone.
+    """
+
+    seconds: float
+    mib: float
+    floor: float
+
+
+def main() -> None:
+    """Times every line, prints it, and draws all if asked to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--figure", type=pathlib.Path, help="file to draw")
+    args = parser.parse_args()
+    if keras.backend.backend() != "jax":
+        parser.error("JAX tells the memory of its programs: KERAS_BACKEND=jax")
+    print_header()
+    found = {}
+    for size, lines in PANELS.items():
+        print(f"\n{size}\n{'':36s}{'ms for each size, doubled':^50s}")
+        for line in lines:
+            points = [measured(line.case(x)) for x in line.sizes]
+            found[size, line.name] = points
+            print(table_row(line, points), flush=True)
+    if args.figure:
+        draw(found, args.figure)
+
+
+def measured(case: Case) -> Point:
+    """Compiles and times a step of a layer."""
+    import jax
+
+    layer, rng = case.layer, np.random.default_rng(0)
+    shape = (case.batch, *case.shape)
+    inputs = ops.convert_to_tensor(rng.normal(size=shape), "float32")
+
+    def outputs(x):
+        if case.base:
+            return layer(x, base=x[:, : case.base], training=True)
+        return layer(x, training=True)
+
+    outputs(inputs)
+    trained, others = layer.trainable_variables, layer.non_trainable_variables
+
+    def loss(weights, fixed, x):
+        pairs = zip([*trained, *others], [*weights, *fixed], strict=True)
+        with keras.StatelessScope(pairs):
+            return sum(ops.sum(y**2) for y in jax.tree.leaves(outputs(x)))
+
+    arguments = [x.value for x in trained], [x.value for x in others], inputs
+    step = jax.jit(jax.grad(loss)).lower(*arguments).compile()
+    memory = step.memory_analysis().temp_size_in_bytes
+    seconds = median_seconds(lambda: jax.block_until_ready(step(*arguments)))
+    cell = getattr(layer, "cell", layer)
+    count = costs(cell, case.sizes).get("multiplications", 0) * case.steps
+    floor = 3 * 2 * count * case.batch / matrix_product_rate()
+    return Point(seconds, memory / MIB, floor)
+
+
+def table_row(line: Line, points: Sequence[Point]) -> str:
+    """Times, and by how much the last doubling multiplies time and memory."""
+    times = " ".join(f"{1e3 * point.seconds:7.2f}" for point in points)
+    before, last = points[-2:]
+    growth = last.seconds / before.seconds, last.mib / before.mib
+    stated = last.floor / before.floor if last.floor else math.nan
+    return (
+        f"{line.name:36s}{line.sizes[0]:4d}..{line.sizes[-1]:<5d}{times}\n"
+        f"{'':6s}the last doubling: time x{growth[0]:.1f}, memory "
+        f"x{growth[1]:.1f}, multiplications x{stated:.1f}; {last.mib:.0f} MiB; "
+        f"{last.floor / last.seconds:.0%} of the rate"
+    )
+
+
+def draw(
+    found: dict[tuple[str, str], Sequence[Point]], path: pathlib.Path
+) -> None:
+    """Draws a column for each kind of size: time above, memory below."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        2, len(PANELS), figsize=(18, 7.5), layout="constrained", sharex="col"
+    )
+    for column, (size, lines) in zip(axes.T, PANELS.items(), strict=True):
+        for number, line in enumerate(lines):
+            points, colour = found[size, line.name], f"C{number}"
+            floors = [1e3 * point.floor for point in points]
+            times = [1e3 * point.seconds for point in points]
+            sizes = line.sizes
+            column[0].plot(sizes, times, "o-", ms=3, c=colour, label=line.name)
+            if all(floors):
+                column[0].plot(sizes, floors, ":", c=colour)
+            memory = [point.mib for point in points]
+            column[1].plot(sizes, memory, "o-", ms=3, c=colour)
+        for ax in column:
+            ax.set_xscale("log", base=2)
+            ax.set_yscale("log")
+            ax.grid(alpha=0.3)
+        column[0].legend(fontsize=7)
+        column[1].set_xlabel(size)
+        column[0].xaxis.set_major_formatter("{x:.0f}")
+    axes[0, 0].set_ylabel("ms of a step; dotted: its products alone")
+    axes[1, 0].set_ylabel("MiB of a step")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
