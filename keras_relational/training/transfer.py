@@ -98,8 +98,7 @@ def four_stage_transfer(
         keras.utils.set_random_seed(seed * len(STAGES) + stage)
         return build()
 
-    def train(stage, network, model, data, tests):
-        trained[stage] = network
+    def train(stage, model, data, tests):
         curves[stage] = train_classifier(
             model,
             *data,
@@ -112,24 +111,26 @@ def four_stage_transfer(
         )
 
     if 1 in stages:
-        scratch = fresh_model(1)
-        train(1, scratch, scratch, target, target_tests)
+        trained[1] = fresh_model(1)
+        train(1, trained[1], target, target_tests)
     if set(stages) - {1}:
-        pretrained = fresh_model(2)
-        train(2, pretrained, pretrained, curriculum, curriculum_tests)
+        trained[2] = fresh_model(2)
+        train(2, trained[2], curriculum, curriculum_tests)
     for stage, last_frozen in ((3, "central"), (4, "coordinates")):
         if stage in stages:
             model = fresh_model(stage)
-            frozen, behind = _cut(model, last_frozen)
-            reused, _ = _cut(pretrained, last_frozen)
+            frozen = _up_to(model, last_frozen)
+            reused = _up_to(trained[2], last_frozen)
             frozen.set_weights(reused.get_weights())
             train(
                 stage,
-                model,
-                behind,
+                _behind(model, last_frozen),
                 _through(frozen, target),
                 {k: _through(frozen, test) for k, test in target_tests.items()},
             )
+            # Keras cannot save a model that was cut, so this is a copy.
+            trained[stage] = build()
+            trained[stage].set_weights(model.get_weights())
     stages = sorted(stages)
     return {x: trained[x] for x in stages}, {x: curves[x] for x in stages}
 
@@ -151,14 +152,13 @@ def _check_pretrained(directory, num_batches):
         )
 
 
-def _cut(model, last_part):
-    """Cuts a model after a part, into two models that share its weights."""
-    images, tasks = model.inputs
+def _up_to(model, last_part):
+    return keras.Model(model.inputs[0], models.part(model, last_part).output)
+
+
+def _behind(model, last_part):
     features = models.part(model, last_part).output
-    return (
-        keras.Model(images, features),
-        keras.Model([features, tasks], model.output),
-    )
+    return keras.Model([features, model.inputs[1]], model.output)
 
 
 def _through(frozen, data):
