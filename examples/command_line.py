@@ -147,7 +147,8 @@ class Command(argparse.ArgumentParser):
         for file in sorted(run.directory.glob("*")):
             if file.suffix in (".png", ".gif"):
                 print(f"  {file}")
-        print(f"  {run.directory / 'curves.csv'}: the learning curves")
+        for file in sorted(run.directory.glob("**/curves.csv")):
+            print(f"  {file}: the learning curves")
         if (run.directory / "tensorboard").is_dir():
             folder = shlex.quote(str(run.directory))
             print(f"  in a browser: tensorboard --logdir {folder}")

@@ -8,6 +8,7 @@ pictures, and questions of your own: `python -m keras_relational.playground`.
 """
 
 import argparse
+import logging
 import textwrap
 from typing import Any
 
@@ -48,6 +49,8 @@ def main() -> None:
     args = parser.parse_args()
     if not 0 <= args.seed < NUM_PUZZLES:
         parser.error(f"--seed goes from 0 to {NUM_PUZZLES - 1}")
+    # TensorFlow warns about each new shape of inputs.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
         print(answer(args.preset, args.seed))
     except (OSError, ValueError) as error:

@@ -1,6 +1,7 @@
 """The command `python -m keras_relational.playground`."""
 
 import argparse
+import logging
 import signal
 import threading
 
@@ -31,6 +32,8 @@ def main() -> None:
     args = parser.parse_args()
     if not 0 <= args.port < 2**16:
         parser.error(f"--port goes from 0 to 65535, and is {args.port}")
+    # TensorFlow warns about each new shape of inputs.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())

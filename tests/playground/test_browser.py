@@ -90,6 +90,29 @@ def test_relations(page):
     assert drawn(page, "#board") != before
 
 
+def test_relations_with_several_questions(page):
+    opened(page, "Relations", "#board")
+    page.select_option("#preset", "predinet_row_patterns")
+    page.wait_for_selector("#question")
+    page.wait_for_selector("#heads canvas")
+    page.click("#clear")
+    # The pattern ABA.
+    for place, shape in enumerate((0, 5, 0)):
+        page.click(f"[title='hexominoes {shape}']")
+        page.click("#board", position={"x": 54 + 108 * place, "y": 54})
+    for pattern, right in (("ABA", "Yes"), ("AAB", "No"), ("ABC", "No")):
+        text = f"Three objects in a row. Is their pattern {pattern}? "
+        page.select_option(
+            "#question", f"{text}Equal letters are equal objects."
+        )
+        page.wait_for_function(
+            "word => document.getElementById('answer').textContent"
+            ".startsWith(word)",
+            arg=right,
+        )
+    kept(page, "patterns")
+
+
 def test_boxworld(page):
     opened(page, "BoxWorld", "#policy .bar")
     page.select_option("#preset", "boxworld_9x9_relational")

@@ -20,13 +20,11 @@ export async function show(root, preset, { questions, shapes, colours }) {
   const truth = el("p", { id: "truth", class: "quiet" });
   const heads = el("div", { id: "heads", class: "cards" });
   const palettes = el("div");
-  const heading = el("h2", { id: "question" }, questions[task]);
-  const chooser = el("p", {}, "The question: ",
-    el("select", { id: "task", onchange: reporting(choose) },
-      ...questions.map((question) => el("option", {}, question))));
+  const question = questions.length === 1 ? questions[0]
+    : el("select", { id: "question", onchange: reporting(choose) },
+      ...questions.map((text) => el("option", {}, text)));
   root.append(
-    heading,
-    ...questions.length > 1 ? [chooser] : [],
+    el("h2", {}, question),
     el("p", {}, "Choose a shape and a colour, and click on a tile of the board. "
       + "A click on an object removes it."),
     el("div", { class: "columns" },
@@ -120,7 +118,6 @@ export async function show(root, preset, { questions, shapes, colours }) {
 
   async function choose(event) {
     task = event.target.selectedIndex;
-    heading.textContent = questions[task];
     await askBoard();
   }
 
