@@ -3,9 +3,12 @@
 The gradient of all frames at once is compared with the gradient in parts.
 """
 
-from benchmarks.measuring import interleaved_seconds
+import statistics
+
+from benchmarks.measuring import interleaved
 from benchmarks.measuring import matrix_product_rate
 from benchmarks.measuring import median_seconds
+from benchmarks.measuring import seconds_of
 from benchmarks.two_simplicial_attention import simplicial_flops
 from keras_relational import models
 from keras_relational.environments import boxworld
@@ -22,9 +25,13 @@ def main():
         act = median_seconds(lambda t=parts: t.act()[0].reward.numpy())
         # Forward to act; forward and backward to learn.
         flops = agent_flops(network) * (1_280 + 3 * 1_312)
-        seconds = interleaved_seconds(
-            [lambda t=t: t.train()[0].loss.numpy() for t in (whole, parts)]
+        times = interleaved(
+            [
+                seconds_of(lambda t=t: t.train()[0].loss.numpy())
+                for t in (whole, parts)
+            ]
         )
+        seconds = [statistics.median(x) for x in times]
         once, pieces = (s - act for s in seconds)
         print(
             f"{network:15s}{act * 1e3:7.1f}{once * 1e3:9.1f}"

@@ -6,8 +6,10 @@ import keras
 from keras import ops
 
 from benchmarks.measuring import check_equal
+from benchmarks.measuring import compilers
+from benchmarks.measuring import epoch_of
 from benchmarks.measuring import in_a_process
-from benchmarks.measuring import median_epoch
+from benchmarks.measuring import interleaved
 from benchmarks.measuring import memory
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
@@ -32,22 +34,23 @@ def training_step():
     batches = training.AnalogyBatches(vaec.generate(seed=0))
     inputs, _ = batches[0]
     check_equal(model(inputs), reference(inputs))
-    seconds = []
-    for scorer in (reference, model):
-        scorer.compile(
-            keras.optimizers.Adam(1e-9),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            jit_compile=keras.backend.backend() == "jax",
+    for compiler, jit_compile in compilers().items():
+        epochs = []
+        for scorer in (reference, model):
+            scorer.compile(
+                keras.optimizers.Adam(1e-9),
+                keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                jit_compile=jit_compile,
+            )
+            epochs.append(
+                epoch_of(scorer, batches, steps_per_epoch=8, shuffle=False)
+            )
+        report(
+            f"VAEC, each candidate's images encoded, {compiler}",
+            *interleaved(epochs),
+            3 * 32 * analogy_flops(),
+            steps=8,
         )
-        epoch = median_epoch(
-            scorer, batches, epochs=4, steps_per_epoch=8, shuffle=False
-        )
-        seconds.append(epoch / 8)
-    report(
-        "VAEC, each candidate's images encoded, batch 32",
-        *seconds,
-        3 * 32 * analogy_flops(),
-    )
 
 
 def _vaec_epoch():

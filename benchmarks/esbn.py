@@ -1,6 +1,7 @@
 """Rule learners on an ESBN, and its fused recurrence beside the plain steps."""
 
 import functools
+import statistics
 from unittest import mock
 
 import keras
@@ -8,12 +9,13 @@ import numpy as np
 from keras import ops
 
 from benchmarks.measuring import check_equal
-from benchmarks.measuring import interleaved_seconds
-from benchmarks.measuring import median_epoch
-from benchmarks.measuring import median_seconds
+from benchmarks.measuring import compilers
+from benchmarks.measuring import epoch_of
+from benchmarks.measuring import interleaved
 from benchmarks.measuring import own
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
+from benchmarks.measuring import seconds_of
 from keras_relational import models
 from keras_relational.datasets import distribution_of_three
 from keras_relational.layers import esbn
@@ -22,8 +24,8 @@ from keras_relational.layers import esbn
 def main():
     """The rule learner on images, then the recurrence on vectors."""
     rule_learners()
-    for jit_compile in (True, False):
-        recurrences(jit_compile)
+    for compiler in compilers():
+        recurrences(compiler)
 
 
 def rule_learners():
@@ -36,33 +38,42 @@ def rule_learners():
     images = fillers[problems.fillers]
     check_equal(model(images[:32]), reference(images[:32]))
     check_equal(model(images[:32]), known(problems.fillers[:32]))
-    training_seconds, inference_seconds = [], []
-    for learner, x in (
+    learners = (
         (reference, images),
         (model, images),
         (known, problems.fillers),
-    ):
-        learner.compile(
-            keras.optimizers.Adam(1e-9),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            jit_compile=True,
-        )
-        epoch = median_epoch(learner, x, problems.labels, batch_size=32)
-        training_seconds.append(epoch / 100)
-        seconds = median_seconds(
-            lambda m=learner, x=x: m.predict(x, batch_size=32, verbose=0)
-        )
-        inference_seconds.append(seconds / 100)
+    )
     flops = 32 * rule_flops()
-    for what, (theirs, ours, with_known), floor in (
-        ("training", training_seconds, 3 * flops),
-        ("inference", inference_seconds, flops),
-    ):
-        report(f"ESBN {what}, step by step, batch 32", theirs, ours, floor)
-        print(
-            f"    fillers known: {with_known * 1e3:.1f} ms; "
-            f"{32 / ours:,.0f} and {32 / with_known:,.0f} problems a second"
-        )
+    for compiler, jit_compile in compilers().items():
+        for learner, _ in learners:
+            learner.compile(
+                keras.optimizers.Adam(1e-9),
+                keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                jit_compile=jit_compile,
+            )
+        training = [
+            epoch_of(learner, x, problems.labels, batch_size=32)
+            for learner, x in learners
+        ]
+        inference = [
+            seconds_of(
+                functools.partial(learner.predict, x, batch_size=32, verbose=0)
+            )
+            for learner, x in learners
+        ]
+        for what, timed, floor in (
+            ("training", training, 3 * flops),
+            ("inference", inference, flops),
+        ):
+            theirs, ours, with_known = interleaved(timed)
+            name = f"ESBN {what}, step by step, batch 32, {compiler}"
+            report(name, theirs, ours, floor, steps=100)
+            ours, with_known = map(statistics.median, (ours, with_known))
+            print(
+                f"    fillers known: {with_known * 10:.1f} ms; "
+                f"{3_200 / ours:,.0f} and {3_200 / with_known:,.0f} problems "
+                "a second"
+            )
 
 
 def rule_flops(time=9, units=512, key_dim=256):
@@ -75,7 +86,7 @@ def rule_flops(time=9, units=512, key_dim=256):
     return 2 * (encoder + lstm + time * units * (key_dim + 1))
 
 
-def recurrences(jit_compile, batch=32, steps=10, rounds=9):
+def recurrences(compiler, batch=32, steps=10, rounds=9):
     """`esbn_recurrence` beside `esbn_steps`: an ESBN on 9 vectors of 128."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=(batch * steps, 9, 128)).astype("float32")
@@ -86,7 +97,9 @@ def recurrences(jit_compile, batch=32, steps=10, rounds=9):
         layer = esbn.ESBN(512, 256)
         model = keras.Model(inputs, layer(inputs))
         model.compile(
-            keras.optimizers.Adam(1e-9), "mse", jit_compile=jit_compile
+            keras.optimizers.Adam(1e-9),
+            "mse",
+            jit_compile=compilers()[compiler],
         )
         layer_models.append((recurrence, model))
     layer_models[1][1].set_weights(
@@ -108,13 +121,15 @@ def recurrences(jit_compile, batch=32, steps=10, rounds=9):
         ("training", train, 3 * flops),
         ("inference", predict, flops),
     ):
-        found = interleaved_seconds(
-            [functools.partial(patched, function, *x) for x in layer_models],
+        times = interleaved(
+            [
+                seconds_of(functools.partial(patched, function, *pair))
+                for pair in layer_models
+            ],
             rounds,
         )
-        medians = [seconds / steps for seconds in found]
-        compiled = "XLA" if jit_compile else "no XLA"
-        report(f"ESBN recurrence, {what}, {compiled}", *medians, floor)
+        name = f"ESBN recurrence, {what}, {compiler}"
+        report(name, *times, floor, steps)
     check_equal(*(predict_with(*pair, values[:batch]) for pair in layer_models))
 
 

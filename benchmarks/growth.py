@@ -22,7 +22,6 @@ from keras import ops
 
 from benchmarks.measuring import matrix_product_rate
 from benchmarks.measuring import median_seconds
-from benchmarks.measuring import print_header
 from benchmarks.stated_costs import costs
 from keras_relational import layers
 
@@ -190,7 +189,8 @@ def main() -> None:
     args = parser.parse_args()
     if keras.backend.backend() != "jax":
         parser.error("JAX tells the memory of its programs: KERAS_BACKEND=jax")
-    print_header()
+    rate = matrix_product_rate() / 1e9
+    print(f"JAX; matrix products at {rate:.0f} GFLOP/s")
     found = {}
     for size, lines in PANELS.items():
         print(f"\n{size}\n{'':36s}{'ms for each size, doubled':^50s}")

@@ -13,24 +13,51 @@ from keras import ops
 
 from keras_relational import training
 
+ROUNDS = 5
+
 
 def print_header():
     """The machine's rate, and what the columns of `report` are."""
     print(
         f"Backend {keras.backend.backend()}; matrix products at "
-        f"{matrix_product_rate() / 1e9:.0f} GFLOP/s"
+        f"{matrix_product_rate() / 1e9:.0f} GFLOP/s. Medians of {ROUNDS} "
+        "rounds or more, and half of their range"
     )
-    print(f"{'':50s}{'plain':>10s}{'ours':>10s}{'ratio':>7s}{'of rate':>9s}")
+    print(f"{'':50s}{'plain':>10s}{'ours':>16s}{'ratio':>12s}{'of rate':>9s}")
 
 
-def report(name, theirs, ours, flops):
-    """Prints milliseconds of both, their ratio, and the share of the rate."""
+def report(name, theirs, ours, flops, steps=1):
+    """Prints milliseconds of a step of both, their ratio, and the rate's share.
+
+    Args:
+        name: What was timed.
+        theirs: Seconds of each round.
+        ours: The same.
+        flops: Floating-point operations of a step in products.
+        steps: Number of steps of a round.
+    """
+    medians = [statistics.median(times) / steps for times in (theirs, ours)]
+    spreads = [
+        (max(times) - min(times)) / (2 * statistics.median(times))
+        for times in (theirs, ours)
+    ]
+    columns = "".join(
+        f"{median * 1e3:7.2f} ms ±{spread:4.0%}"
+        for median, spread in zip(medians, spreads, strict=True)
+    )
     floor = flops / matrix_product_rate()
     print(
-        f"{name:50s}{theirs * 1e3:7.2f} ms{ours * 1e3:7.2f} ms"
-        f"{theirs / ours:7.1f}{floor / ours:9.0%}",
+        f"{name:50s}{columns}{medians[0] / medians[1]:7.1f}"
+        f"{floor / medians[1]:9.0%}",
         flush=True,
     )
+
+
+def compilers():
+    """The ways to compile a model: the `jit_compile` of each, by name."""
+    if keras.backend.backend() == "tensorflow":
+        return {"XLA": True, "graph": False}
+    return {"XLA": True}
 
 
 def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
@@ -52,62 +79,74 @@ def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
     targets = np.zeros(
         (len(entities), *outputs(layer, first).shape[1:]), "float32"
     )
-    seconds = []
-    for tested in (reference, layer):
-        inputs = keras.Input(entities.shape[1:])
-        model = training.MinibatchModel(inputs, outputs(tested, inputs))
-        model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=True)
-        model.evaluate(entities[:batch], targets[:batch], verbose=0)
-        blocks = training.Minibatches(entities, targets, batch, steps)
-        epoch = median_epoch(model, blocks, steps_per_epoch=1, shuffle=False)
-        seconds.append(epoch / steps)
-    report(f"{name}, batch {batch}", *seconds, 3 * batch * flops)
+    for compiler, jit_compile in compilers().items():
+        epochs = []
+        for tested in (reference, layer):
+            inputs = keras.Input(entities.shape[1:])
+            model = training.MinibatchModel(inputs, outputs(tested, inputs))
+            model.compile(
+                keras.optimizers.SGD(1e-6), "mse", jit_compile=jit_compile
+            )
+            model.evaluate(entities[:batch], targets[:batch], verbose=0)
+            blocks = training.Minibatches(entities, targets, batch, steps)
+            epochs.append(
+                epoch_of(model, blocks, steps_per_epoch=1, shuffle=False)
+            )
+        report(
+            f"{name}, batch {batch}, {compiler}",
+            *interleaved(epochs),
+            3 * batch * flops,
+            steps,
+        )
 
 
-def median_epoch(model, *data, epochs=6, **arguments):
-    """Seconds an epoch of `fit` takes; the first, which compiles, is left out.
+def epoch_of(model, *data, **arguments):
+    """A function that trains a model for an epoch and returns its seconds.
 
     The end of an epoch waits for its loss, hence for all its steps.
     """
-    ends = []
+    times = []
     timer = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda epoch, logs: ends.append(time.perf_counter())
+        on_epoch_begin=lambda epoch, logs: times.append(time.perf_counter()),
+        on_epoch_end=lambda epoch, logs: times.append(time.perf_counter()),
     )
-    arguments |= {"epochs": epochs, "callbacks": [timer], "verbose": 0}
-    model.fit(*data, **arguments)
-    return statistics.median(np.diff(ends))
+
+    def epoch():
+        times.clear()
+        model.fit(*data, verbose=0, callbacks=[timer], **arguments)
+        begun, ended = times
+        return ended - begun
+
+    return epoch
 
 
-def median_seconds(function, rounds=5):
-    """Seconds a function takes. Its first call, which compiles, is left out."""
-    return interleaved_seconds([function], rounds)[0]
+def seconds_of(function):
+    """A function that calls another one and returns its seconds."""
 
-
-def interleaved_seconds(functions, rounds=5):
-    """The same for several functions, called in turn in every round.
-
-    Other work on the machine then slows all of them down alike.
-    """
-    return [
-        statistics.median(times)
-        for times in interleaved_times(functions, rounds)
-    ]
-
-
-def interleaved_times(functions, rounds):
-    """The seconds of every call, a sequence for each function."""
-    for function in functions:
+    def timed():
+        started = time.perf_counter()
         function()
-    found = [
-        [_seconds(function) for function in functions] for _ in range(rounds)
-    ]
+        return time.perf_counter() - started
+
+    return timed
+
+
+def interleaved(timed, rounds=ROUNDS):
+    """Calls functions in turn: the seconds of each one's rounds.
+
+    Other work on the machine then slows all of them down alike. Their first
+    calls, which compile, are left out.
+    """
+    for function in timed:
+        function()
+    found = [[function() for function in timed] for _ in range(rounds)]
     return list(zip(*found, strict=True))
 
 
-def _seconds(function):
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
+def median_seconds(function, rounds=ROUNDS):
+    """Seconds a function takes. Its first call, which compiles, is left out."""
+    (times,) = interleaved([seconds_of(function)], rounds)
+    return statistics.median(times)
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """SCOFF and RIMs, beside a plain SCOFF with loops over files and schemata."""
 
+import statistics
 import types
 
 import keras
@@ -7,7 +8,9 @@ import numpy as np
 from keras import ops
 
 from benchmarks.measuring import check_equal
-from benchmarks.measuring import median_epoch
+from benchmarks.measuring import compilers
+from benchmarks.measuring import epoch_of
+from benchmarks.measuring import interleaved
 from benchmarks.measuring import own
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
@@ -20,16 +23,14 @@ def main() -> None:
     inputs = np.random.default_rng(0).normal(size=(4 * batch, time, 128))
     inputs = inputs.astype("float32")
 
-    def seconds(layer, jit_compile=True):
-        """Seconds of one time step of training."""
+    def epoch(layer, jit_compile=True):
+        """Seconds of an epoch of training, which has 4 times 50 steps."""
         model = keras.Sequential([keras.Input(inputs.shape[1:]), layer])
         model.compile(
             keras.optimizers.SGD(1e-9), "mse", jit_compile=jit_compile
         )
-        targets = np.zeros((*inputs.shape[:2], layer.cell.output_size))
-        targets = targets.astype("float32")
-        epoch = median_epoch(model, inputs, targets, batch_size=batch)
-        return epoch / (4 * time)
+        targets = np.zeros(layer.compute_output_shape(inputs.shape), "float32")
+        return epoch_of(model, inputs, targets, batch_size=batch)
 
     def scoff(num_object_files=6, num_schemata=4):
         return layers.SCOFF(
@@ -44,12 +45,13 @@ def main() -> None:
         PlainSCOFFCell(ours.cell), return_sequences=True
     )
     check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
-    flops = 3 * batch * scoff_flops()
-    took = seconds(reference), seconds(ours)
-    report("SCOFF, file by file, a time step of 64", *took, flops)
-    if keras.backend.backend() == "tensorflow":
-        took = seconds(reference, False), seconds(ours, False)
-        report("SCOFF, the same without XLA", *took, flops)
+    for compiler, jit_compile in compilers().items():
+        report(
+            f"SCOFF, file by file, a step of 64, {compiler}",
+            *interleaved([epoch(x, jit_compile) for x in (reference, ours)]),
+            3 * batch * scoff_flops(),
+            4 * time,
+        )
     other_sizes = {
         f"{name}={number}": scoff(**{name: number})
         for name, numbers in (
@@ -62,8 +64,13 @@ def main() -> None:
         other_sizes[f"RIMs, {dynamics}"] = layers.RIMs(
             *(100, 6, 4, dynamics), value_dim=100, return_sequences=True
         )
-    for name, layer in other_sizes.items():
-        print(f"    {name}: {1e3 * seconds(layer):.2f} ms", flush=True)
+    other_sizes["Keras' GRU of 600 units"] = keras.layers.GRU(
+        600, return_sequences=True
+    )
+    found = interleaved([epoch(layer) for layer in other_sizes.values()])
+    for name, times in zip(other_sizes, found, strict=True):
+        step = statistics.median(times) / (4 * time)
+        print(f"    {name}: {1e3 * step:.2f} ms", flush=True)
 
 
 def scoff_flops(

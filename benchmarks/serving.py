@@ -18,7 +18,8 @@ import grpc
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.measuring import interleaved_times
+from benchmarks.measuring import interleaved
+from benchmarks.measuring import seconds_of
 from keras_relational import models
 from keras_relational import serving
 from keras_relational.serving.serving_api import serving_api
@@ -40,8 +41,8 @@ def main():
                 "over gRPC": lambda: over_grpc(grpc_address),
                 "over REST": lambda: over_rest(rest_url),
             }
-            asks = [make() for make in clients.values()]
-            times = interleaved_times(asks, rounds=300)
+            asks = [seconds_of(make()) for make in clients.values()]
+            times = interleaved(asks, rounds=300)
             for name, seconds in zip(clients, times, strict=True):
                 median, late = 1e3 * np.quantile(seconds, (0.5, 0.95))
                 print(
