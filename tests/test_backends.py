@@ -63,6 +63,7 @@ MODELS = {
     "BatchContextNormalization": lambda: sequences(
         layers.BatchContextNormalization()
     ),
+    "CoRelNet": lambda: sequences(layers.CoRelNet()),
     "ESBN": lambda: sequences(layers.ESBN(7, 4, confidence=True)),
     "EpisodicRNN": episodic,
     "LSTMKernel": lambda: sequences(

@@ -13,6 +13,7 @@ The five mechanisms:
 
 Beside them:
 
+- `CoRelNet`: how similar entities are to each other, and nothing else.
 - Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
   `SimplicialTransformerBlock`, with attention to pairs as well, and
   `VirtualEntities`, which it takes the pairs from.
@@ -34,6 +35,7 @@ from keras_relational.layers.context_normalization import (
     TemporalContextNormalization,
 )
 from keras_relational.layers.coordinates import AppendCoordinates
+from keras_relational.layers.corelnet import CoRelNet
 from keras_relational.layers.episodic_rnn import EpisodicRNN
 from keras_relational.layers.esbn import ESBN
 from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
@@ -74,6 +76,7 @@ __all__ = [
     "SCOFF",
     "AppendCoordinates",
     "BatchContextNormalization",
+    "CoRelNet",
     "EpisodicRNN",
     "LSTMKernel",
     "LayerNormLSTMCell",

@@ -42,6 +42,7 @@ CASES = [
     case(
         lambda: layers.MultiHeadAttentionPooling(7, 11, 6), (N, M), **ENTITIES
     ),
+    case(lambda: layers.CoRelNet(), (N, M), **ENTITIES),
     case(lambda: layers.RelationNetwork(9, 19), (N, M), **ENTITIES),
     case(
         lambda: layers.RelationalTransformerBlock(3, 11, 23, 2),

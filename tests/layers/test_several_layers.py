@@ -149,6 +149,7 @@ def test_what_a_cell_attends_to(name):
 
 
 LAYERS_OF_SETS = {
+    "CoRelNet": layers.CoRelNet,
     "PrediNet": lambda: layers.PrediNet(2, 3, 4),
     "RelationNetwork": lambda: layers.RelationNetwork(5, 6),
     "MultiHeadAttentionPooling": lambda: layers.MultiHeadAttentionPooling(
