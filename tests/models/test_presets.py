@@ -205,7 +205,8 @@ def test_presets_of_the_library(name):
     assert metadata["parameters"] == model.count_params()
     assert metadata["license"] == "Apache-2.0"
     assert metadata["run"]["command"].startswith("python examples/")
-    assert metadata["figures"]["minutes"] > 0
+    minutes = keras.tree.flatten(metadata["figures"]["minutes"])
+    assert min(minutes) > 0  # There may be several, one for each stage.
     # No path of the machine that trained it.
     assert "directory" not in metadata["run"]["arguments"]
     assert '"/' not in json.dumps(metadata)
