@@ -32,10 +32,10 @@ class CoRelNet(keras.layers.Layer):
     program.
 
     Cost of an example of n entities with m features. The numbers kept are for
-    the gradient.
+    the gradient. With neither `causal` nor a mask they are n (n + 2 m).
 
         multiplications = n² m
-        numbers kept = n (n + 2 m)
+        numbers kept = n (5 n + 2 m)
 
     Args:
         causal: Boolean. If `True`, entities are compared with earlier ones
@@ -88,17 +88,17 @@ class CoRelNet(keras.layers.Layer):
         n = entities.shape[1]
         entities = at_least_float32(entities)
         similarities = ops.matmul(entities, ops.swapaxes(entities, -1, -2))
-        compared = (
-            np.tri(n, dtype=bool) if self.causal else np.ones((n, n), bool)
-        )
-        pairs = ops.convert_to_tensor(compared)[None]
+        pairs = None
+        if self.causal:
+            pairs = ops.convert_to_tensor(np.tri(n, dtype=bool))[None]
         if mask is not None:
-            pairs = pairs & mask[:, :, None] & mask[:, None, :]
+            valid = mask[:, :, None] & mask[:, None, :]
+            pairs = valid if pairs is None else pairs & valid
         scores = masked_softmax(similarities, pairs)
         scores = ops.cast(scores, self.compute_dtype)
         outputs = ops.reshape(scores, (-1, n * n))
         if self.causal:
-            outputs = ops.take(outputs, np.flatnonzero(compared), axis=1)
+            outputs = ops.take(outputs, np.flatnonzero(np.tri(n)), axis=1)
         if return_attention_scores:
             return outputs, scores
         return outputs
