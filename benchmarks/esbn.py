@@ -24,8 +24,8 @@ from keras_relational.layers import esbn
 def main():
     """The rule learner on images, then the recurrence on vectors."""
     rule_learners()
-    for compiler in compilers():
-        recurrences(compiler)
+    for compiler, jit_compile in compilers().items():
+        recurrences(compiler, jit_compile)
 
 
 def rule_learners():
@@ -86,7 +86,7 @@ def rule_flops(time=9, units=512, key_dim=256):
     return 2 * (encoder + lstm + time * units * (key_dim + 1))
 
 
-def recurrences(compiler, batch=32, steps=10, rounds=9):
+def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
     """`esbn_recurrence` beside `esbn_steps`: an ESBN on 9 vectors of 128."""
     rng = np.random.default_rng(0)
     values = rng.normal(size=(batch * steps, 9, 128)).astype("float32")
@@ -97,9 +97,7 @@ def recurrences(compiler, batch=32, steps=10, rounds=9):
         layer = esbn.ESBN(512, 256)
         model = keras.Model(inputs, layer(inputs))
         model.compile(
-            keras.optimizers.Adam(1e-9),
-            "mse",
-            jit_compile=compilers()[compiler],
+            keras.optimizers.Adam(1e-9), "mse", jit_compile=jit_compile
         )
         layer_models.append((recurrence, model))
     layer_models[1][1].set_weights(

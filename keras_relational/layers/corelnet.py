@@ -2,11 +2,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational.layers.attention import dot_products
 from keras_relational.layers.attention import masked_softmax
 from keras_relational.layers.entities import check_same_size
 from keras_relational.layers.entities import entities_shape
 from keras_relational.layers.entities import flatten_entities
-from keras_relational.layers.operations import at_least_float32
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -86,8 +86,7 @@ class CoRelNet(keras.layers.Layer):
         check_same_size(self, self.built_shape, inputs.shape)
         entities, mask = flatten_entities(self, inputs, mask)
         n = entities.shape[1]
-        entities = at_least_float32(entities)
-        similarities = ops.matmul(entities, ops.swapaxes(entities, -1, -2))
+        similarities = dot_products(entities, entities)
         pairs = None
         if self.causal:
             pairs = ops.convert_to_tensor(np.tri(n, dtype=bool))[None]
