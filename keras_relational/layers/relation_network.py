@@ -20,8 +20,8 @@ class RelationNetwork(keras.layers.Layer):
     `o_i` is the sender of the pair, `o_j` the receiver. `S` and `R` are the two
     halves of the hidden layer's kernel. Pairs of an entity with itself count,
     and there are no biases. Applied separately, `S` and `R` need `n` products
-    each instead of `n²`. The output layer takes the pairs of one sender at a
-    time, so that they stay in the processor's cache until they are averaged.
+    each instead of `n²`. In inference the output layer takes the pairs of one
+    sender at a time, which needs `n` times less memory than all pairs at once.
 
     Reference: the relation net of [Santoro et al., 2017](
     https://arxiv.org/abs/1706.01427), in the form of [Shanahan et al., 2020](
@@ -44,6 +44,8 @@ class RelationNetwork(keras.layers.Layer):
         mask: Optional boolean tensor `(batch, n)` or `(batch, height, width)`.
             `True` marks a valid entity. The mean is over pairs of valid
             entities. If no entity is valid, the outputs are zero.
+        training: Boolean. If `True`, all pairs are computed at once. Their
+            gradient needs all of them in memory anyway.
 
     Returns:
         Tensor `(batch, units)` in the compute dtype.
@@ -87,6 +89,7 @@ class RelationNetwork(keras.layers.Layer):
         self,
         inputs: keras.KerasTensor,
         mask: keras.KerasTensor | None = None,
+        training: bool | None = None,
     ) -> keras.KerasTensor:
         entities, mask = flatten_entities(self, inputs, mask)
         batch, n = ops.shape(entities)[:2]
@@ -100,16 +103,24 @@ class RelationNetwork(keras.layers.Layer):
         weights = ops.where(mask, 1 / ops.maximum(count, 1), 0)
         weights = ops.cast(weights, senders.dtype)
 
-        def mean_over_receivers(sender):
-            """`(batch, hidden_units)` → `(batch, units)`."""
-            hidden = ops.relu(sender[:, None] + receivers)
-            hidden = ops.reshape(hidden, (batch * n, self.hidden_units))
+        def weighted_sum(sent):
+            """Some senders and their weights → `(batch, units)`."""
+            some, their_weights = sent
+            hidden = ops.relu(some[:, :, None] + receivers[:, None])
+            hidden = ops.reshape(hidden, (-1, self.hidden_units))
             pairs = ops.relu(ops.matmul(hidden, self.output_kernel))
-            pairs = ops.reshape(pairs, (batch, n, self.units))
-            return ops.sum(pairs * weights[..., None], axis=1)
+            num_pairs = ops.shape(some)[1] * n
+            pairs = ops.reshape(pairs, (-1, num_pairs, self.units))
+            pair_weights = their_weights[:, :, None] * weights[:, None]
+            pair_weights = ops.reshape(pair_weights, (-1, 1, num_pairs))
+            return ops.squeeze(ops.matmul(pair_weights, pairs), 1)
 
-        means = ops.map(mean_over_receivers, ops.swapaxes(senders, 0, 1))
-        return ops.einsum("nbu,bn->bu", means, weights)
+        if training:
+            return weighted_sum((senders, weights))
+        one_by_one = [
+            ops.swapaxes(x, 0, 1)[:, :, None] for x in (senders, weights)
+        ]
+        return ops.sum(ops.map(weighted_sum, one_by_one), axis=0)
 
     def compute_mask(
         self,

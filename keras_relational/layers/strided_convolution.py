@@ -1,4 +1,5 @@
 import keras
+import numpy as np
 from keras import ops
 
 
@@ -71,10 +72,10 @@ class StridedConv2D(keras.layers.Conv2D):
         rows, columns = height // down, width // right
         blocks = ops.reshape(
             inputs[:, : rows * down, : columns * right],
-            (-1, rows, down, columns, right, channels),
+            (-1, rows, down, columns, right * channels),
         )
         blocks = ops.reshape(
-            ops.transpose(blocks, (0, 1, 3, 2, 4, 5)),
+            ops.transpose(blocks, (0, 1, 3, 2, 4)),
             (-1, rows, columns, down * right * channels),
         )
         parts_down = self.kernel_size[0] // down
@@ -83,17 +84,20 @@ class StridedConv2D(keras.layers.Conv2D):
             kernel, (parts_down, down, parts_right, right, channels, filters)
         )
         parts = ops.reshape(
-            ops.transpose(parts, (0, 2, 1, 3, 4, 5)),
-            (parts_down, parts_right, down * right * channels, filters),
+            ops.transpose(parts, (1, 3, 4, 0, 2, 5)),
+            (down * right * channels, parts_down * parts_right * filters),
+        )
+        # One product of each block and all parts of the kernel. Those that
+        # belong to one output stand in neighbouring blocks.
+        products = ops.split(
+            ops.matmul(blocks, parts), parts_down * parts_right, axis=-1
         )
         new_rows = rows - parts_down + 1
         new_columns = columns - parts_right + 1
+        places = np.ndindex(parts_down, parts_right)
         return sum(
-            ops.matmul(
-                blocks[:, i : i + new_rows, j : j + new_columns], parts[i, j]
-            )
-            for i in range(parts_down)
-            for j in range(parts_right)
+            product[:, i : i + new_rows, j : j + new_columns]
+            for product, (i, j) in zip(products, places, strict=True)
         )
 
     def _padded(self, inputs):

@@ -62,6 +62,19 @@ class RelationNetworkTest(LayerContract):
             order = np.random.default_rng(seed).permutation(4)
             self.assertAllClose(layer(entities[:, order]), outputs)
 
+    def test_training_computes_the_same(self):
+        layer, entities = RelationNetwork(**ARGUMENTS), random_entities()
+        mask = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]], bool)
+        for valid in (None, mask):
+            outputs = layer(entities, mask=valid, training=True)
+            self.assertAllClose(
+                outputs, layer(entities, mask=valid, training=False)
+            )
+            weights = {v.name: ops.convert_to_numpy(v) for v in layer.weights}
+            self.assertAllClose(
+                outputs, relation_network_in_loops(weights, entities, valid)
+            )
+
     def test_sender_and_receiver_may_change_roles(self):
         layer, entities = RelationNetwork(**ARGUMENTS), random_entities()
         outputs = layer(entities)
