@@ -1,11 +1,11 @@
-"""Trains an ESBN, NTM or LSTM on abstract rules, tests it on other fillers.
+"""Trains an ESBN, NTM, LSTM or CoRelNet on rules, tests on other fillers.
 
 Sinha et al., 2020, A Memory-Augmented Neural Network Model of Abstract Rule
 Learning, Tables 2 to 13. The paper has with the defaults: ESBN 99 percent, NTM
 28, LSTM 28, and chance is 25. The other tasks and their settings are from Webb
-et al., 2021, Emergent Symbols through Binding in External Memory, whose ESBN
-has --confidence and --normalization: same/different with --withheld 98 100,
-relational match to sample 95, identity rules 99 percent.
+et al., 2021, whose ESBN has --confidence and --normalization: same/different
+with --withheld 98 100, relational match to sample 95, identity rules 99
+percent. A CoRelNet (Kerg et al., 2022) has --normalization.
 """
 
 import command_line

@@ -134,7 +134,7 @@ MODELS = {
     "roll_out_model": lambda: models.roll_out_model(video_predictor(), 2),
     **{
         f"rule_learner, {name}": lambda name=name: models.rule_learner(
-            models.filler_autoencoder(), name
+            models.filler_autoencoder(), name, num_steps=9
         )
         for name in models.SEQUENTIAL
     },

@@ -16,11 +16,12 @@ from keras_relational.models.declared_roles import roles
 from keras_relational.models.initial_weights import uniform
 from keras_relational.validation import check_choice
 
-SEQUENTIAL = ("esbn", "ntm", "lstm")
+SEQUENTIAL = ("esbn", "ntm", "lstm", "corelnet")
 MODES = ("multiple_choice", "generative")
 FILLERS = ("image", "vector")
 UNITS = 512
 KEY_DIM = 256
+CORELNET_UNITS = 256
 
 
 def filler_autoencoder(
@@ -158,6 +159,7 @@ def rule_learner(
     num_options: int = 4,
     confidence: bool = False,
     normalization: keras.layers.Layer | None = None,
+    num_steps: int | None = None,
 ) -> keras.Model:
     """Builds a model that sees a sequence of fillers and finds the missing one.
 
@@ -169,17 +171,23 @@ def rule_learner(
     it retrieves. The other networks predict by a linear layer. Reference:
     section 4 of [Sinha et al., 2020](https://arxiv.org/abs/2012.01944).
 
+    A CoRelNet does not read the embeddings in turn. It compares each with those
+    before it. A dense layer of 256 units and a linear layer turn the
+    similarities into scores. Reference: [Kerg et al., 2022](
+    https://arxiv.org/abs/2206.05056), in the form of the authors' program.
+
     The model declares the parts `"encoder"`, `"reasoner"` and, in the
     generative mode, `"decoder"`. The reasoner is a `keras.Model` from
     embeddings to scores or to an embedding. Parts inside it are `"esbn"`,
-    `"ntm"` or `"lstm"`, and the linear layer `"output"`. If the number of steps
-    is known when the model is compiled, the encoder processes images step by
-    step. Batch normalization then uses the statistics of one step at a time.
+    `"ntm"`, `"lstm"` or `"corelnet"`, and the linear layer `"output"`. If the
+    number of steps is known when the model is compiled, the encoder processes
+    images step by step. Batch normalization then uses the statistics of one
+    step at a time.
 
     Args:
         autoencoder: Model of `filler_autoencoder`. The new model shares its
             weights.
-        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
+        sequential: `"esbn"`, `"ntm"`, `"lstm"` or `"corelnet"`.
         mode: `"multiple_choice"` or `"generative"`.
         num_options: Number of scores.
         confidence: Boolean, the `confidence` of `layers.ESBN`. The first paper
@@ -189,16 +197,19 @@ def rule_learner(
         normalization: Optional layer that normalizes the sequence of
             embeddings, such as `layers.TemporalContextNormalization()`. It is
             allowed in multiple choice only.
+        num_steps: Number of fillers of a sequence. By default sequences may be
+            of any length. A CoRelNet needs the number.
 
     Returns:
-        `keras.Model` from fillers `(batch, time, ...)`, of any number of steps.
+        `keras.Model` from fillers `(batch, time, ...)`, of `num_steps` steps.
         It returns scores `(batch, num_options)`, or in the generative mode a
         filler, like the autoencoder.
 
     Raises:
         ValueError: If `sequential` or `mode` is unknown, if `normalization` is
-            not a layer or is given in the generative mode, or if `confidence`
-            is `True` without an ESBN.
+            not a layer or is given in the generative mode, if `confidence` is
+            `True` without an ESBN, or if a CoRelNet has no `num_steps` or is to
+            generate fillers.
 
     Example:
 
@@ -224,6 +235,12 @@ def rule_learner(
             "Only the ESBN has a confidence. Received: confidence=True, "
             f"sequential={sequential!r}"
         )
+    if sequential == "corelnet" and (mode == "generative" or not num_steps):
+        raise ValueError(
+            "A CoRelNet scores options, from sequences of a known number of "
+            "steps: pass num_steps=9, for example. Received: "
+            f"num_steps={num_steps!r}, mode={mode!r}"
+        )
     encoder, decoder = (
         part(autoencoder, "encoder"),
         part(autoencoder, "decoder"),
@@ -235,10 +252,11 @@ def rule_learner(
         num_options,
         confidence,
         normalization,
+        num_steps,
     )
     (shape,) = (x.shape[1:] for x in autoencoder.inputs)
     fillers = keras.Input(
-        (None, *shape), dtype=autoencoder.inputs[0].dtype, name="fillers"
+        (num_steps, *shape), dtype=autoencoder.inputs[0].dtype, name="fillers"
     )
     is_image = len(shape) > 1
     encoded = layers.TimeFolded(encoder, unroll=is_image, name="encoder")(
@@ -256,13 +274,20 @@ def rule_learner(
     return declare(model, kinds, parts=parts)
 
 
-def _reasoner(size, sequential, mode, num_options, confidence, normalization):
-    z = inputs = keras.Input((None, size), name="embeddings")
+def _reasoner(
+    size,
+    sequential,
+    mode,
+    num_options,
+    confidence,
+    normalization,
+    num_steps,
+):
+    z = inputs = keras.Input((num_steps, size), name="embeddings")
     if normalization is not None:
         z = normalization(z)
     predicts = mode == "generative"
-    linear = {"units": size if predicts else num_options, "name": "output"}
-    linear |= _initial(UNITS, "glorot")
+    fan_in = UNITS
     if sequential == "esbn":
         esbn = layers.ESBN(
             UNITS,
@@ -278,6 +303,15 @@ def _reasoner(size, sequential, mode, num_options, confidence, normalization):
     elif sequential == "ntm":
         cell = layers.NTMCell(UNITS, 10, KEY_DIM)
         z = keras.layers.RNN(cell, name="ntm")(z)
+    elif sequential == "corelnet":
+        similarities = layers.CoRelNet(name="corelnet")(z)
+        z = keras.layers.Dense(
+            CORELNET_UNITS,
+            activation="relu",
+            name="hidden",
+            **_initial(similarities.shape[-1], "he"),
+        )(similarities)
+        fan_in = CORELNET_UNITS
     else:
         limit = UNITS**-0.5
         z = keras.layers.LSTM(
@@ -288,7 +322,11 @@ def _reasoner(size, sequential, mode, num_options, confidence, normalization):
             unit_forget_bias=False,
             name="lstm",
         )(z)
-    outputs = keras.layers.Dense(**linear)(z)
+    outputs = keras.layers.Dense(
+        size if predicts else num_options,
+        name="output",
+        **_initial(fan_in, "glorot"),
+    )(z)
     return keras.Model(inputs, outputs, name="reasoner")
 
 
@@ -311,7 +349,7 @@ def task_rule_learner(
             `"relational_match_to_sample"` or `"same_different"`.
         autoencoder: Model of `filler_autoencoder`. The new model shares its
             weights.
-        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
+        sequential: `"esbn"`, `"ntm"`, `"lstm"` or `"corelnet"`.
         mode: `"multiple_choice"` or `"generative"`.
         confidence: Boolean. If `True`, the ESBN has a confidence.
         normalization: Boolean. If `True`, temporal context normalization is
@@ -322,8 +360,8 @@ def task_rule_learner(
 
     Raises:
         ValueError: If the task, `sequential` or `mode` is unknown, if
-            `normalization` is `True` in the generative mode, or if `confidence`
-            is `True` without an ESBN.
+            `normalization` is `True` in the generative mode, if `confidence` is
+            `True` without an ESBN, or if a CoRelNet is to generate fillers.
 
     Example:
 
@@ -339,8 +377,13 @@ def task_rule_learner(
             name="normalization",
         )
     num_options = 2 if has_pairs or task == "same_different" else 4
+    num_steps = None
+    if sequential == "corelnet":
+        steps = {"same_different": 2, "relational_match_to_sample": 6}
+        num_steps = steps.get(task, 9)
     return rule_learner(
-        autoencoder, sequential, mode, num_options, confidence, layer
+        *(autoencoder, sequential, mode, num_options, confidence, layer),
+        num_steps,
     )
 
 
@@ -368,7 +411,8 @@ def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:
     >>> over_fillers(model, np.zeros((5, 32, 32), "uint8")).input_shape
     (None, None)
     """
-    numbers = keras.Input((None,), dtype="int32", name="numbers")
+    steps = model.input_shape[1]
+    numbers = keras.Input((steps,), dtype="int32", name="numbers")
     encoder = part(model, "encoder").layer
     z = _EncodedFillers(encoder, fillers, name="encoded")(numbers)
     outputs = part(model, "reasoner")(z)

@@ -41,9 +41,13 @@ def rule_settings(
 ) -> Preset:
     """The settings of a task's paper, for options that go together.
 
+    A CoRelNet has those of Kerg et al., 2022: a learning rate of 5e-4 and 5,000
+    batches, here whole epochs of the task's training set. The authors draw new
+    problems for each batch, and normalize the embeddings.
+
     Args:
         task: One of `distribution_of_three.TASKS`.
-        sequential: `"esbn"`, `"ntm"` or `"lstm"`.
+        sequential: `"esbn"`, `"ntm"`, `"lstm"` or `"corelnet"`.
         mode: `"multiple_choice"` or `"generative"`.
         fillers: `"image"` or `"vector"`.
         pretrained: `True` if the autoencoder is trained first, then frozen.
@@ -96,11 +100,23 @@ def rule_settings(
             "distribution_of_three and identity_rules. Received: "
             f"reorder_options=True, task={task!r}, mode={mode!r}"
         )
+    if sequential == "corelnet" and mode == "generative":
+        raise ValueError(
+            "A CoRelNet scores options. Received: sequential='corelnet', "
+            "mode='generative'"
+        )
+    # For a CoRelNet, the data are those of the other networks.
+    name = "lstm" if sequential == "corelnet" else sequential
     if task == "distribution_of_three":
         kind = "pretrained" if pretrained else "end_to_end"
-        settings = preset(kind, fillers, mode, sequential, withheld)
+        settings = preset(kind, fillers, mode, name, withheld)
     else:
-        settings = other_task_preset(task, sequential, withheld, normalization)
+        settings = other_task_preset(task, name, withheld, normalization)
+    if sequential == "corelnet":
+        batches = math.ceil(min(settings.num_train, 10_000) / 32)
+        settings = Preset(
+            5e-4, math.ceil(5_000 / batches), False, settings.num_train
+        )
     return settings._replace(
         learning_rate=learning_rate or settings.learning_rate,
         epochs=epochs or settings.epochs,

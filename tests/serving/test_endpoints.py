@@ -429,7 +429,7 @@ def test_a_label_of_logits_that_are_no_numbers(tmp_path):
         models.filler_autoencoder,
         *(
             lambda sequential=sequential: models.rule_learner(
-                models.filler_autoencoder(), sequential
+                models.filler_autoencoder(), sequential, num_steps=9
             )
             for sequential in models.SEQUENTIAL
         ),

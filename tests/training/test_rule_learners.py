@@ -25,9 +25,22 @@ class TestSettings:
         )
         assert found == paper._replace(learning_rate=0.1, epochs=3)
 
+    def test_a_corelnet_sees_5_000_batches_of_the_data_of_the_others(self):
+        for task in distribution_of_three.TASKS:
+            ours = training.rule_settings(task, "corelnet")
+            others = training.rule_settings(task, "lstm")
+            assert ours.num_train == others.num_train
+            assert ours.learning_rate == 5e-4
+            batches = np.ceil(ours.num_train / 32) * ours.epochs
+            assert 5_000 <= batches < 5_000 + np.ceil(ours.num_train / 32)
+
     @pytest.mark.parametrize(
         ("options", "words"),
         [
+            (
+                {"sequential": "corelnet", "mode": "generative"},
+                "sequential='corelnet'",
+            ),
             ({"task": "same_different"}, r"same_different needs.*confidence"),
             ({"confidence": True, "sequential": "ntm"}, "sequential='ntm'"),
             ({"normalization": True, "mode": "generative"}, "generative"),
