@@ -287,7 +287,9 @@ def _reasoner(
     if normalization is not None:
         z = normalization(z)
     predicts = mode == "generative"
-    fan_in = UNITS
+    linear = {"units": size if predicts else num_options, "name": "output"}
+    fan_in = CORELNET_UNITS if sequential == "corelnet" else UNITS
+    linear |= _initial(fan_in, "glorot")
     if sequential == "esbn":
         esbn = layers.ESBN(
             UNITS,
@@ -311,7 +313,6 @@ def _reasoner(
             name="hidden",
             **_initial(similarities.shape[-1], "he"),
         )(similarities)
-        fan_in = CORELNET_UNITS
     else:
         limit = UNITS**-0.5
         z = keras.layers.LSTM(
@@ -322,11 +323,7 @@ def _reasoner(
             unit_forget_bias=False,
             name="lstm",
         )(z)
-    outputs = keras.layers.Dense(
-        size if predicts else num_options,
-        name="output",
-        **_initial(fan_in, "glorot"),
-    )(z)
+    outputs = keras.layers.Dense(**linear)(z)
     return keras.Model(inputs, outputs, name="reasoner")
 
 
