@@ -452,7 +452,7 @@ def test_a_label_of_logits_that_are_no_numbers(tmp_path):
             2,
         ),
     ],
-    ids=range(18),
+    ids=range(19),
 )
 def test_an_empty_batch_gives_an_empty_answer(build, tmp_path):
     for signature in exported(build(), tmp_path).values():
