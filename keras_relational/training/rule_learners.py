@@ -113,9 +113,11 @@ def rule_settings(
     else:
         settings = other_task_preset(task, name, withheld, normalization)
     if sequential == "corelnet":
-        batches = math.ceil(min(settings.num_train, 10_000) / 32)
-        settings = Preset(
-            5e-4, math.ceil(5_000 / batches), False, settings.num_train
+        batches = math.ceil(settings.num_train / 32)
+        settings = settings._replace(
+            learning_rate=5e-4,
+            epochs=math.ceil(5_000 / batches),
+            batch_normalization=False,
         )
     return settings._replace(
         learning_rate=learning_rate or settings.learning_rate,

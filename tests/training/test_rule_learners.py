@@ -25,10 +25,14 @@ class TestSettings:
         )
         assert found == paper._replace(learning_rate=0.1, epochs=3)
 
-    def test_a_corelnet_sees_5_000_batches_of_the_data_of_the_others(self):
+    @pytest.mark.parametrize("withheld", [0, 50, 85, 95])
+    def test_a_corelnet_sees_5_000_batches_of_the_data_of_the_others(
+        self, withheld
+    ):
         for task in distribution_of_three.TASKS:
-            ours = training.rule_settings(task, "corelnet")
-            others = training.rule_settings(task, "lstm")
+            kind = {"withheld": withheld}
+            ours = training.rule_settings(task, "corelnet", **kind)
+            others = training.rule_settings(task, "lstm", **kind)
             assert ours.num_train == others.num_train
             assert ours.learning_rate == 5e-4
             batches = np.ceil(ours.num_train / 32) * ours.epochs
