@@ -15,7 +15,10 @@ class StridedConv2D(keras.layers.Conv2D):
     l]` is the part of the kernel that covers one block. In a loop that XLA
     compiles for a CPU, `keras.layers.Conv2D` takes several times as long.
 
-    Cost. That of `keras.layers.Conv2D`, and a copy of the image.
+    Cost. Each block meets each part of the kernel. So with `n` blocks there are
+    as many multiplications as `keras.layers.Conv2D` has for `n` places, more
+    than it has with `padding="valid"`. The image is copied once, and each part
+    of the kernel has outputs of its own.
 
     Args:
         *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole

@@ -245,14 +245,11 @@ def rule_learner(
         part(autoencoder, "encoder"),
         part(autoencoder, "decoder"),
     )
+    embeddings = keras.Input(
+        (num_steps, encoder.output_shape[-1]), name="embeddings"
+    )
     reasoner = _reasoner(
-        encoder.output_shape[-1],
-        sequential,
-        mode,
-        num_options,
-        confidence,
-        normalization,
-        num_steps,
+        embeddings, sequential, mode, num_options, confidence, normalization
     )
     (shape,) = (x.shape[1:] for x in autoencoder.inputs)
     fillers = keras.Input(
@@ -274,20 +271,11 @@ def rule_learner(
     return declare(model, kinds, parts=parts)
 
 
-def _reasoner(
-    size,
-    sequential,
-    mode,
-    num_options,
-    confidence,
-    normalization,
-    num_steps,
-):
-    z = inputs = keras.Input((num_steps, size), name="embeddings")
-    if normalization is not None:
-        z = normalization(z)
+def _reasoner(inputs, sequential, mode, num_options, confidence, normalization):
+    z = inputs if normalization is None else normalization(inputs)
     predicts = mode == "generative"
-    linear = {"units": size if predicts else num_options, "name": "output"}
+    units = inputs.shape[-1] if predicts else num_options
+    linear = {"units": units, "name": "output"}
     fan_in = CORELNET_UNITS if sequential == "corelnet" else UNITS
     linear |= _initial(fan_in, "glorot")
     if sequential == "esbn":
