@@ -24,6 +24,19 @@ def check_positive_integers(**arguments: object) -> None:
             )
 
 
+def check_dropout(dropout: float) -> None:
+    """Raises a `ValueError` unless it is a share of numbers to drop.
+
+    Args:
+        dropout: The share that the caller passed.
+    """
+    if not isinstance(dropout, numbers.Real) or not 0 <= dropout < 1:
+        raise ValueError(
+            "`dropout` must be at least 0 and less than 1. Received: "
+            f"dropout={dropout!r}"
+        )
+
+
 def check_choice(name: str, value: object, choices: Iterable) -> None:
     """Raises a `ValueError` unless a value is one of the choices.
 

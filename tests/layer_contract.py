@@ -74,6 +74,8 @@ class LayerCase:
             returns what the layer returns. `weights` is a dictionary by name,
             with `"sublayer/kernel"` for a weight of a sublayer. `inputs` is an
             array or a dictionary of arrays. `mask` is None or a boolean array.
+        items_of_both: True if the second tensor also has an item for each item
+            of the first. The mask holds for both.
         supports_masking: True if the layer takes a mask.
         output_mask: Function in NumPy from the mask `(batch, n)` to the mask of
             the outputs. None if the layer passes no mask on. For several
@@ -105,6 +107,7 @@ class LayerCase:
     second_input_shape: tuple | dict
     fixed_size: bool
     reference: Callable
+    items_of_both: bool = False
     supports_masking: bool
     output_mask: Callable | None = None
     keeps_padding: bool = False
@@ -348,9 +351,13 @@ class LayerContract(TestCase):
         mask[3, 0] = False
 
         def padded_with(value):
-            valid = mask.reshape(mask.shape + (1,) * (items.ndim - 2))
-            padded = np.where(valid, items, np.float32(value))
-            return with_first(inputs, padded)
+            def pad(items):
+                valid = mask.reshape(mask.shape + (1,) * (items.ndim - 2))
+                return np.where(valid, items, np.float32(value))
+
+            if case.items_of_both:
+                return tree.map_structure(pad, inputs)
+            return with_first(inputs, pad(items))
 
         expected = case.expected_outputs(layer, padded_with(0), mask)
         passed_on = None if case.output_mask is None else case.output_mask(mask)
@@ -371,10 +378,11 @@ class LayerContract(TestCase):
                 outputs, expected, f"the reference, padding of {value}"
             )
         if not case.fixed_size and not case.mixes_examples:
-            alone = with_first(
-                tree.map_structure(lambda array: array[1:2], inputs),
-                items[1:2, :num_real],
-            )
+            alone = tree.map_structure(lambda array: array[1:2], inputs)
+            if case.items_of_both:
+                alone = tree.map_structure(lambda x: x[:, :num_real], alone)
+            else:
+                alone = with_first(alone, items[1:2, :num_real])
             alone = call(alone)
             cut = tree.map_structure(
                 lambda x, y: x[1:2][tuple(slice(size) for size in y.shape)],

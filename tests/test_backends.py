@@ -37,6 +37,11 @@ def simplicial_block():
     return keras.Model(entities, block(entities, virtual))
 
 
+def with_symbols(symbols, layer):
+    entities = keras.Input((4, 6))
+    return keras.Model(entities, layer(entities, symbols(entities)))
+
+
 def episodic():
     inputs = [
         keras.Input((6,)),
@@ -53,6 +58,10 @@ def episodic():
 
 # By the name of what is made, and of its variant.
 MODELS = {
+    "Abstractor": lambda: with_symbols(
+        layers.SymbolicAttention(5, num_heads=2),
+        layers.Abstractor(2, 3, 8, num_layers=2, activation="sigmoid"),
+    ),
     "AppendCoordinates": lambda: keras.Sequential(
         [
             keras.Input((4, 5, 2)),
@@ -74,10 +83,20 @@ MODELS = {
         layers.MultiHeadAttentionPooling(2, 3, 4)
     ),
     "NTMCell": lambda: cell(layers.NTMCell(7, 4, 3)),
+    "PositionRelativeSymbols": lambda: with_symbols(
+        layers.PositionRelativeSymbols(2), layers.Abstractor(2, 3, 8)
+    ),
+    "PositionalSymbols": lambda: with_symbols(
+        layers.PositionalSymbols(4), layers.RelationalCrossAttention(2, 3)
+    ),
     "PrediNet": lambda: sequences(layers.PrediNet(2, 3, 4)),
     "RIMs": lambda: sequences(layers.RIMs(4, 3, 2)),
     "RIMsCell": lambda: cell(layers.RIMsCell(4, 3, 2, dynamics="gru")),
     "RelationNetwork": lambda: sequences(layers.RelationNetwork(4, 5)),
+    "RelationalCrossAttention": lambda: with_symbols(
+        layers.PositionRelativeSymbols(2),
+        layers.RelationalCrossAttention(2, 3),
+    ),
     "RelationalMemoryCell": lambda: cell(layers.RelationalMemoryCell(4, 3, 2)),
     "RelationalTransformerBlock": lambda: sequences(
         layers.RelationalTransformerBlock(2, 3, 8)
@@ -100,6 +119,7 @@ MODELS = {
     "StridedConv2D": lambda: sequences(
         layers.StridedConv2D(4, 4, strides=2), (8, 8, 3)
     ),
+    "SymbolicAttention": lambda: sequences(layers.SymbolicAttention(5)),
     "TemporalContextNormalization": lambda: sequences(
         layers.TemporalContextNormalization((2, 3))
     ),

@@ -14,6 +14,9 @@ The five mechanisms:
 Beside them:
 
 - `CoRelNet`: how similar entities are to each other, and nothing else.
+- `Abstractor` and its `RelationalCrossAttention`: relations between entities
+  that symbols name. `PositionalSymbols`, `PositionRelativeSymbols` and
+  `SymbolicAttention` give the symbols.
 - Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
   `SimplicialTransformerBlock`, with attention to pairs as well, and
   `VirtualEntities`, which it takes the pairs from.
@@ -30,6 +33,7 @@ Beside them:
   of ESBN do.
 """
 
+from keras_relational.layers.abstractor import Abstractor
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
 from keras_relational.layers.context_normalization import (
     TemporalContextNormalization,
@@ -51,6 +55,9 @@ from keras_relational.layers.normalization_baselines import (
 from keras_relational.layers.normalization_baselines import normalization
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
+from keras_relational.layers.relational_cross_attention import (
+    RelationalCrossAttention,
+)
 from keras_relational.layers.relational_memory import RelationalMemoryCell
 from keras_relational.layers.rims import RIMs
 from keras_relational.layers.rims import RIMsCell
@@ -58,6 +65,9 @@ from keras_relational.layers.scoff import SCOFF
 from keras_relational.layers.scoff import SCOFFCell
 from keras_relational.layers.slot_pooling import SlotPooling
 from keras_relational.layers.strided_convolution import StridedConv2D
+from keras_relational.layers.symbols import PositionalSymbols
+from keras_relational.layers.symbols import PositionRelativeSymbols
+from keras_relational.layers.symbols import SymbolicAttention
 from keras_relational.layers.time_folded import TimeFolded
 from keras_relational.layers.transformer_blocks import (
     RelationalTransformerBlock,
@@ -74,6 +84,7 @@ __all__ = [
     "ESBN",
     "NORMALIZATIONS",
     "SCOFF",
+    "Abstractor",
     "AppendCoordinates",
     "BatchContextNormalization",
     "CoRelNet",
@@ -82,10 +93,13 @@ __all__ = [
     "LayerNormLSTMCell",
     "MultiHeadAttentionPooling",
     "NTMCell",
+    "PositionRelativeSymbols",
+    "PositionalSymbols",
     "PrediNet",
     "RIMs",
     "RIMsCell",
     "RelationNetwork",
+    "RelationalCrossAttention",
     "RelationalMemoryCell",
     "RelationalTransformerBlock",
     "SCOFFCell",
@@ -93,6 +107,7 @@ __all__ = [
     "SlidingWindowNormalization",
     "SlotPooling",
     "StridedConv2D",
+    "SymbolicAttention",
     "TemporalContextNormalization",
     "TimeFolded",
     "TwoSimplicialAttention",

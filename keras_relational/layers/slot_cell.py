@@ -14,6 +14,7 @@ from keras_relational.layers.operations import at_least_float32
 from keras_relational.layers.slot_dynamics import NUM_GATES
 from keras_relational.layers.slot_noise import dropout_mask
 from keras_relational.validation import check_choice
+from keras_relational.validation import check_dropout
 from keras_relational.validation import check_positive_integers
 
 
@@ -62,11 +63,7 @@ class SlotCell(keras.layers.Layer):
                     f"`num_active` must be at most {num_slots}, the number of "
                     f"slots. Received: num_active={self.num_active}"
                 )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(
-                "`dropout` must be at least 0 and less than 1. Received: "
-                f"dropout={self.dropout}"
-            )
+        check_dropout(self.dropout)
         self.num_slots = num_slots
         self.output_size = num_slots * self.units
         num_states = 1 if self.dynamics == "gru" else 2

@@ -44,6 +44,7 @@ CASES = [
     ),
     case(lambda: layers.CoRelNet(), (N, M), **ENTITIES),
     case(lambda: layers.RelationNetwork(9, 19), (N, M), **ENTITIES),
+    case(lambda: layers.SymbolicAttention(13, num_heads=3), (N, 36), n=N, m=36),
     case(
         lambda: layers.RelationalTransformerBlock(3, 11, 23, 2),
         (N, M),
@@ -117,6 +118,20 @@ def test_cost_of_the_simplicial_block():
     part = costs(attention, {**sizes, "q": V})["multiplications"]
     stated = costs(block, {**sizes, "S": part})
     found, kept = measured(block, (N, M), (V, M))
+    assert found == pytest.approx(stated["multiplications"], rel=0.05)
+    assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
+
+
+def test_cost_of_the_abstractor():
+    sizes = {"n": N, "m": M, "s": 17}
+    attention = layers.RelationalCrossAttention(3, 11)
+    found, kept = measured(attention, (N, M), (N, 17))
+    stated = costs(attention, sizes)
+    assert found == pytest.approx(stated["multiplications"], rel=0.05)
+    assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
+    abstractor = layers.Abstractor(3, 11, 23, num_layers=2)
+    found, kept = measured(abstractor, (N, M), (N, 17))
+    stated = costs(abstractor, {**sizes, "C": stated["multiplications"]})
     assert found == pytest.approx(stated["multiplications"], rel=0.05)
     assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
 

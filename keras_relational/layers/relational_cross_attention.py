@@ -1,0 +1,233 @@
+import keras
+from keras import ops
+
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import scaled_dot_products
+from keras_relational.layers.attention import split_heads
+from keras_relational.layers.attention import weighted_sum
+from keras_relational.layers.entities import check_entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import shapes_match
+from keras_relational.validation import check_positive_integers
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class RelationalCrossAttention(keras.layers.Layer):
+    """Attention between entities, which passes on symbols in their place.
+
+    With the entities x and their symbols s, each head h computes
+
+        R_h = activation(x W_Q,h (x W_K,h)ᵀ / √key_dim)
+        a_h = R_h s W_V,h
+        outputs = concat(a_1, a_2, …) W_O
+
+    R says how entities are related, s W_V says which entity it is. So the
+    outputs hold relations and no features. `PositionalSymbols` or
+    `SymbolicAttention` give the symbols. Those of `PositionRelativeSymbols`
+    depend on the distance of two entities as well: then row i of a_h is
+    `Σ_j R_h[i, j] s[i, j] W_V,h`.
+
+    Reference: [Altabaa et al., 2024](https://arxiv.org/abs/2304.00195). The
+    division by √key_dim follows one of the authors' two programs.
+
+    Cost of an example of n entities with m features, and symbols of size s.
+    The numbers kept are for the gradient.
+
+        multiplications = num_heads key_dim n (2 m + 2 s + 2 n)
+        numbers kept = n (m + s + num_heads (4 key_dim + 2 n))
+
+    Args:
+        num_heads: Positive integer, number of heads: of relations.
+        key_dim: Positive integer, size of queries, keys and values of a head.
+        activation: `"softmax"` over the entities, or an activation of Keras
+            for each relation alone, such as `"sigmoid"` or `"linear"`.
+        kernel_initializer: Initializer of all kernels.
+
+    Call arguments:
+        entities: Float tensor `(batch, n, m)`.
+        symbols: Float tensor `(batch, n, s)`, a symbol for each entity. Or
+            `(1, n, n, s)`: at `[0, i, j]`, what entity i calls entity j.
+        entities_mask: Optional boolean tensor `(batch, n)`. `True` marks a
+            valid entity. No relation to the others counts, and their outputs
+            are zero.
+        return_attention_scores: Boolean. If `True`, the layer also returns R.
+
+    Returns:
+        Tensor `(batch, n, s)` in the compute dtype. With
+        `return_attention_scores`, a pair: this tensor, and the relations
+        `(batch, num_heads, n, n)`.
+
+    Raises:
+        ValueError: If a size is not a positive integer, `activation` is
+            unknown, or the shapes of entities and symbols do not fit.
+
+    Example:
+
+    >>> entities = keras.Input((10, 64))
+    >>> symbols = PositionalSymbols(10)(entities)
+    >>> RelationalCrossAttention(4, key_dim=16)(entities, symbols).shape
+    (None, 10, 64)
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        activation: str = "softmax",
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive_integers(num_heads=num_heads, key_dim=key_dim)
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.activation = keras.activations.get(activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+
+    def build(
+        self,
+        entities_shape: tuple[int | None, ...],
+        symbols_shape: tuple[int | None, ...],
+    ) -> None:
+        features = check_entities_shape(self, entities_shape, "entities")
+        size = check_symbols(self, entities_shape, symbols_shape)
+        width = self.num_heads * self.key_dim
+        add_weights(
+            self,
+            self.kernel_initializer,
+            query_kernel=(features, width),
+            key_kernel=(features, width),
+            value_kernel=(size, width),
+            output_kernel=(width, size),
+        )
+
+    def call(
+        self,
+        entities: keras.KerasTensor,
+        symbols: keras.KerasTensor,
+        entities_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        check_symbols(self, entities.shape, symbols.shape)
+        entities, mask = flatten_entities(self, entities, entities_mask)
+        queries = self._heads(entities, self.query_kernel)
+        keys = self._heads(entities, self.key_kernel)
+        relations = self._activate(scaled_dot_products(queries, keys), mask)
+        if len(symbols.shape) == 3:
+            symbols, _ = flatten_entities(self, symbols, mask)
+            values = self._heads(symbols, self.value_kernel)
+            attended = weighted_sum(relations, values)
+        else:
+            values = self._heads(symbols[0], self.value_kernel)
+            attended = _sum_of_relative(relations, values)
+        outputs = ops.matmul(attended, self.output_kernel)
+        if mask is not None:
+            outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
+        if return_attention_scores:
+            return outputs, ops.cast(relations, self.compute_dtype)
+        return outputs
+
+    def compute_mask(
+        self,
+        entities: keras.KerasTensor,
+        entities_mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
+        return entities_mask
+
+    def compute_output_shape(
+        self,
+        entities_shape: tuple[int | None, ...],
+        symbols_shape: tuple[int | None, ...],
+    ) -> tuple[int | None, ...]:
+        return (*entities_shape[:2], symbols_shape[-1])
+
+    def compute_output_spec(
+        self,
+        entities: keras.KerasTensor,
+        symbols: keras.KerasTensor,
+        entities_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        check_symbols(self, entities.shape, symbols.shape)
+        shape = self.compute_output_shape(entities.shape, symbols.shape)
+        outputs = keras.KerasTensor(shape, self.compute_dtype)
+        if not return_attention_scores:
+            return outputs
+        batch, n, _ = entities.shape
+        shape = (batch, self.num_heads, n, n)
+        return outputs, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "activation": keras.activations.serialize(self.activation),
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+    def _heads(self, inputs, kernel):
+        """`(batch, n, size)` → `(batch, num_heads, n, key_dim)`."""
+        return split_heads(ops.matmul(inputs, kernel), self.num_heads)
+
+    def _activate(self, logits, mask):
+        keys = None if mask is None else mask[:, None, None]
+        if self.activation is keras.activations.softmax:
+            return masked_softmax(logits, keys)
+        relations = self.activation(logits)
+        if keys is None:
+            return relations
+        return ops.where(keys, relations, 0)
+
+
+def check_symbols(
+    layer: keras.layers.Layer,
+    entities_shape: tuple[int | None, ...],
+    symbols_shape: tuple[int | None, ...],
+) -> int:
+    """Checks that symbols name each entity, or each pair of entities.
+
+    Args:
+        layer: The layer that reads both. An error names it.
+        entities_shape: `(batch, n, m)`.
+        symbols_shape: Expected to be `(batch, n, s)` or `(1, n, n, s)`.
+
+    Returns:
+        `s`, the size of a symbol.
+
+    Raises:
+        ValueError: If it is neither, or `s` is unknown.
+    """
+    batch, n = entities_shape[:2]
+    size = symbols_shape[-1]
+    fits = ((batch, n, size), (1, n, n, size))
+    if size is None or not any(shapes_match(symbols_shape, x) for x in fits):
+        raise ValueError(
+            f"{layer.name} takes a symbol for each entity, of shape "
+            f"{(batch, n)} and a fixed size, or for each pair of entities, of "
+            f"shape {(1, n, n)} and a fixed size. Received: entities.shape="
+            f"{tuple(entities_shape)}, symbols.shape={tuple(symbols_shape)}"
+        )
+    return size
+
+
+def _sum_of_relative(relations, values):
+    """`Σ_j relations[b, h, i, j] values[i, h, j]` of all b, h and i.
+
+    Args:
+        relations: Float tensor `(batch, num_heads, n, n)`.
+        values: Float tensor `(n, num_heads, n, size)`.
+
+    Returns:
+        Tensor `(batch, n, num_heads * size)`.
+    """
+    relations = ops.cast(relations, values.dtype)
+    sums = ops.matmul(ops.transpose(relations, (2, 1, 0, 3)), values)
+    n, num_heads, batch, size = ops.shape(sums)
+    sums = ops.transpose(sums, (2, 0, 1, 3))
+    return ops.reshape(sums, (batch, n, num_heads * size))
