@@ -16,6 +16,8 @@ _STREAMS = {
     # batch has two numbers. These have three, so they cannot be equal.
     "test_beside_batches": (0, 1),
     "train_beside_batches": (0, 2),
+    "objects_beside_batches": (0, 3),
+    "validation_beside_batches": (0, 4),
     "second_test_beside_batches": (0, 2),
     "sample_beside_batches": (0, 2),
     # One test set for each index: a region of VAEC, a number of values to add,

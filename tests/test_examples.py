@@ -86,6 +86,11 @@ BAD_VALUES = {
         ("--fillers", "vector"),
         ("--reorder-options", "--mode", "generative"),
     ],
+    "few_examples": [
+        ("--task", "sorting", "--reasoners", "lstm"),
+        ("--num-train", "0"),
+        ("--num-seeds", "0"),
+    ],
     "goto_object_maze": [("--units", "0"), ("--core", "lstm")],
     "intuitive_physics": [
         ("--folder", "nofolder"),

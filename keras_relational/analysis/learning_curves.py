@@ -33,8 +33,9 @@ _X_LABELS = {
     "batches": "thousand batches",
     "steps": "million steps",
     "minutes": "minutes",
+    "examples": "training examples",
 }
-_UNITS = {"batches": 1e3, "steps": 1e6, "minutes": 1}
+_UNITS = {"batches": 1e3, "steps": 1e6, "minutes": 1, "examples": 1}
 
 
 def mean_and_spread(
@@ -55,8 +56,8 @@ def mean_and_spread(
         runs: Sequence of the curves of each run, one a seed.
         curve: Name of the curve, for example `"stripes_accuracy"` or
             `"solved"`.
-        x: Name of the curve on the horizontal axis: `"batches"`, or for agents
-            `"steps"` or `"minutes"`.
+        x: Name of the curve on the horizontal axis: `"batches"`, `"examples"`,
+            or for agents `"steps"` or `"minutes"`.
 
     Returns:
         `(x, mean, spread)`, arrays of one length.
@@ -163,7 +164,8 @@ def plot_learning_curves(
             `"solved"`, or for one level of puzzles a name such as
             `"solved_1_1_2"`.
         x: Name of the curve on the horizontal axis: `"batches"`, or for agents
-            `"steps"` (Fig. 6) or `"minutes"` (Fig. 8).
+            `"steps"` (Fig. 6) or `"minutes"` (Fig. 8). Where each point is a
+            training of its own, `"examples"`.
 
     Returns:
         `matplotlib.figure.Figure`.

@@ -14,6 +14,10 @@ Analogies and rules (context normalization, ESBN):
 - `visual_analogies`: analogies between rows of panels.
 - `distribution_of_three`: abstract rules over fillers never seen before.
 
+Random objects (Abstractor):
+
+- `ordered_objects`: which of two comes first, and how are ten sorted?
+
 Sequences and videos (SCOFF, RIMs):
 
 - `adding`: the sum of the marked numbers of a sequence.
@@ -34,6 +38,7 @@ from keras_relational.datasets import bouncing_balls
 from keras_relational.datasets import distribution_of_three
 from keras_relational.datasets import dynamic_objects
 from keras_relational.datasets import intuitive_physics
+from keras_relational.datasets import ordered_objects
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import single_ball
 from keras_relational.datasets import vaec
@@ -45,6 +50,7 @@ __all__ = [
     "distribution_of_three",
     "dynamic_objects",
     "intuitive_physics",
+    "ordered_objects",
     "relations_game",
     "single_ball",
     "vaec",

@@ -8,6 +8,8 @@
   `image_autoencoder` and `object_predictor`.
 - Abstract rules (ESBN): `filler_autoencoder`, `rule_learner`,
   `task_rule_learner` and `over_fillers`, with `FILLERS` and `SEQUENTIAL`.
+- The same model around each mechanism: `set_classifier`, with `SET_REASONERS`;
+  `sorter`, with `SORTERS`.
 - Sequences and videos (SCOFF and RIMs): `adding_model`, with `ADDING_CORES`;
   `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
   `bouncing_balls_predictor`, `single_ball_predictor`, `coordinates_predictor`,
@@ -41,6 +43,10 @@ from keras_relational.models.presets import from_preset
 from keras_relational.models.presets import preset_metadata
 from keras_relational.models.presets import preset_names
 from keras_relational.models.presets import save_to_preset
+from keras_relational.models.reasoners import SET_REASONERS
+from keras_relational.models.reasoners import SORTERS
+from keras_relational.models.reasoners import set_classifier
+from keras_relational.models.reasoners import sorter
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.relations_classifier import relations_classifier
 from keras_relational.models.rule_learner import FILLERS
@@ -70,6 +76,8 @@ __all__ = [
     "PHYSICS_CORES",
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
+    "SET_REASONERS",
+    "SORTERS",
     "VIDEO_CORES",
     "VIDEO_NETWORKS",
     "Roles",
@@ -94,7 +102,9 @@ __all__ = [
     "roll_out_model",
     "rule_learner",
     "save_to_preset",
+    "set_classifier",
     "single_ball_predictor",
+    "sorter",
     "task_rule_learner",
     "video_core",
     "video_predictor",

@@ -6,6 +6,9 @@
   compiled call. `compile_model`, `compile_scorer`, `compile_video_predictor`
   with `VIDEO_LOSSES`, and `adam` set up losses and optimizers.
   `accuracy` is the share of right answers.
+- Few examples (Abstractor, and every mechanism beside it):
+  `FEW_EXAMPLES`, `model_and_data`, `accuracy_after_few`; `places_so_far` and
+  `sorted_places` of a sorter.
 - Relations Game (PrediNet): `four_stage_transfer`, with `STAGES`;
   `transfer_figures`.
 - Analogies and prediction (context normalization):
@@ -61,6 +64,11 @@ from keras_relational.training.rules import preset
 from keras_relational.training.rules import reconstructed_share
 from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
+from keras_relational.training.sample_efficiency import FEW_EXAMPLES
+from keras_relational.training.sample_efficiency import accuracy_after_few
+from keras_relational.training.sample_efficiency import model_and_data
+from keras_relational.training.sample_efficiency import places_so_far
+from keras_relational.training.sample_efficiency import sorted_places
 from keras_relational.training.supervised import VIDEO_LOSSES
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
@@ -89,6 +97,7 @@ from keras_relational.training.visual_analogies import visual_analogy_tests
 from keras_relational.training.vtrace import vtrace
 
 __all__ = [
+    "FEW_EXAMPLES",
     "STAGES",
     "VIDEO_LOSSES",
     "AnalogyBatches",
@@ -102,6 +111,7 @@ __all__ = [
     "VisualAnalogyBatches",
     "VisualAnalogyFiles",
     "accuracy",
+    "accuracy_after_few",
     "adam",
     "adapt_normalization",
     "adding_errors",
@@ -117,9 +127,11 @@ __all__ = [
     "fit",
     "four_stage_transfer",
     "frame_embeddings",
+    "model_and_data",
     "nearest_filler",
     "other_task_preset",
     "physics_tests",
+    "places_so_far",
     "plausibility",
     "position_student",
     "prediction_error",
@@ -137,6 +149,7 @@ __all__ = [
     "rule_settings",
     "simple_roll_out_errors",
     "solved_analogies",
+    "sorted_places",
     "train_autoencoder",
     "train_classifier",
     "train_rule_learner",

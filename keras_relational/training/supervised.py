@@ -222,25 +222,25 @@ def fit(
 def accuracy(
     model: keras.Model, x: Any, y: np.ndarray, batch_size: int = 250
 ) -> float:
-    """The share of examples whose largest logit is that of their label.
+    """The share of labels whose logit is the largest.
 
     Args:
         model: A `keras.Model` from `x` to logits.
         x: Array of inputs, or a tuple of them.
-        y: Integer array of labels.
+        y: Integer array of labels, one or more for each example.
         batch_size: Number of examples computed at once.
 
     Returns:
         Number between 0 and 1.
 
     Raises:
-        ValueError: If there is not one label for each example.
+        ValueError: If there is not one label for each row of logits.
     """
     logits = model.predict(x, batch_size=batch_size, verbose=0)
-    if np.shape(y) != logits.shape[:1]:
+    if np.shape(y) != logits.shape[:-1]:
         raise ValueError(
-            f"There must be one label for each of {len(logits)} examples, "
-            f"({len(logits)},). Received: y.shape={np.shape(y)}"
+            "There must be one label for each row of logits, "
+            f"{logits.shape[:-1]}. Received: y.shape={np.shape(y)}"
         )
     return float(np.mean(logits.argmax(-1) == y))
 

@@ -1,0 +1,175 @@
+"""How much does a mechanism learn from few examples? And how well it sorts.
+
+Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_relational import models
+from keras_relational import runs
+from keras_relational.datasets import ordered_objects
+from keras_relational.training.supervised import adam
+from keras_relational.training.supervised import train_classifier
+from keras_relational.validation import check_choice
+from keras_relational.validation import check_positive_integers
+
+# The tasks of few examples, and the mechanisms that can do them.
+FEW_EXAMPLES = {
+    "pairwise_order": models.SET_REASONERS,
+    "sorting": models.SORTERS,
+}
+
+
+def model_and_data(
+    task: str, reasoner: str, num_train: int = 2_000, seed: int = 0
+) -> tuple[keras.Model, tuple]:
+    """Builds a model of a mechanism, and makes a task for it.
+
+    Args:
+        task: One of `FEW_EXAMPLES`.
+        reasoner: One of `FEW_EXAMPLES[task]`.
+        num_train: Positive integer, number of training sequences. Pairs are
+            always all of them.
+        seed: Non-negative integer. It fixes initial weights and data.
+
+    Returns:
+        Pair: the `keras.Model`, and a triple of training, validation and test
+        data, each a pair of `x` and labels.
+
+    Raises:
+        ValueError: If the task or the mechanism is unknown.
+
+    Example:
+
+    >>> model, (train, _, _) = model_and_data("pairwise_order", "esbn")
+    >>> train[0].shape, train[1].shape
+    ((2016, 2, 32), (2016,))
+    """
+    check_choice("task", task, FEW_EXAMPLES)
+    check_choice("reasoner", reasoner, FEW_EXAMPLES[task])
+    keras.utils.set_random_seed(seed)
+    if task == "pairwise_order":
+        model = models.set_classifier(reasoner, 2, 32)
+        return model, ordered_objects.load_pairs(seed=seed)
+    parts = ordered_objects.load_sequences(num_train, seed=seed)
+    data = tuple(((x, places_so_far(y)), y) for x, y in parts)
+    return models.sorter(reasoner, 10, 12), data
+
+
+def accuracy_after_few(
+    model: keras.Model,
+    train: tuple[Any, np.ndarray],
+    validation: tuple[Any, np.ndarray],
+    test: tuple[Any, np.ndarray],
+    num_train: int,
+    num_batches: int,
+    batch_size: int = 64,
+    batches_per_epoch: int = 50,
+    run: runs.Run | None = None,
+    part: str | None = None,
+    seed: int = 0,
+    verbose: int | str = "auto",
+) -> float:
+    """Trains a classifier on the first examples, and stops it early.
+
+    It is measured after every epoch. What counts is the test accuracy of the
+    first epoch with the best validation accuracy, as if the training had
+    stopped there. The model is trained in place, to the end.
+
+    Args:
+        model: A functional `keras.Model` from `x` to logits.
+        train: Pair of `x` and labels. `x` is an array or a tuple of them.
+        validation: Pair of `x` and labels.
+        test: Pair of `x` and labels.
+        num_train: Positive integer, number of training examples.
+        num_batches: Positive integer, number of steps of Adam at a learning
+            rate of 0.001.
+        batch_size: Positive integer, number of examples of a step, or all
+            training examples if they are fewer.
+        batches_per_epoch: Number of training steps between two measurements.
+        run: As in `train_classifier`.
+        part: As in `train_classifier`.
+        seed: Non-negative integer that fixes the order of the examples.
+        verbose: As in `keras.Model.fit`.
+
+    Returns:
+        Number between 0 and 1.
+
+    Raises:
+        ValueError: If a number is not a positive integer, or there are fewer
+            than `num_train` training examples.
+    """
+    check_positive_integers(num_train=num_train, batch_size=batch_size)
+    x, y = train
+    if num_train > len(y):
+        raise ValueError(
+            f"There are {len(y)} training examples. Received: num_train="
+            f"{num_train}"
+        )
+    curves = train_classifier(
+        model,
+        keras.tree.map_structure(lambda array: array[:num_train], x),
+        y[:num_train],
+        num_batches,
+        min(batch_size, num_train),
+        adam(0.001),
+        {"validation": validation, "test": test},
+        batches_per_epoch,
+        batches_per_epoch,
+        run,
+        part,
+        seed,
+        verbose,
+    )
+    best = curves["validation_accuracy"].argmax()
+    return float(curves["test_accuracy"][best])
+
+
+def places_so_far(places: np.ndarray) -> np.ndarray:
+    """What a sorter is given in training: the right places, one step late.
+
+    Args:
+        places: Integer array `(batch, n)`, as from
+            `ordered_objects.load_sequences`.
+
+    Returns:
+        Int32 array `(batch, n)`, which begins with n: nothing so far.
+
+    Example:
+
+    >>> places_so_far(np.array([[2, 0, 1]]))
+    array([[3, 2, 0]], dtype=int32)
+    """
+    n = places.shape[1]
+    so_far = np.full(places.shape, n, "int32")
+    so_far[:, 1:] = places[:, :-1]
+    return so_far
+
+
+def sorted_places(
+    model: keras.Model, entities: np.ndarray, batch_size: int = 1_000
+) -> np.ndarray:
+    """Lets a sorter put out one place after the other, from its own places.
+
+    Args:
+        model: A `keras.Model` as `models.sorter` builds.
+        entities: Float array `(batch, n, m)`.
+        batch_size: Positive integer, number of sequences computed at once.
+
+    Returns:
+        Int32 array `(batch, n)`. It may name a place twice.
+
+    Raises:
+        ValueError: If `batch_size` is not a positive integer.
+    """
+    check_positive_integers(batch_size=batch_size)
+    number, n = entities.shape[:2]
+    places = np.zeros((number, n), "int32")
+    for step in range(n):
+        given = (entities, places_so_far(places))
+        logits = model.predict(given, batch_size=batch_size, verbose=0)
+        places[:, step] = logits[:, step].argmax(-1)
+    return places
