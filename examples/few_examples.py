@@ -14,10 +14,10 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
 
-# Numbers of training examples, of training steps, and of examples of a step.
+# Numbers of training examples, of epochs, and of examples of a step.
 SIZES = {
-    "pairwise_order": ([100, 200, 500, 1_000, 1_500, 2_016], 2_000, 64),
-    "sorting": ([100, 200, 300, 500, 700, 1_000, 2_000, 3_000], 4_000, 512),
+    "pairwise_order": ([100, 200, 500, 1_000, 1_500, 2_016], 100, 64),
+    "sorting": ([100, 200, 300, 500, 1_000, 2_000], 400, 512),
 }
 REASONERS = models.SET_REASONERS
 MANY = {"nargs": "+", "metavar": "REASONER"}
@@ -32,11 +32,11 @@ def main(command):
     numbers = "numbers of training examples (default: those of the task)"
     add("--num-train", int, None, numbers, nargs="+")
     add("--num-seeds", int, 3, "trainings of each kind")
-    add("--num-batches", int, None, "training steps (default: the task's)")
+    add("--epochs", int, None, "passes over them (default: the task's)")
     args = command.parse_run()
-    numbers, length, batch_size = SIZES[args.task]
+    numbers, epochs, batch_size = SIZES[args.task]
     numbers = sorted(args.num_train or numbers)
-    length = args.num_batches or length
+    epochs = args.epochs or epochs
     fit = training.FEW_EXAMPLES[args.task]
     for name in args.reasoners or ():
         if name not in fit:
@@ -50,7 +50,7 @@ def main(command):
             kind = args.task, name, numbers[-1], seed
             model, data = training.model_and_data(*kind)
             part = f"{name}_{number}_{seed}"
-            sizes = number, length, batch_size, 50, run, part, seed
+            sizes = number, epochs, batch_size, run, part, seed
             return training.accuracy_after_few(model, *data, *sizes, verbose=0)
 
         for name in args.reasoners or fit:
@@ -63,7 +63,7 @@ def main(command):
                     print(f"{name}, seed {seed}: {shares}")
         figure = analysis.plot_learning_curves(found, "accuracy", "examples")
         analysis.save_figure(figure, run.directory / "accuracy.png")
-        command.finish(run, None, {"batches": length, **found}, [], NEXT)
+        command.finish(run, None, {"epochs": epochs, **found}, [], NEXT)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def load_pairs(
 
 def load_sequences(
     num_train: int = 3_000,
-    num_validation: int = 2_000,
-    num_test: int = 5_000,
+    num_validation: int = 1_000,
+    num_test: int = 2_000,
     seed: int = 0,
 ) -> tuple[Part, Part, Part]:
     """Makes sequences of ten objects, and says how to sort them.

@@ -12,10 +12,10 @@ from keras_relational.validation import check_positive_integers
 UNITS = 64
 
 
-def _abstractor(x, activation="sigmoid"):
+def _abstractor(x, key_dim, activation):
     symbols = layers.PositionalSymbols(x.shape[1], name="symbols")(x)
     abstractor = layers.Abstractor(
-        *(4, UNITS // 4, UNITS),
+        *(4, key_dim, UNITS),
         activation=activation,
         dropout=0.1,
         name="reasoner",
@@ -53,7 +53,7 @@ def _tcn(x):
 
 
 _FOR_CLASSES: dict[str, Callable] = {
-    "abstractor": _abstractor,
+    "abstractor": lambda x: _abstractor(x, UNITS // 4, "sigmoid"),
     "corelnet": lambda x: layers.CoRelNet(False, name="reasoner")(x),
     "predinet": lambda x: layers.PrediNet(4, 16, 16, name="reasoner")(x),
     "relation_network": lambda x: layers.RelationNetwork(
@@ -68,7 +68,7 @@ _FOR_CLASSES: dict[str, Callable] = {
     "mlp": _mlp,
 }
 _FOR_SORTING: dict[str, Callable] = {
-    "abstractor": lambda x: _abstractor(x, "softmax"),
+    "abstractor": lambda x: _abstractor(x, UNITS, "softmax"),
     "transformer": _transformer,
     "simplicial_transformer": _simplicial_transformer,
 }
@@ -166,7 +166,12 @@ def sorter(reasoner: str, num_entities: int, num_features: int) -> keras.Model:
     places = keras.Input((num_entities,), dtype="int32", name="places")
     x = keras.layers.Dense(UNITS, name="embedding")(entities)
     context = _FOR_SORTING[reasoner](x)
-    codes = keras.layers.Embedding(num_entities + 1, UNITS, name="codes")
+    codes = keras.layers.Embedding(
+        num_entities + 1,
+        UNITS,
+        keras.initializers.RandomNormal(stddev=1.0),
+        name="codes",
+    )
     y = _with_places(codes(places), "steps")
     y = keras.layers.Dropout(0.1)(y)
     y = _decoder(y, context)

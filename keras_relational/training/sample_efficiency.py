@@ -3,6 +3,7 @@
 Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4.
 """
 
+import math
 from typing import Any
 
 import keras
@@ -21,6 +22,7 @@ FEW_EXAMPLES = {
     "pairwise_order": models.SET_REASONERS,
     "sorting": models.SORTERS,
 }
+_NUM_POINTS = 40
 
 
 def model_and_data(
@@ -65,9 +67,8 @@ def accuracy_after_few(
     validation: tuple[Any, np.ndarray],
     test: tuple[Any, np.ndarray],
     num_train: int,
-    num_batches: int,
+    epochs: int,
     batch_size: int = 64,
-    batches_per_epoch: int = 50,
     run: runs.Run | None = None,
     part: str | None = None,
     seed: int = 0,
@@ -75,9 +76,10 @@ def accuracy_after_few(
 ) -> float:
     """Trains a classifier on the first examples, and stops it early.
 
-    It is measured after every epoch. What counts is the test accuracy of the
-    first epoch with the best validation accuracy, as if the training had
-    stopped there. The model is trained in place, to the end.
+    It is measured at 40 points of the training. What counts is the test
+    accuracy at the first point with the best validation accuracy, as if the
+    training had stopped there. The model is trained in place, to the end, by
+    Adam with a learning rate of 0.001.
 
     Args:
         model: A functional `keras.Model` from `x` to logits.
@@ -85,11 +87,10 @@ def accuracy_after_few(
         validation: Pair of `x` and labels.
         test: Pair of `x` and labels.
         num_train: Positive integer, number of training examples.
-        num_batches: Positive integer, number of steps of Adam at a learning
-            rate of 0.001.
+        epochs: Positive integer, number of passes over them. The training is
+            rounded up to 40 equal parts.
         batch_size: Positive integer, number of examples of a step, or all
             training examples if they are fewer.
-        batches_per_epoch: Number of training steps between two measurements.
         run: As in `train_classifier`.
         part: As in `train_classifier`.
         seed: Non-negative integer that fixes the order of the examples.
@@ -102,23 +103,27 @@ def accuracy_after_few(
         ValueError: If a number is not a positive integer, or there are fewer
             than `num_train` training examples.
     """
-    check_positive_integers(num_train=num_train, batch_size=batch_size)
+    check_positive_integers(
+        num_train=num_train, epochs=epochs, batch_size=batch_size
+    )
     x, y = train
     if num_train > len(y):
         raise ValueError(
             f"There are {len(y)} training examples. Received: num_train="
             f"{num_train}"
         )
+    epoch = math.ceil(num_train / batch_size)
+    batches_per_point = math.ceil(epoch * epochs / _NUM_POINTS)
     curves = train_classifier(
         model,
         keras.tree.map_structure(lambda array: array[:num_train], x),
         y[:num_train],
-        num_batches,
+        _NUM_POINTS * batches_per_point,
         min(batch_size, num_train),
         adam(0.001),
         {"validation": validation, "test": test},
-        batches_per_epoch,
-        batches_per_epoch,
+        batches_per_point,
+        batches_per_point,
         run,
         part,
         seed,

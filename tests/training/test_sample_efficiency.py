@@ -22,9 +22,8 @@ def test_what_counts_is_the_test_at_the_best_validation(tmp_path):
         found = training.accuracy_after_few(
             *(small_model(), *data()),
             num_train=20,
-            num_batches=40,
+            epochs=20,
             batch_size=8,
-            batches_per_epoch=5,
             run=run,
             part="mlp",
             verbose=0,
@@ -32,14 +31,15 @@ def test_what_counts_is_the_test_at_the_best_validation(tmp_path):
         run.finish({})
     curves = runs.read_curves(tmp_path / "run" / "mlp" / "curves.csv")
     validation = curves["validation_accuracy"]
-    assert len(validation) == 8
+    assert len(validation) == 40
+    assert curves["batches"][-1] == 80  # 20 passes of 3 batches, rounded up.
     best = validation.index(max(validation))
     assert found == pytest.approx(curves["test_accuracy"][best])
 
 
 def test_only_the_first_examples_are_seen():
     (x, y), *others = data()
-    sizes = {"num_train": 8, "num_batches": 10, "batches_per_epoch": 10}
+    sizes = {"num_train": 8, "epochs": 2}
     found = []
     for end in (np.full_like(x[8:], np.nan), x[8:]):
         model = small_model()
@@ -62,7 +62,7 @@ def test_abstractor_learns_an_order_from_pairs():
     keras.utils.set_random_seed(0)
     model = models.set_classifier("abstractor", 2, 8)
     parts = ordered_objects.load_pairs(16, 8, seed=0)
-    share = training.accuracy_after_few(model, *parts, 120, 200, verbose=0)
+    share = training.accuracy_after_few(model, *parts, 120, 100, verbose=0)
     assert share > 0.75
 
 
