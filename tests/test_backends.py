@@ -73,6 +73,12 @@ MODELS = {
         layers.BatchContextNormalization()
     ),
     "CoRelNet": lambda: sequences(layers.CoRelNet()),
+    "DualAttention": lambda: with_symbols(
+        layers.SymbolicAttention(5), layers.DualAttention(1, 1, rotary=False)
+    ),
+    "DualAttentionBlock": lambda: with_symbols(
+        layers.PositionRelativeSymbols(2), layers.DualAttentionBlock(2, 1, 8)
+    ),
     "ESBN": lambda: sequences(layers.ESBN(7, 4, confidence=True)),
     "EpisodicRNN": episodic,
     "LSTMKernel": lambda: sequences(
@@ -93,6 +99,10 @@ MODELS = {
     "RIMs": lambda: sequences(layers.RIMs(4, 3, 2)),
     "RIMsCell": lambda: cell(layers.RIMsCell(4, 3, 2, dynamics="gru")),
     "RelationNetwork": lambda: sequences(layers.RelationNetwork(4, 5)),
+    "RelationalAttention": lambda: with_symbols(
+        layers.PositionalSymbols(4),
+        layers.RelationalAttention(2, 4, rotary=True),
+    ),
     "RelationalCrossAttention": lambda: with_symbols(
         layers.PositionRelativeSymbols(2),
         layers.RelationalCrossAttention(2, 3),

@@ -17,6 +17,8 @@ Beside them:
 - `Abstractor` and its `RelationalCrossAttention`: relations between entities
   that symbols name. `PositionalSymbols`, `PositionRelativeSymbols` and
   `SymbolicAttention` give the symbols.
+- `DualAttention` and `DualAttentionBlock`: heads of self-attention beside heads
+  of `RelationalAttention`, in a Transformer's encoder or decoder layer.
 - Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
   `SimplicialTransformerBlock`, with attention to pairs as well, and
   `VirtualEntities`, which it takes the pairs from.
@@ -40,6 +42,9 @@ from keras_relational.layers.context_normalization import (
 )
 from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.corelnet import CoRelNet
+from keras_relational.layers.dual_attention import DualAttention
+from keras_relational.layers.dual_attention import DualAttentionBlock
+from keras_relational.layers.dual_attention import RelationalAttention
 from keras_relational.layers.episodic_rnn import EpisodicRNN
 from keras_relational.layers.esbn import ESBN
 from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
@@ -88,6 +93,8 @@ __all__ = [
     "AppendCoordinates",
     "BatchContextNormalization",
     "CoRelNet",
+    "DualAttention",
+    "DualAttentionBlock",
     "EpisodicRNN",
     "LSTMKernel",
     "LayerNormLSTMCell",
@@ -99,6 +106,7 @@ __all__ = [
     "RIMs",
     "RIMsCell",
     "RelationNetwork",
+    "RelationalAttention",
     "RelationalCrossAttention",
     "RelationalMemoryCell",
     "RelationalTransformerBlock",

@@ -3,6 +3,7 @@
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_relational.layers.operations import at_least_float32
@@ -149,3 +150,30 @@ def merge_heads(heads: keras.KerasTensor) -> keras.KerasTensor:
     """
     batch, num_heads, n, size = ops.shape(heads)
     return ops.reshape(ops.swapaxes(heads, 1, 2), (batch, n, num_heads * size))
+
+
+def rotated(heads: keras.KerasTensor) -> keras.KerasTensor:
+    """Rotary positions: turns each pair of features by an angle of its place.
+
+    Features 2 k and 2 k + 1 of position i are turned by `i / 10000^(2 k / d)`.
+    Then the dot product of two vectors depends on their distance, and not on
+    where both are. Reference: [Su et al., 2021](
+    https://arxiv.org/abs/2104.09864), equations (14) and (15).
+
+    Args:
+        heads: Float tensor `(batch, num_heads, n, d)` with an even d.
+
+    Returns:
+        Tensor like `heads`.
+    """
+    n, size = ops.shape(heads)[2], heads.shape[-1]
+    dtype = keras.backend.result_type(heads.dtype, "float32")
+    speeds = 10_000.0 ** (-np.arange(0, size, 2) / size)
+    places = ops.cast(ops.arange(n), dtype)
+    angles = places[:, None] * ops.convert_to_tensor(speeds, dtype)
+    cosines, sines = (
+        ops.cast(x, heads.dtype) for x in (ops.cos(angles), ops.sin(angles))
+    )
+    even, odd = heads[..., ::2], heads[..., 1::2]
+    turned = (even * cosines - odd * sines, even * sines + odd * cosines)
+    return ops.reshape(ops.stack(turned, axis=-1), ops.shape(heads))

@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import merge_heads
 from keras_relational.layers.attention import scaled_dot_products
 from keras_relational.layers.attention import split_heads
 from keras_relational.layers.attention import weighted_sum
@@ -118,11 +119,7 @@ class RelationalCrossAttention(keras.layers.Layer):
         relations = self._activate(scaled_dot_products(queries, keys), mask)
         if len(symbols.shape) == 3:
             symbols, _ = flatten_entities(self, symbols, mask)
-            values = self._heads(symbols, self.value_kernel)
-            attended = weighted_sum(relations, values)
-        else:
-            values = self._heads(symbols[0], self.value_kernel)
-            attended = _sum_of_relative(relations, values)
+        attended = sum_of_symbols(relations, symbols, self.value_kernel)
         outputs = ops.matmul(attended, self.output_kernel)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
@@ -216,18 +213,27 @@ def check_symbols(
     return size
 
 
-def _sum_of_relative(relations, values):
-    """`Σ_j relations[b, h, i, j] values[i, h, j]` of all b, h and i.
+def sum_of_symbols(
+    weights: keras.KerasTensor,
+    symbols: keras.KerasTensor,
+    kernel: keras.KerasTensor,
+) -> keras.KerasTensor:
+    """`Σ_j weights[b, h, i, j] symbols[b, j] kernel_h` of all b, h and i.
 
     Args:
-        relations: Float tensor `(batch, num_heads, n, n)`.
-        values: Float tensor `(n, num_heads, n, size)`.
+        weights: Float tensor `(batch, num_heads, n, n)`.
+        symbols: Float tensor `(batch, n, s)`. Or `(1, n, n, s)`, which gives
+            `symbols[0, i, j]` in place of `symbols[b, j]`.
+        kernel: Float tensor `(s, num_heads * size)`.
 
     Returns:
         Tensor `(batch, n, num_heads * size)`.
     """
-    relations = ops.cast(relations, values.dtype)
-    sums = ops.matmul(ops.transpose(relations, (2, 1, 0, 3)), values)
-    n, num_heads, batch, size = ops.shape(sums)
-    sums = ops.transpose(sums, (2, 0, 1, 3))
-    return ops.reshape(sums, (batch, n, num_heads * size))
+    num_heads = weights.shape[1]
+    if len(symbols.shape) == 3:
+        values = split_heads(ops.matmul(symbols, kernel), num_heads)
+        return weighted_sum(weights, values)
+    values = split_heads(ops.matmul(symbols[0], kernel), num_heads)
+    weights = ops.transpose(ops.cast(weights, values.dtype), (2, 1, 0, 3))
+    # `(n, num_heads, batch, size)`: one product for each entity i.
+    return merge_heads(ops.transpose(ops.matmul(weights, values), (2, 1, 0, 3)))

@@ -136,6 +136,21 @@ def test_cost_of_the_abstractor():
     assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
 
 
+def test_cost_of_dual_attention():
+    sizes = {"n": N, "m": 36, "s": 17}
+    relational = layers.RelationalAttention(2, 9, 3)
+    dual = layers.DualAttention(2, 2, 3)
+    found = measured(relational, (N, 36), (N, 17))
+    found_beside = measured(dual, (N, 36), (N, 17))
+    part = costs(relational, sizes)
+    for index, (name, tolerance) in enumerate(
+        [("multiplications", 0.05), ("numbers kept", 0.25)]
+    ):
+        assert found[index] == pytest.approx(part[name], rel=tolerance)
+        whole = costs(dual, {**sizes, "R": part[name]})[name]
+        assert found_beside[index] == pytest.approx(whole, rel=tolerance)
+
+
 def measured(call, *shapes, of=None):
     """Multiplications in products of an example, and numbers for its gradient.
 
