@@ -20,6 +20,7 @@ SUBJECTS = (
     "esbn",
     "two_simplicial_attention",
     "scoff",
+    "successors",
     "data",
     "environments",
     "agents",
