@@ -1,3 +1,5 @@
+import pathlib
+
 import numpy as np
 import pytest
 from keras import ops
@@ -5,7 +7,9 @@ from layer_contract import LayerContract
 
 from keras_relational.layers import DualAttention
 from keras_relational.layers import DualAttentionBlock
+from keras_relational.layers import PositionRelativeSymbols
 from keras_relational.layers import RelationalAttention
+from keras_relational.layers import SymbolicAttention
 from keras_relational.layers.attention import rotated
 
 ENTITIES, SYMBOLS, PAIRS = (2, 4, 12), (2, 4, 6), (1, 4, 4, 6)
@@ -439,3 +443,106 @@ def test_refuses_a_context_without_heads_and_heads_without_a_context():
         DualAttentionBlock(2, 1, 7)(*inputs, np.zeros((2, 3, 9)))
     with pytest.raises(ValueError, match="Received: no context"):
         DualAttentionBlock(2, 1, 7, num_cross_heads=3)(*inputs)
+
+
+# Random weights, inputs and outputs of the package `dual-attention` 0.0.7, with
+# its own names. `symmetric_rels` is set in the blocks that normalize last.
+PACKAGE = np.load(pathlib.Path(__file__).with_name("dual_attention_0_0_7.npz"))
+OF_DUAL = {
+    "query_kernel": "self_attention.wq",
+    "key_kernel": "self_attention.wk",
+    "value_kernel": "self_attention.wv",
+    "output_kernel": "self_attention.wo",
+}
+OF_RELATIONAL = {
+    "query_kernel": "relational_attention.wq_attn",
+    "key_kernel": "relational_attention.wk_attn",
+    "relation_query_kernel": "relational_attention.wq_rel",
+    "relation_key_kernel": "relational_attention.wk_rel",
+    "value_kernel": "relational_attention.wv",
+    "output_kernel": "relational_attention.wo",
+}
+
+
+def take_package_weights(block, prefix):
+    def of(name):
+        return PACKAGE[f"{prefix}/{name}"]
+
+    dual_attention = block.dual_attention
+    for layer, names in (
+        (dual_attention, OF_DUAL),
+        (dual_attention.relational_attention, OF_RELATIONAL),
+    ):
+        for ours, theirs in names.items():
+            if hasattr(layer, ours):
+                kernel = of(f"dual_attn.{theirs}.weight").T
+                getattr(layer, ours).assign(kernel)
+    layer = dual_attention.relational_attention
+    # (head, feature, relation) there.
+    kernel = of("dual_attn.relational_attention.wr").transpose(2, 0, 1)
+    layer.relation_kernel.assign(kernel.reshape(layer.relation_kernel.shape))
+    numbered = enumerate(block.normalizations.values(), start=1)
+    for number, normalization in numbered:
+        names = (f"norm{number}.weight", f"norm{number}.bias")
+        normalization.set_weights([of(name) for name in names])
+    for number, dense in enumerate((block.hidden, block.update), start=1):
+        name = f"ff_block.linear{number}"
+        dense.set_weights([of(f"{name}.weight").T, of(f"{name}.bias")])
+    if block.cross_attention is not None:
+        kernels = [of(f"cross_attn.w{letter}.weight").T for letter in "qkvo"]
+        weights = zip(kernels, block.cross_attention.weights, strict=True)
+        block.cross_attention.set_weights(
+            [kernel.reshape(weight.shape) for kernel, weight in weights]
+        )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_encoder_equals_that_of_the_package(first):
+    prefix = "pre_encoder" if first else "post_encoder"
+    block = DualAttentionBlock(
+        *(2, 1, 7),
+        num_relations=2,
+        symmetric=not first,
+        rotary=True,
+        normalize_first=first,
+    )
+    inputs = PACKAGE["entities"], PACKAGE["symbols"]
+    block(*inputs)
+    take_package_weights(block, prefix)
+    outputs = ops.convert_to_numpy(block(*inputs))
+    np.testing.assert_allclose(outputs, PACKAGE[f"{prefix}_outputs"], atol=1e-5)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_decoder_equals_that_of_the_package(first):
+    prefix = "pre_decoder" if first else "post_decoder"
+    block = DualAttentionBlock(
+        *(1, 2, 7, 3), num_relations=4, normalize_first=first
+    )
+    symbols = PACKAGE["relative_symbols"][None]
+    inputs = PACKAGE["entities"], symbols, PACKAGE["context"]
+    block(*inputs)
+    take_package_weights(block, prefix)
+    outputs = ops.convert_to_numpy(block(*inputs, use_causal_mask=True))
+    np.testing.assert_allclose(outputs, PACKAGE[f"{prefix}_outputs"], atol=1e-5)
+
+
+def test_symbols_equal_those_of_the_package():
+    entities = PACKAGE["entities"]
+    layer = SymbolicAttention(4, num_heads=3)
+    layer.build(entities.shape)
+    layer.set_weights(
+        [
+            PACKAGE["symbolic_attention/q_proj.weight"].T,
+            PACKAGE["symbolic_attention/q_proj.bias"],
+            PACKAGE["symbolic_attention/template_features"],
+            PACKAGE["symbolic_attention/symbol_library"],
+        ]
+    )
+    symbols = layer(entities)
+    np.testing.assert_allclose(symbols, PACKAGE["symbols"], atol=1e-5)
+    layer = PositionRelativeSymbols(2)
+    layer.build(entities.shape)
+    layer.set_weights([PACKAGE["relative/rel_pos_enc.rel_pos_embeddings"]])
+    symbols = layer(entities)[0]
+    np.testing.assert_array_equal(symbols, PACKAGE["relative_symbols"])
