@@ -19,6 +19,7 @@ from benchmarks.measuring import seconds_of
 from keras_relational import models
 from keras_relational.datasets import distribution_of_three
 from keras_relational.layers import esbn
+from keras_relational.training import predictions
 
 
 def main():
@@ -56,9 +57,7 @@ def rule_learners():
             for learner, x in learners
         ]
         inference = [
-            seconds_of(
-                functools.partial(learner.predict, x, batch_size=32, verbose=0)
-            )
+            seconds_of(functools.partial(predictions, learner, x, 32))
             for learner, x in learners
         ]
         for what, timed, floor in (
@@ -112,7 +111,7 @@ def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
         model.fit(values, targets, batch, verbose=0, shuffle=False)
 
     def predict(model):
-        return model.predict(values, batch, verbose=0)
+        return predictions(model, values, batch)
 
     flops = 2 * batch * (10 * 4 * 512 * (512 + 256) + 9 * 512 * 257)
     for what, function, floor in (

@@ -91,7 +91,7 @@ def training_step(images, labels):
 
 
 def inference(images):
-    """Prediction at batch 250, with its input pipeline."""
+    """Predictions at batch 250."""
     model = models.relations_classifier()
     reference = plain_classifier(model)
     check_equal(model(images[:10]), reference(images[:10]))
@@ -103,7 +103,7 @@ def inference(images):
             [
                 seconds_of(
                     functools.partial(
-                        classifier.predict, images, batch_size=250, verbose=0
+                        training.predictions, classifier, images, 250
                     )
                 )
                 for classifier in (reference, model)

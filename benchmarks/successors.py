@@ -2,25 +2,34 @@
 
 The plain ones are what a user would write with Keras' own layers: its
 attention, sums, normalizations and dense layers, and einsums for relations.
-Entities are their own symbols here.
+Entities are their own symbols here. Where PyTorch and the authors' package
+`dual-attention` are installed beside Keras, its block is timed too.
 """
+
+import importlib.util
 
 import keras
 import numpy as np
 from keras import ops
 
+from benchmarks.measuring import compilers
+from benchmarks.measuring import epoch_of
+from benchmarks.measuring import interleaved
 from benchmarks.measuring import layer_step
 from benchmarks.measuring import own
 from benchmarks.measuring import print_header
+from benchmarks.measuring import report
+from benchmarks.measuring import seconds_of
 from keras_relational import layers
+from keras_relational import training
 
 FEATURES = 64
 
 
 def main():
-    for n, batch in ((9, 64), (64, 32)):
+    for n, batch, steps in ((9, 64, 200), (64, 32, 40)):
         rng = np.random.default_rng(0)
-        shape = (10 * batch, n, FEATURES)
+        shape = (steps * batch, n, FEATURES)
         entities = rng.normal(size=shape).astype("float32")
         for name, layer, plain, flops in (
             (
@@ -39,11 +48,52 @@ def main():
                 "dual attention",
                 OwnSymbols(layers.DualAttentionBlock(2, 2, 64)),
                 PlainDualAttention(),
-                2 * n * (FEATURES * (32 * 8 + 2 * 64) + 2 * 32**2 + 160 * n),
+                dual_attention_flops(n),
             ),
         ):
             title = f"{name}, n = {n}"
             layer_step(title, entities, layer, plain, flops, batch)
+        if importlib.util.find_spec("dual_attention"):
+            beside_the_package(entities, batch)
+
+
+def dual_attention_flops(n):
+    return 2 * n * (FEATURES * (32 * 8 + 2 * 64) + 2 * 32**2 + 160 * n)
+
+
+def beside_the_package(entities, batch):
+    """Steps of training with the block of `dual-attention` on PyTorch."""
+    import torch
+    from dual_attention.dual_attn_blocks import DualAttnEncoderBlock
+
+    n, steps = entities.shape[1], len(entities) // batch
+    theirs = DualAttnEncoderBlock(FEATURES, 2, 2, 64, "relu", 0.0, True)
+    optimizer = torch.optim.SGD(theirs.parameters(), 1e-6)
+    batches = torch.tensor(entities).split(batch)
+
+    def epoch():
+        for x in batches:
+            optimizer.zero_grad()
+            (theirs(x, x) ** 2).mean().backward()
+            optimizer.step()
+
+    for compiler, jit_compile in compilers().items():
+        inputs = keras.Input(entities.shape[1:])
+        ours = OwnSymbols(layers.DualAttentionBlock(2, 2, 64))(inputs)
+        model = training.MinibatchModel(inputs, ours)
+        model.compile(
+            keras.optimizers.SGD(1e-6), "mse", jit_compile=jit_compile
+        )
+        targets = np.zeros_like(entities)
+        model.evaluate(entities[:batch], targets[:batch], verbose=0)
+        blocks = training.Minibatches(entities, targets, batch, steps)
+        own_epoch = epoch_of(model, blocks, steps_per_epoch=1, shuffle=False)
+        report(
+            f"dual-attention on PyTorch, n = {n}, batch {batch}, {compiler}",
+            *interleaved([seconds_of(epoch), own_epoch]),
+            3 * batch * dual_attention_flops(n),
+            steps,
+        )
 
 
 class OwnSymbols(keras.layers.Layer):

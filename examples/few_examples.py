@@ -1,7 +1,7 @@
 """Which mechanism learns most from few examples?
 
-Altabaa et al., 2024, Abstractors and relational cross-attention, Figs. 4 and 5:
-the order of two random objects, and the sorting of ten. The paper's Abstractor
+Altabaa et al., 2024, Abstractors and relational cross-attention, section 4: the
+order of two random objects, and the sorting of ten. The paper's Abstractor
 has 77.6 percent with 500 pairs, and 91.9 with all 2,015. It puts 94.2 percent
 of the objects in their places after 500 sequences, and a Transformer 29.2.
 Every mechanism of the library that fits is trained on each number of examples,

@@ -6,6 +6,7 @@ By default of the published runs, into `docs/results/`.
 import argparse
 import pathlib
 
+from experiments import few_examples
 from experiments import predinet
 from experiments import scoff
 from experiments import two_simplicial
@@ -27,7 +28,7 @@ def main() -> None:
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(error) from error
     args.output.mkdir(parents=True, exist_ok=True)
-    for paper in (predinet, two_simplicial, scoff):
+    for paper in (predinet, two_simplicial, scoff, few_examples):
         for name, figure in paper.figures(records).items():
             path = args.output / f"{name}.png"
             analysis.save_figure(figure, path, dpi=100)

@@ -12,6 +12,7 @@ import sys
 
 from experiments import context_normalization
 from experiments import esbn
+from experiments import few_examples
 from experiments import predinet
 from experiments import scoff
 from experiments import two_simplicial
@@ -19,7 +20,10 @@ from experiments.records import PUBLISHED
 from experiments.records import Record
 from experiments.records import read_runs
 
-PAPERS = (predinet, two_simplicial, context_normalization, esbn, scoff)
+PAPERS = (
+    *(predinet, two_simplicial, context_normalization, esbn, scoff),
+    few_examples,
+)
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

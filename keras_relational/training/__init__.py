@@ -5,7 +5,7 @@
   draws batches, and `MinibatchModel` takes several optimizer steps in one
   compiled call. `compile_model`, `compile_scorer`, `compile_video_predictor`
   with `VIDEO_LOSSES`, and `adam` set up losses and optimizers.
-  `accuracy` is the share of right answers.
+  `accuracy` is the share of right answers, `predictions` all outputs.
 - Few examples (Abstractor, and every mechanism beside it):
   `FEW_EXAMPLES`, `model_and_data`, `accuracy_after_few`; `places_so_far` and
   `sorted_places` of a sorter.
@@ -76,6 +76,7 @@ from keras_relational.training.supervised import compile_model
 from keras_relational.training.supervised import compile_scorer
 from keras_relational.training.supervised import compile_video_predictor
 from keras_relational.training.supervised import fit
+from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
@@ -135,6 +136,7 @@ __all__ = [
     "plausibility",
     "position_student",
     "prediction_error",
+    "predictions",
     "preset",
     "pretrain_autoencoder",
     "published_physics_tests",

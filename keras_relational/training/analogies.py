@@ -9,6 +9,7 @@ import numpy as np
 from keras_relational import models
 from keras_relational.datasets import vaec
 from keras_relational.training.minibatches import Minibatches
+from keras_relational.training.supervised import predictions
 
 
 class AnalogyBatches(Minibatches):
@@ -91,9 +92,8 @@ def solved_analogies(
         Boolean array `(n,)`; its mean is the accuracy.
     """
     z = embeddings(model, problems.levels)
-    scores = models.part(model, "scorer").predict(
-        {"embeddings": z, **_terms(problems)}, batch_size=batch_size, verbose=0
-    )
+    inputs = {"embeddings": z, **_terms(problems)}
+    scores = predictions(models.part(model, "scorer"), inputs, batch_size)
     return (scores[:, :1] > scores[:, 1:]).all(axis=1)
 
 

@@ -9,6 +9,7 @@ from keras_relational import models
 from keras_relational.datasets import dynamic_objects
 from keras_relational.random_streams import stream
 from keras_relational.training.minibatches import GeneratedBatches
+from keras_relational.training.supervised import predictions
 from keras_relational.training.video import pixel_errors
 
 
@@ -78,9 +79,7 @@ def frame_embeddings(
     """
     frames = sequences.reshape(-1, *sequences.shape[2:])
     encoder = models.part(model, "encoder")
-    z = encoder.predict(
-        frames, batch_size=batch_size * sequences.shape[1], verbose=0
-    )
+    z = predictions(encoder, frames, batch_size * sequences.shape[1])
     return z.reshape(*sequences.shape[:2], -1)
 
 

@@ -17,6 +17,7 @@ from keras_relational import models
 from keras_relational import runs
 from keras_relational.layers.operations import at_least_float32
 from keras_relational.training.supervised import adam
+from keras_relational.training.supervised import predictions
 
 
 class Preset(NamedTuple):
@@ -260,7 +261,7 @@ def rule_accuracy(
         ValueError: If the model predicts a filler and `fillers` is `None`, or
             it scores options and `fillers` is given.
     """
-    outputs = model.predict(problems.fillers, batch_size=batch_size, verbose=0)
+    outputs = predictions(model, problems.fillers, batch_size)
     predicts = "logits" not in models.roles(model).outputs.values()
     if fillers is None and predicts:
         raise ValueError(
@@ -342,7 +343,7 @@ def reconstructed_share(autoencoder: keras.Model, fillers: np.ndarray) -> float:
         Number between 0 and 1.
     """
     nearest = nearest_filler(
-        autoencoder.predict(fillers, verbose=0), as_put_out(fillers)
+        predictions(autoencoder, fillers), as_put_out(fillers)
     )
     return float(np.mean(nearest == np.arange(len(fillers))))
 

@@ -13,6 +13,7 @@ from keras_relational import models
 from keras_relational import runs
 from keras_relational.datasets import ordered_objects
 from keras_relational.training.supervised import adam
+from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
@@ -175,6 +176,6 @@ def sorted_places(
     places = np.zeros((number, n), "int32")
     for step in range(n):
         given = (entities, places_so_far(places))
-        logits = model.predict(given, batch_size=batch_size, verbose=0)
+        logits = predictions(model, given, batch_size)
         places[:, step] = logits[:, step].argmax(-1)
     return places

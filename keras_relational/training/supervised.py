@@ -236,13 +236,37 @@ def accuracy(
     Raises:
         ValueError: If there is not one label for each row of logits.
     """
-    logits = model.predict(x, batch_size=batch_size, verbose=0)
+    logits = predictions(model, x, batch_size)
     if np.shape(y) != logits.shape[:-1]:
         raise ValueError(
             "There must be one label for each row of logits, "
             f"{logits.shape[:-1]}. Received: y.shape={np.shape(y)}"
         )
     return float(np.mean(logits.argmax(-1) == y))
+
+
+def predictions(model: keras.Model, x: Any, batch_size: int = 250) -> Any:
+    """What a model puts out for all examples: `keras.Model.predict`, at once.
+
+    After its last batch `predict` waits for Keras' input pipeline on
+    TensorFlow, for up to as long as the batches have taken. This does not.
+
+    Args:
+        model: A `keras.Model`.
+        x: Array of inputs, or a structure of arrays.
+        batch_size: Number of examples computed at once.
+
+    Returns:
+        Array, or a structure of arrays as the model's outputs.
+    """
+    number = len(keras.tree.flatten(x)[0])
+    parts = [
+        model.predict_on_batch(_rows(x, slice(first, first + batch_size)))
+        for first in range(0, number, batch_size)
+    ]
+    return keras.tree.map_structure(
+        lambda *arrays: np.concatenate(arrays), *parts
+    )
 
 
 class _EpochEnd(keras.callbacks.Callback):

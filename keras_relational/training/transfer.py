@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational import runs
+from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
 
 STAGES = {
@@ -163,7 +164,7 @@ def _behind(model, last_part):
 
 def _through(frozen, data):
     (images, task_ids), labels = data
-    features = frozen.predict(images, batch_size=250, verbose=0)
+    features = predictions(frozen, images)
     return (features, task_ids), labels
 
 

@@ -254,3 +254,18 @@ def test_parts_of_a_run_have_curves_of_their_own(data, run):
     result = run.finish({})
     assert "batches" not in result
     assert result["minutes"] >= 0
+
+
+def test_predictions_are_those_of_predict():
+    a, b = keras.Input((3,), name="a"), keras.Input((2,), name="b")
+    joint = keras.layers.Concatenate()([a, b])
+    outputs = {"sum": keras.layers.Dense(2)(joint), "a": a}
+    model = keras.Model({"a": a, "b": b}, outputs)
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.normal(size=(7, n)) for name, n in (("a", 3), ("b", 2))}
+    expected = model.predict(inputs, verbose=0)
+    for batch_size in (3, 7, 20):  # The last batch is shorter, or alone.
+        found = training.predictions(model, inputs, batch_size)
+        assert found.keys() == expected.keys()
+        for name, array in expected.items():
+            np.testing.assert_allclose(found[name], array, atol=1e-6)
