@@ -168,6 +168,8 @@ MODELS = {
         )
         for name in models.SEQUENTIAL
     },
+    "set_classifier": lambda: models.set_classifier("abstractor", 4, 6),
+    "sorter": lambda: models.sorter("simplicial_transformer", 4, 6),
     "video_predictor": lambda: video_predictor(),
     "visual_analogy_scorer": lambda: models.visual_analogy_scorer(
         image_size=16

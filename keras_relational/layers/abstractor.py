@@ -27,9 +27,8 @@ class Abstractor(keras.layers.Layer):
     of pairs, as `PositionRelativeSymbols` gives them, are no states: the first
     layer has nothing to add, and is `A = LayerNorm(Dropout(…(x, symbols)))`.
 
-    Reference: algorithm 1 of [Altabaa et al., 2024](
-    https://arxiv.org/abs/2304.00195). Residual sums and layer normalizations
-    are optional there, and on by default in the authors' program.
+    Reference: [Altabaa et al., 2024](https://arxiv.org/abs/2304.00195). In the
+    authors' program residual sums and layer normalizations can be left out.
 
     Cost of an example of n entities with m features, and symbols of size s. C
     is the cost of `RelationalCrossAttention` with these sizes. The numbers
@@ -70,6 +69,7 @@ class Abstractor(keras.layers.Layer):
 
     Example:
 
+    >>> from keras_relational.layers import PositionalSymbols
     >>> entities = keras.Input((10, 64))
     >>> symbols = PositionalSymbols(10)(entities)
     >>> abstractor = Abstractor(4, key_dim=16, hidden_units=64, num_layers=2)

@@ -33,9 +33,8 @@ class RelationalAttention(keras.layers.Layer):
     passed on. All relations together have as many features as all heads:
     `relation_dim = num_heads key_dim / num_relations`.
 
-    Reference: equation (4) of [Altabaa and Lafferty, 2024](
-    https://arxiv.org/abs/2405.16727). Both divisions follow the authors'
-    program.
+    Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727).
+    Both divisions follow the authors' program.
 
     Cost of an example of n entities with m features, and symbols of size s.
     The numbers kept are for the gradient.
@@ -80,6 +79,7 @@ class RelationalAttention(keras.layers.Layer):
 
     Example:
 
+    >>> from keras_relational.layers import SymbolicAttention
     >>> entities = keras.Input((10, 64))
     >>> symbols = SymbolicAttention(32)(entities)
     >>> RelationalAttention(4, key_dim=8)(entities, symbols).shape
@@ -262,8 +262,8 @@ class DualAttention(keras.layers.Layer):
     queries, keys and values of a head have the size m / (num_heads +
     num_relational_heads), so the outputs have the size of the entities.
 
-    Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727),
-    algorithm 1. As in the authors' program, W_O mixes the heads of one kind.
+    Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727).
+    As in the authors' program, W_O mixes the heads of one kind.
 
     Cost of an example of n entities with m features. R is the cost of its
     `RelationalAttention`. The numbers kept are for the gradient.
@@ -309,6 +309,7 @@ class DualAttention(keras.layers.Layer):
 
     Example:
 
+    >>> from keras_relational.layers import SymbolicAttention
     >>> entities = keras.Input((10, 64))
     >>> symbols = SymbolicAttention(32)(entities)
     >>> DualAttention(2, num_relational_heads=2)(entities, symbols).shape
@@ -472,8 +473,9 @@ class DualAttentionBlock(keras.layers.Layer):
     decoder of a Transformer give `num_cross_heads`, and call the layer with a
     context and `use_causal_mask`.
 
-    Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727),
-    algorithms 2 and 3. Layer normalizations have ε = 1e-5, as the authors'.
+    Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727).
+    With their weights it computes what the blocks of the authors' package
+    `dual-attention` compute. Layer normalizations have ε = 1e-5, as theirs.
 
     Cost. That of `DualAttention`, of the attention to the context, and of the
     two dense layers: 2 n m hidden_units multiplications.
@@ -522,6 +524,7 @@ class DualAttentionBlock(keras.layers.Layer):
 
     Example:
 
+    >>> from keras_relational.layers import SymbolicAttention
     >>> entities = keras.Input((10, 64))
     >>> symbols = SymbolicAttention(32)(entities)
     >>> block = DualAttentionBlock(2, 2, hidden_units=128, rotary=True)

@@ -66,6 +66,7 @@ class RelationalCrossAttention(keras.layers.Layer):
 
     Example:
 
+    >>> from keras_relational.layers import PositionalSymbols
     >>> entities = keras.Input((10, 64))
     >>> symbols = PositionalSymbols(10)(entities)
     >>> RelationalCrossAttention(4, key_dim=16)(entities, symbols).shape
