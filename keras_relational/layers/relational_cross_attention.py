@@ -2,20 +2,20 @@ import keras
 from keras import ops
 
 from keras_relational.layers.attention import masked_softmax
-from keras_relational.layers.attention import merge_heads
 from keras_relational.layers.attention import scaled_dot_products
 from keras_relational.layers.attention import split_heads
-from keras_relational.layers.attention import weighted_sum
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.entities_and_symbols import EntitiesAndSymbols
+from keras_relational.layers.entities_and_symbols import check_symbols
+from keras_relational.layers.entities_and_symbols import sum_of_symbols
 from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import add_weights
-from keras_relational.layers.operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class RelationalCrossAttention(keras.layers.Layer):
+class RelationalCrossAttention(EntitiesAndSymbols):
     """Attention between entities, which passes on symbols in their place.
 
     With the entities x and their symbols s, each head h computes
@@ -87,7 +87,6 @@ class RelationalCrossAttention(keras.layers.Layer):
         self.key_dim = key_dim
         self.activation = keras.activations.get(activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.supports_masking = True
 
     def build(
         self,
@@ -128,13 +127,6 @@ class RelationalCrossAttention(keras.layers.Layer):
             return outputs, ops.cast(relations, self.compute_dtype)
         return outputs
 
-    def compute_mask(
-        self,
-        entities: keras.KerasTensor,
-        entities_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return entities_mask
-
     def compute_output_shape(
         self,
         entities_shape: tuple[int | None, ...],
@@ -149,14 +141,8 @@ class RelationalCrossAttention(keras.layers.Layer):
         entities_mask: keras.KerasTensor | None = None,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        check_symbols(self, entities.shape, symbols.shape)
-        shape = self.compute_output_shape(entities.shape, symbols.shape)
-        outputs = keras.KerasTensor(shape, self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        batch, n, _ = entities.shape
-        shape = (batch, self.num_heads, n, n)
-        return outputs, keras.KerasTensor(shape, self.compute_dtype)
+        scores = (self.num_heads,) if return_attention_scores else None
+        return self.specs(entities, symbols, scores)
 
     def get_config(self) -> dict:
         return {
@@ -181,60 +167,3 @@ class RelationalCrossAttention(keras.layers.Layer):
         if keys is None:
             return relations
         return ops.where(keys, relations, 0)
-
-
-def check_symbols(
-    layer: keras.layers.Layer,
-    entities_shape: tuple[int | None, ...],
-    symbols_shape: tuple[int | None, ...],
-) -> int:
-    """Checks that symbols name each entity, or each pair of entities.
-
-    Args:
-        layer: The layer that reads both. An error names it.
-        entities_shape: `(batch, n, m)`.
-        symbols_shape: Expected to be `(batch, n, s)` or `(1, n, n, s)`.
-
-    Returns:
-        `s`, the size of a symbol.
-
-    Raises:
-        ValueError: If it is neither, or `s` is unknown.
-    """
-    batch, n = entities_shape[:2]
-    size = symbols_shape[-1]
-    fits = ((batch, n, size), (1, n, n, size))
-    if size is None or not any(shapes_match(symbols_shape, x) for x in fits):
-        raise ValueError(
-            f"{layer.name} takes a symbol for each entity, of shape "
-            f"{(batch, n)} and a fixed size, or for each pair of entities, of "
-            f"shape {(1, n, n)} and a fixed size. Received: entities.shape="
-            f"{tuple(entities_shape)}, symbols.shape={tuple(symbols_shape)}"
-        )
-    return size
-
-
-def sum_of_symbols(
-    weights: keras.KerasTensor,
-    symbols: keras.KerasTensor,
-    kernel: keras.KerasTensor,
-) -> keras.KerasTensor:
-    """`Σ_j weights[b, h, i, j] symbols[b, j] kernel_h` of all b, h and i.
-
-    Args:
-        weights: Float tensor `(batch, num_heads, n, n)`.
-        symbols: Float tensor `(batch, n, s)`. Or `(1, n, n, s)`, which gives
-            `symbols[0, i, j]` in place of `symbols[b, j]`.
-        kernel: Float tensor `(s, num_heads * size)`.
-
-    Returns:
-        Tensor `(batch, n, num_heads * size)`.
-    """
-    num_heads = weights.shape[1]
-    if len(symbols.shape) == 3:
-        values = split_heads(ops.matmul(symbols, kernel), num_heads)
-        return weighted_sum(weights, values)
-    values = split_heads(ops.matmul(symbols[0], kernel), num_heads)
-    weights = ops.transpose(ops.cast(weights, values.dtype), (2, 1, 0, 3))
-    # `(n, num_heads, batch, size)`: one product for each entity i.
-    return merge_heads(ops.transpose(ops.matmul(weights, values), (2, 1, 0, 3)))

@@ -22,6 +22,12 @@ class _Symbols(keras.layers.Layer):
         self.symbols_initializer = keras.initializers.get(symbols_initializer)
         self.supports_masking = True
 
+    def _features(self, input_shape):
+        """Checks the shape at build, and keeps its last axis from then on."""
+        features = check_entities_shape(self, input_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
+        return features
+
     def compute_mask(
         self,
         inputs: keras.KerasTensor,
@@ -90,8 +96,7 @@ class PositionalSymbols(_Symbols):
         self.max_length = max_length
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        features = check_entities_shape(self, input_shape)
-        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
+        features = self._features(input_shape)
         shape = (self.max_length, features)
         add_weights(self, self.symbols_initializer, symbols=shape)
 
@@ -167,8 +172,7 @@ class PositionRelativeSymbols(_Symbols):
         self.max_distance = max_distance
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        features = check_entities_shape(self, input_shape)
-        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
+        features = self._features(input_shape)
         shape = (2 * self.max_distance + 1, features)
         add_weights(self, self.symbols_initializer, symbols=shape)
 
@@ -269,8 +273,7 @@ class SymbolicAttention(_Symbols):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        features = check_entities_shape(self, input_shape)
-        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
+        features = self._features(input_shape)
         if features % self.num_heads:
             raise ValueError(
                 f"{self.name} splits the features of an entity into "

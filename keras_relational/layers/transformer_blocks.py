@@ -9,6 +9,8 @@ from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import add_weights
 from keras_relational.layers.initial_weights import clone_initializer
 from keras_relational.layers.operations import shapes_match
+from keras_relational.layers.sublayers import built_dense
+from keras_relational.layers.sublayers import built_normalization
 from keras_relational.layers.two_simplicial_attention import (
     TwoSimplicialAttention,
 )
@@ -264,35 +266,29 @@ class RelationalTransformerBlock(keras.layers.Layer):
             features: Number of features of an entity.
             width: Number of features of the concatenated heads.
         """
-
-        def dense(units, width, name, activation=None):
-            layer = keras.layers.Dense(
-                units,
-                activation,
-                kernel_initializer=clone_initializer(
-                    self.kernel_initializer, len(self.weights)
-                ),
-                dtype=self.dtype_policy,
-                name=name,
-            )
-            layer.build((None, None, width))
-            return layer
-
-        self.hidden = dense(self.hidden_units, width, "hidden", "relu")
-        self.update = dense(features, self.hidden_units, "update")
+        shape = (None, None, width)
+        self.hidden = built_dense(
+            self,
+            shape,
+            self.hidden_units,
+            "hidden",
+            "relu",
+            (len(self.weights),),
+        )
+        shape = (None, None, self.hidden_units)
+        self.update = built_dense(
+            self, shape, features, "update", None, (len(self.weights),)
+        )
         self.output_normalizations = self._normalizations("output", features)
 
     def _normalizations(self, name, features):
         """One layer normalization for each iteration."""
-        layers = [
-            keras.layers.LayerNormalization(
-                dtype=self.dtype_policy, name=f"{name}_normalization_{i}"
+        return [
+            built_normalization(
+                self, (None, None, features), f"{name}_normalization_{i}"
             )
             for i in range(self.num_iterations)
         ]
-        for layer in layers:
-            layer.build((None, None, features))
-        return layers
 
     def _heads(
         self, x: keras.KerasTensor

@@ -1,0 +1,63 @@
+"""Keras' own layers inside a layer, built with its dtype and initializer."""
+
+import keras
+
+from keras_relational.layers.initial_weights import clone_initializer
+
+
+def built_dense(
+    layer: keras.layers.Layer,
+    shape: tuple[int | None, ...],
+    units: int,
+    name: str,
+    activation: object = None,
+    numbers: tuple[int, ...] = (),
+) -> keras.layers.Dense:
+    """A dense layer inside another layer, built.
+
+    Args:
+        layer: The layer around it, which has a `kernel_initializer`.
+        shape: Shape of its inputs.
+        units: Number of its units.
+        name: Its name.
+        activation: Its activation.
+        numbers: What identifies its kernel, for `clone_initializer`.
+
+    Returns:
+        The dense layer.
+    """
+    dense = keras.layers.Dense(
+        units,
+        activation,
+        kernel_initializer=clone_initializer(
+            layer.kernel_initializer, *numbers
+        ),
+        dtype=layer.dtype_policy,
+        name=name,
+    )
+    dense.build(shape)
+    return dense
+
+
+def built_normalization(
+    layer: keras.layers.Layer,
+    shape: tuple[int | None, ...],
+    name: str,
+    epsilon: float = 1e-3,
+) -> keras.layers.LayerNormalization:
+    """A layer normalization inside another layer, built.
+
+    Args:
+        layer: The layer around it.
+        shape: Shape of its inputs.
+        name: Its name.
+        epsilon: Small number added to the variance.
+
+    Returns:
+        The layer normalization.
+    """
+    normalization = keras.layers.LayerNormalization(
+        epsilon=epsilon, dtype=layer.dtype_policy, name=name
+    )
+    normalization.build(shape)
+    return normalization
