@@ -42,6 +42,14 @@ def with_symbols(symbols, layer):
     return keras.Model(entities, layer(entities, symbols(entities)))
 
 
+def soft_groups():
+    entities = keras.Input((4, 6))
+    relations = layers.InnerProductRelations(3)(entities)
+    logits = layers.PositionalGroups(2)(entities)
+    features = layers.RelationalConvolution(3, 2, pooling="max")(relations)
+    return keras.Model(entities, layers.SoftGroups(2)(features, logits))
+
+
 def episodic():
     inputs = [
         keras.Input((6,)),
@@ -81,6 +89,9 @@ MODELS = {
     ),
     "ESBN": lambda: sequences(layers.ESBN(7, 4, confidence=True)),
     "EpisodicRNN": episodic,
+    "InnerProductRelations": lambda: sequences(
+        layers.InnerProductRelations(3, 2)
+    ),
     "LSTMKernel": lambda: sequences(
         keras.layers.LSTM(4, kernel_initializer=layers.LSTMKernel())
     ),
@@ -95,6 +106,7 @@ MODELS = {
     "PositionalSymbols": lambda: with_symbols(
         layers.PositionalSymbols(4), layers.RelationalCrossAttention(2, 3)
     ),
+    "PositionalGroups": soft_groups,
     "PrediNet": lambda: sequences(layers.PrediNet(2, 3, 4)),
     "RIMs": lambda: sequences(layers.RIMs(4, 3, 2)),
     "RIMsCell": lambda: cell(layers.RIMsCell(4, 3, 2, dynamics="gru")),
@@ -103,6 +115,7 @@ MODELS = {
         layers.PositionalSymbols(4),
         layers.RelationalAttention(2, 4, rotary=True),
     ),
+    "RelationalConvolution": soft_groups,
     "RelationalCrossAttention": lambda: with_symbols(
         layers.PositionRelativeSymbols(2),
         layers.RelationalCrossAttention(2, 3),
@@ -125,7 +138,9 @@ MODELS = {
     "SlidingWindowNormalization": lambda: sequences(
         layers.SlidingWindowNormalization(2)
     ),
+    "SlotAttention": lambda: sequences(layers.SlotAttention(3, 4, 6, seed=1)),
     "SlotPooling": lambda: sequences(layers.SlotPooling(3, 4), (18,)),
+    "SoftGroups": soft_groups,
     "StridedConv2D": lambda: sequences(
         layers.StridedConv2D(4, 4, strides=2), (8, 8, 3)
     ),

@@ -14,9 +14,10 @@ Analogies and rules (context normalization, ESBN):
 - `visual_analogies`: analogies between rows of panels.
 - `distribution_of_three`: abstract rules over fillers never seen before.
 
-Random objects (Abstractor):
+Objects as vectors (Abstractor, relational convolutions):
 
 - `ordered_objects`: which of two comes first, and how are ten sorted?
+- `set_game`: is there a set among these cards?
 
 Sequences and videos (SCOFF, RIMs):
 
@@ -40,6 +41,7 @@ from keras_relational.datasets import dynamic_objects
 from keras_relational.datasets import intuitive_physics
 from keras_relational.datasets import ordered_objects
 from keras_relational.datasets import relations_game
+from keras_relational.datasets import set_game
 from keras_relational.datasets import single_ball
 from keras_relational.datasets import vaec
 from keras_relational.datasets import visual_analogies
@@ -52,6 +54,7 @@ __all__ = [
     "intuitive_physics",
     "ordered_objects",
     "relations_game",
+    "set_game",
     "single_ball",
     "vaec",
     "visual_analogies",

@@ -19,6 +19,10 @@ Beside them:
   `SymbolicAttention` give the symbols.
 - `DualAttention` and `DualAttentionBlock`: heads of self-attention beside heads
   of `RelationalAttention`, in a Transformer's encoder or decoder layer.
+- `RelationalConvolution`: patterns of relations within groups of entities.
+  `InnerProductRelations` gives the relations. `SoftGroups` makes a few of all
+  groups, by the weights of `PositionalGroups` or others.
+- `SlotAttention`: slots that compete for the entities.
 - Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
   `SimplicialTransformerBlock`, with attention to pairs as well, and
   `VirtualEntities`, which it takes the pairs from.
@@ -60,6 +64,10 @@ from keras_relational.layers.normalization_baselines import (
 from keras_relational.layers.normalization_baselines import normalization
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
+from keras_relational.layers.relational_convolution import InnerProductRelations
+from keras_relational.layers.relational_convolution import PositionalGroups
+from keras_relational.layers.relational_convolution import RelationalConvolution
+from keras_relational.layers.relational_convolution import SoftGroups
 from keras_relational.layers.relational_cross_attention import (
     RelationalCrossAttention,
 )
@@ -68,6 +76,7 @@ from keras_relational.layers.rims import RIMs
 from keras_relational.layers.rims import RIMsCell
 from keras_relational.layers.scoff import SCOFF
 from keras_relational.layers.scoff import SCOFFCell
+from keras_relational.layers.slot_attention import SlotAttention
 from keras_relational.layers.slot_pooling import SlotPooling
 from keras_relational.layers.strided_convolution import StridedConv2D
 from keras_relational.layers.symbols import PositionalSymbols
@@ -96,24 +105,29 @@ __all__ = [
     "DualAttention",
     "DualAttentionBlock",
     "EpisodicRNN",
+    "InnerProductRelations",
     "LSTMKernel",
     "LayerNormLSTMCell",
     "MultiHeadAttentionPooling",
     "NTMCell",
     "PositionRelativeSymbols",
+    "PositionalGroups",
     "PositionalSymbols",
     "PrediNet",
     "RIMs",
     "RIMsCell",
     "RelationNetwork",
     "RelationalAttention",
+    "RelationalConvolution",
     "RelationalCrossAttention",
     "RelationalMemoryCell",
     "RelationalTransformerBlock",
     "SCOFFCell",
     "SimplicialTransformerBlock",
     "SlidingWindowNormalization",
+    "SlotAttention",
     "SlotPooling",
+    "SoftGroups",
     "StridedConv2D",
     "SymbolicAttention",
     "TemporalContextNormalization",

@@ -121,6 +121,44 @@ def weighted_sum(
     return merge_heads(ops.matmul(weights, values))
 
 
+def project_to_heads(
+    inputs: keras.KerasTensor, kernel: keras.KerasTensor, num_heads: int
+) -> keras.KerasTensor:
+    """Multiplies by a kernel, and splits the result into heads.
+
+    In one einsum: training under XLA is a fifth faster than with
+    `split_heads(matmul(inputs, kernel))`.
+
+    Args:
+        inputs: Float tensor `(batch, n, m)`.
+        kernel: Float tensor `(m, num_heads * d)`.
+        num_heads: Number of heads.
+
+    Returns:
+        Tensor `(batch, num_heads, n, d)`.
+    """
+    features, width = kernel.shape
+    kernel = ops.reshape(kernel, (features, num_heads, width // num_heads))
+    return ops.einsum("bnm,mhd->bhnd", inputs, kernel)
+
+
+def project_heads(
+    heads: keras.KerasTensor, kernel: keras.KerasTensor
+) -> keras.KerasTensor:
+    """Concatenates heads, and multiplies by a kernel.
+
+    Args:
+        heads: Float tensor `(batch, num_heads, n, d)`.
+        kernel: Float tensor `(num_heads * d, m)`.
+
+    Returns:
+        Tensor `(batch, n, m)`.
+    """
+    _, num_heads, _, size = heads.shape
+    kernel = ops.reshape(kernel, (num_heads, size, kernel.shape[1]))
+    return ops.einsum("bhnd,hdm->bnm", heads, kernel)
+
+
 def split_heads(
     projected: keras.KerasTensor, num_heads: int
 ) -> keras.KerasTensor:

@@ -3,7 +3,7 @@ from keras import ops
 
 from keras_relational.layers.attention import dot_products
 from keras_relational.layers.attention import masked_softmax
-from keras_relational.layers.attention import split_heads
+from keras_relational.layers.attention import project_to_heads
 from keras_relational.layers.entities import check_same_size
 from keras_relational.layers.entities import entities_shape
 from keras_relational.layers.entities import flatten_entities
@@ -120,7 +120,7 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
         batch = ops.shape(entities)[0]
 
         def heads(kernel):  # (batch, num_heads, n, size)
-            return split_heads(ops.matmul(entities, kernel), self.num_heads)
+            return project_to_heads(entities, kernel, self.num_heads)
 
         queries, keys = heads(self.query_kernel), heads(self.key_kernel)
         logits = dot_products(queries, keys)

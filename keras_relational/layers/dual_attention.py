@@ -2,10 +2,10 @@ import keras
 from keras import ops
 
 from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import project_heads
+from keras_relational.layers.attention import project_to_heads
 from keras_relational.layers.attention import rotated
 from keras_relational.layers.attention import scaled_dot_products
-from keras_relational.layers.attention import split_heads
-from keras_relational.layers.attention import weighted_sum
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
 from keras_relational.layers.entities_and_symbols import EntitiesAndSymbols
@@ -172,7 +172,7 @@ class RelationalAttention(EntitiesAndSymbols):
         relations = self._relations(entities)
         attended = sum_of_symbols(scores, symbols, self.value_kernel)
         attended = attended + self._sum_of_relations(scores, relations)
-        outputs = ops.matmul(attended, self.output_kernel)
+        outputs = project_heads(attended, self.output_kernel)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
         if return_attention_scores:
@@ -221,22 +221,20 @@ class RelationalAttention(EntitiesAndSymbols):
         if not self.symmetric:
             kernels[1] = self.relation_key_kernel
         queries, keys = (
-            split_heads(ops.matmul(entities, kernel), self.num_relations)
+            project_to_heads(entities, kernel, self.num_relations)
             for kernel in kernels
         )
         return self.activation(scaled_dot_products(queries, keys))
 
     def _sum_of_relations(self, scores, relations):
-        """`Σ_j α_h,ij r_ij W_R,h`, `(batch, n, num_heads * key_dim)`."""
+        """`Σ_j α_h,ij r_ij W_R,h`, `(batch, num_heads, n, key_dim)`."""
         kernel = self.relation_kernel
         scores, relations = (
             ops.cast(x, kernel.dtype) for x in (scores, relations)
         )
         shape = (self.num_relations, self.num_heads, self.key_dim)
         sums = ops.einsum("bhij,brij->bihr", scores, relations)
-        sums = ops.einsum("bihr,rhd->bihd", sums, ops.reshape(kernel, shape))
-        batch, n = ops.shape(sums)[:2]
-        return ops.reshape(sums, (batch, n, self.num_heads * self.key_dim))
+        return ops.einsum("bihr,rhd->bhid", sums, ops.reshape(kernel, shape))
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -384,9 +382,9 @@ class DualAttention(EntitiesAndSymbols):
         pairs = pair_mask(mask, ops.shape(entities)[1], use_causal_mask)
         queries, keys = _queries_and_keys(self, entities, self.rotary)
         scores = masked_softmax(scaled_dot_products(queries, keys), pairs)
-        values = ops.matmul(entities, self.value_kernel)
-        values = split_heads(values, self.num_heads)
-        sensory = ops.matmul(weighted_sum(scores, values), self.output_kernel)
+        values = project_to_heads(entities, self.value_kernel, self.num_heads)
+        sensory = ops.matmul(ops.cast(scores, values.dtype), values)
+        sensory = project_heads(sensory, self.output_kernel)
         if mask is not None:
             sensory = ops.where(ops.expand_dims(mask, -1), sensory, 0)
         outputs = ops.concatenate([sensory, relational], axis=-1)
@@ -722,7 +720,7 @@ def pair_mask(
 def _queries_and_keys(layer, entities, rotary):
     """Both `(batch, num_heads, n, key_dim)`."""
     for kernel in (layer.query_kernel, layer.key_kernel):
-        heads = split_heads(ops.matmul(entities, kernel), layer.num_heads)
+        heads = project_to_heads(entities, kernel, layer.num_heads)
         yield rotated(heads) if rotary else heads
 
 

@@ -3,9 +3,7 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.attention import merge_heads
-from keras_relational.layers.attention import split_heads
-from keras_relational.layers.attention import weighted_sum
+from keras_relational.layers.attention import project_to_heads
 from keras_relational.layers.operations import shapes_match
 
 
@@ -106,13 +104,13 @@ def sum_of_symbols(
         kernel: Float tensor `(s, num_heads * size)`.
 
     Returns:
-        Tensor `(batch, n, num_heads * size)`.
+        Tensor `(batch, num_heads, n, size)`.
     """
     num_heads = weights.shape[1]
     if len(symbols.shape) == 3:
-        values = split_heads(ops.matmul(symbols, kernel), num_heads)
-        return weighted_sum(weights, values)
-    values = split_heads(ops.matmul(symbols[0], kernel), num_heads)
+        values = project_to_heads(symbols, kernel, num_heads)
+        return ops.matmul(ops.cast(weights, values.dtype), values)
+    values = project_to_heads(symbols[0], kernel, num_heads)
     weights = ops.transpose(ops.cast(weights, values.dtype), (2, 1, 0, 3))
     # `(n, num_heads, batch, size)`: one product for each entity i.
-    return merge_heads(ops.transpose(ops.matmul(weights, values), (2, 1, 0, 3)))
+    return ops.transpose(ops.matmul(weights, values), (2, 1, 0, 3))

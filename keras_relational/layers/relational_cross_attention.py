@@ -2,8 +2,9 @@ import keras
 from keras import ops
 
 from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import project_heads
+from keras_relational.layers.attention import project_to_heads
 from keras_relational.layers.attention import scaled_dot_products
-from keras_relational.layers.attention import split_heads
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
 from keras_relational.layers.entities_and_symbols import EntitiesAndSymbols
@@ -114,13 +115,15 @@ class RelationalCrossAttention(EntitiesAndSymbols):
     ) -> keras.KerasTensor | tuple:
         check_symbols(self, entities.shape, symbols.shape)
         entities, mask = flatten_entities(self, entities, entities_mask)
-        queries = self._heads(entities, self.query_kernel)
-        keys = self._heads(entities, self.key_kernel)
+        queries, keys = (
+            project_to_heads(entities, kernel, self.num_heads)
+            for kernel in (self.query_kernel, self.key_kernel)
+        )
         relations = self._activate(scaled_dot_products(queries, keys), mask)
         if len(symbols.shape) == 3:
             symbols, _ = flatten_entities(self, symbols, mask)
         attended = sum_of_symbols(relations, symbols, self.value_kernel)
-        outputs = ops.matmul(attended, self.output_kernel)
+        outputs = project_heads(attended, self.output_kernel)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
         if return_attention_scores:
@@ -154,10 +157,6 @@ class RelationalCrossAttention(EntitiesAndSymbols):
                 self.kernel_initializer
             ),
         }
-
-    def _heads(self, inputs, kernel):
-        """`(batch, n, size)` → `(batch, num_heads, n, key_dim)`."""
-        return split_heads(ops.matmul(inputs, kernel), self.num_heads)
 
     def _activate(self, logits, mask):
         keys = None if mask is None else mask[:, None, None]

@@ -3,9 +3,9 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from keras_relational.layers.active_slots import attend_to_slots
 from keras_relational.layers.cells import check_step_shape
 from keras_relational.layers.cells import repeat_for_batch
-from keras_relational.layers.slot_attention import attend_to_slots
 from keras_relational.layers.slot_products import over_rows
 from keras_relational.validation import check_positive_integers
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from keras_relational.layers.active_slots import attend_to_slots
+from keras_relational.layers.active_slots import most_relevant
 from keras_relational.layers.attention import dot_product_attention
 from keras_relational.layers.attention import split_heads
 from keras_relational.layers.cells import zero_states
@@ -12,8 +14,6 @@ from keras_relational.layers.initial_weights import add_weights
 from keras_relational.layers.positions import check_step_inputs
 from keras_relational.layers.positions import flatten_positions
 from keras_relational.layers.positions import num_positions
-from keras_relational.layers.slot_attention import attend_to_slots
-from keras_relational.layers.slot_attention import most_relevant
 from keras_relational.layers.slot_cell import SlotCell
 from keras_relational.layers.slot_dynamics import add_dynamics
 from keras_relational.layers.slot_dynamics import update

@@ -6,6 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational.layers.active_slots import attend_to_slots
+from keras_relational.layers.active_slots import gather_active
+from keras_relational.layers.active_slots import most_relevant
+from keras_relational.layers.active_slots import scatter_active
 from keras_relational.layers.attention import masked_softmax
 from keras_relational.layers.attention import scaled_dot_products
 from keras_relational.layers.attention import split_heads
@@ -16,10 +20,6 @@ from keras_relational.layers.operations import at_least_float32
 from keras_relational.layers.positions import check_step_inputs
 from keras_relational.layers.positions import flatten_positions
 from keras_relational.layers.positions import num_positions
-from keras_relational.layers.slot_attention import attend_to_slots
-from keras_relational.layers.slot_attention import gather_active
-from keras_relational.layers.slot_attention import most_relevant
-from keras_relational.layers.slot_attention import scatter_active
 from keras_relational.layers.slot_cell import SlotCell
 from keras_relational.layers.slot_dynamics import add_dynamics
 from keras_relational.layers.slot_dynamics import update

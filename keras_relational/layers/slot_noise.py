@@ -24,6 +24,16 @@ def uniform(
     return random_uniform(seed, count, numbers)
 
 
+def normal(
+    shape: Sequence, seed_generator: keras.random.SeedGenerator
+) -> keras.KerasTensor:
+    """Random numbers from a normal distribution of mean 0 and deviation 1."""
+    radius = uniform(shape, seed_generator)
+    angle = uniform(shape, seed_generator)
+    radius = ops.sqrt(-2 * ops.log(ops.maximum(radius, 1e-7)))
+    return radius * ops.cos(2 * math.pi * angle)
+
+
 def gumbel_noise(
     shape: Sequence, seed_generator: keras.random.SeedGenerator
 ) -> keras.KerasTensor:

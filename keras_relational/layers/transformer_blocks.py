@@ -2,7 +2,7 @@ import keras
 from keras import ops
 
 from keras_relational.layers.attention import dot_product_attention
-from keras_relational.layers.attention import split_heads
+from keras_relational.layers.attention import project_to_heads
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
 from keras_relational.layers.initial_weights import InitializerLike
@@ -298,8 +298,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         # kernel.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
         queries, keys, values = (
-            split_heads(ops.matmul(x, kernel), self.num_heads)
-            for kernel in kernels
+            project_to_heads(x, kernel, self.num_heads) for kernel in kernels
         )
         return queries, keys, values
 

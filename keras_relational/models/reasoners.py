@@ -42,6 +42,18 @@ def _simplicial_transformer(x):
     return block(x, virtual)[0]
 
 
+def _dual_attention(x):
+    symbols = layers.PositionalSymbols(x.shape[1], name="symbols")(x)
+    block = layers.DualAttentionBlock(2, 2, UNITS, name="reasoner")
+    return block(_with_places(x), symbols)
+
+
+def _relational_convolution(x):
+    relations = layers.InnerProductRelations(16, 16, name="relations")(x)
+    size = min(3, x.shape[1])
+    return layers.RelationalConvolution(16, size, name="reasoner")(relations)
+
+
 def _mlp(x):
     x = keras.layers.Flatten(name="entities_as_one")(x)
     return keras.layers.Dense(UNITS, "relu", name="reasoner")(x)
@@ -54,6 +66,8 @@ def _tcn(x):
 
 _FOR_CLASSES: dict[str, Callable] = {
     "abstractor": lambda x: _abstractor(x, UNITS // 4, "sigmoid"),
+    "dual_attention": _dual_attention,
+    "relational_convolution": _relational_convolution,
     "corelnet": lambda x: layers.CoRelNet(False, name="reasoner")(x),
     "predinet": lambda x: layers.PrediNet(4, 16, 16, name="reasoner")(x),
     "relation_network": lambda x: layers.RelationNetwork(
@@ -61,6 +75,9 @@ _FOR_CLASSES: dict[str, Callable] = {
     )(_with_places(x)),
     "transformer": _transformer,
     "simplicial_transformer": _simplicial_transformer,
+    "slot_attention": lambda x: layers.SlotAttention(
+        4, UNITS, UNITS, name="reasoner"
+    )(_with_places(x)),
     "esbn": lambda x: layers.ESBN(UNITS, UNITS, name="reasoner")(x),
     "tcn": _tcn,
     "scoff": lambda x: layers.SCOFF(16, 4, 2, name="reasoner")(x),
@@ -69,6 +86,7 @@ _FOR_CLASSES: dict[str, Callable] = {
 }
 _FOR_SORTING: dict[str, Callable] = {
     "abstractor": lambda x: _abstractor(x, UNITS, "softmax"),
+    "dual_attention": _dual_attention,
     "transformer": _transformer,
     "simplicial_transformer": _simplicial_transformer,
 }
@@ -84,9 +102,9 @@ def set_classifier(
 
     A dense layer of 64 embeds each entity. Then come the mechanism, a hidden
     layer of 32 and the logits, as in the pairwise order of [Altabaa et al.,
-    2024](https://arxiv.org/abs/2304.00195). Relation networks and Transformers,
-    which see no order, get learned places. The Abstractor has the authors'
-    sizes. The sizes of the others are not tuned.
+    2024](https://arxiv.org/abs/2304.00195). Mechanisms that see no order get
+    learned places. The Abstractor has the authors' sizes. The sizes of the
+    others are not tuned.
 
     The model declares the parts `"embedding"`, `"reasoner"`, `"hidden"` and
     `"logits"`.

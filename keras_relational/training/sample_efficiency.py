@@ -1,6 +1,9 @@
 """How much does a mechanism learn from few examples? And how well it sorts.
 
-Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4.
+Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4:
+pairwise order and sorting. Altabaa and Lafferty, 2023, *Learning hierarchical
+relational representations through relational convolutions*: the Relations Game
+and SET.
 """
 
 import math
@@ -12,18 +15,25 @@ import numpy as np
 from keras_relational import models
 from keras_relational import runs
 from keras_relational.datasets import ordered_objects
+from keras_relational.datasets import relations_game
+from keras_relational.datasets import set_game
+from keras_relational.random_streams import stream
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
+_OF_TILES = ("same", "occurs", "xoccurs", "between", "match_rows")
 # The tasks of few examples, and the mechanisms that can do them.
 FEW_EXAMPLES = {
     "pairwise_order": models.SET_REASONERS,
     "sorting": models.SORTERS,
+    "set_game": models.SET_REASONERS,
+    **dict.fromkeys(_OF_TILES, models.SET_REASONERS),
 }
 _NUM_POINTS = 40
+_NUM_IMAGES = 5_000
 
 
 def model_and_data(
@@ -31,11 +41,18 @@ def model_and_data(
 ) -> tuple[keras.Model, tuple]:
     """Builds a model of a mechanism, and makes a task for it.
 
+    - `"pairwise_order"`: `ordered_objects.load_pairs`.
+    - `"sorting"`: `ordered_objects.load_sequences`, for a `models.sorter`.
+    - `"set_game"`: `set_game.load_data`.
+    - A task of the Relations Game: entities are the nine tiles of an image,
+      row by row. Training and validation are on pentominoes, the test on
+      hexominoes.
+
     Args:
         task: One of `FEW_EXAMPLES`.
         reasoner: One of `FEW_EXAMPLES[task]`.
-        num_train: Positive integer, number of training sequences. Pairs are
-            always all of them.
+        num_train: Positive integer, number of training examples for sorting
+            and SET. There are always 2,016 pairs, and 5,000 images.
         seed: Non-negative integer. It fixes initial weights and data.
 
     Returns:
@@ -54,12 +71,33 @@ def model_and_data(
     check_choice("task", task, FEW_EXAMPLES)
     check_choice("reasoner", reasoner, FEW_EXAMPLES[task])
     keras.utils.set_random_seed(seed)
+    if task == "sorting":
+        parts = ordered_objects.load_sequences(num_train, seed=seed)
+        data = tuple(((x, places_so_far(y)), y) for x, y in parts)
+        return models.sorter(reasoner, 10, 12), data
     if task == "pairwise_order":
-        model = models.set_classifier(reasoner, 2, 32)
-        return model, ordered_objects.load_pairs(seed=seed)
-    parts = ordered_objects.load_sequences(num_train, seed=seed)
-    data = tuple(((x, places_so_far(y)), y) for x, y in parts)
-    return models.sorter(reasoner, 10, 12), data
+        data = ordered_objects.load_pairs(seed=seed)
+    elif task == "set_game":
+        data = set_game.load_data(num_train, seed=seed)
+    else:
+        data = tuple(
+            _tiles(task, number, objects, seed, name)
+            for name, objects, number in (
+                ("train", "pentominoes", _NUM_IMAGES),
+                ("validation", "pentominoes", 1_000),
+                ("test", "hexominoes", 2_000),
+            )
+        )
+    return models.set_classifier(reasoner, *data[0][0].shape[1:]), data
+
+
+def _tiles(task, number, objects, seed, name):
+    """Images as sets of tiles, `(number, 9, 432)`, and their labels."""
+    images, labels, _ = relations_game.generate(
+        task, number, objects, stream(seed, f"{name}_beside_batches")
+    )
+    tiles = images.reshape(-1, 3, 12, 3, 12, 3).swapaxes(2, 3)
+    return tiles.reshape(number, 9, -1).astype("float32") / 255, labels
 
 
 def accuracy_after_few(

@@ -43,6 +43,11 @@ CASES = [
         lambda: layers.MultiHeadAttentionPooling(7, 11, 6), (N, M), **ENTITIES
     ),
     case(lambda: layers.CoRelNet(), (N, M), **ENTITIES),
+    case(lambda: layers.InnerProductRelations(5, 7), (N, M), **ENTITIES),
+    case(
+        lambda: layers.RelationalConvolution(11, 3), (9, 9, 13), n=9, r=13, G=84
+    ),
+    case(lambda: layers.SlotAttention(7, 19, 23), (N, M), **ENTITIES, k=7),
     case(lambda: layers.RelationNetwork(9, 19), (N, M), **ENTITIES),
     case(lambda: layers.SymbolicAttention(13, num_heads=3), (N, 36), n=N, m=36),
     case(

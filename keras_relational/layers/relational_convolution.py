@@ -1,0 +1,617 @@
+import itertools
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_relational.layers.attention import dot_products
+from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers.attention import project_to_heads
+from keras_relational.layers.entities import check_entities_shape
+from keras_relational.layers.entities import check_same_size
+from keras_relational.layers.entities import entities_shape
+from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers.initial_weights import InitializerLike
+from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
+from keras_relational.validation import check_positive_integers
+
+# What `RelationalConvolution(groups=)` takes besides a list of groups.
+GROUPS = {
+    "combinations": itertools.combinations,
+    "permutations": itertools.permutations,
+}
+POOLING = ("mean", "max")
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class InnerProductRelations(keras.layers.Layer):
+    """Several relations of all pairs of entities, each an inner product.
+
+    With the entities x, relation l of entity i to entity j is
+
+        outputs[i, j, l] = x_i W_l · x_j U_l
+
+    A relation compares one learned attribute of both. `RelationalConvolution`
+    finds patterns in the relations of a group.
+
+    Reference: multi-dimensional inner product relations of [Altabaa and
+    Lafferty, 2023](https://arxiv.org/abs/2310.03240). The authors' program adds
+    a bias to both attributes. This layer has none.
+
+    Cost of an example of n entities with m features. The numbers kept are for
+    the gradient. A symmetric layer has half of the first summand.
+
+        multiplications = num_relations key_dim n (2 m + n)
+        numbers kept = n (m + 2 num_relations key_dim)
+
+    Args:
+        num_relations: Positive integer, number of relations.
+        key_dim: Positive integer, size of an attribute. By default m.
+        symmetric: Boolean. If `True`, U is W: j is to i what i is to j.
+        kernel_initializer: Initializer of both kernels.
+
+    Call arguments:
+        inputs: Float tensor `(batch, n, m)`.
+        mask: Optional boolean tensor `(batch, n)`. `True` marks a valid entity.
+            The relations to and from the others are zero.
+
+    Returns:
+        Tensor `(batch, n, n, num_relations)` in the compute dtype.
+
+    Raises:
+        ValueError: If a size is not a positive integer, or the inputs are not
+            3D with a last axis of known size.
+
+    Example:
+
+    >>> InnerProductRelations(16, key_dim=4)(keras.Input((9, 64))).shape
+    (None, 9, 9, 16)
+    """
+
+    def __init__(
+        self,
+        num_relations: int,
+        key_dim: int | None = None,
+        symmetric: bool = False,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive_integers(num_relations=num_relations)
+        if key_dim is not None:
+            check_positive_integers(key_dim=key_dim)
+        self.num_relations = num_relations
+        self.key_dim = key_dim
+        self.symmetric = symmetric
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        features = check_entities_shape(self, input_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
+        size = features if self.key_dim is None else self.key_dim
+        shape = (features, self.num_relations * size)
+        add_weights(self, self.kernel_initializer, query_kernel=shape)
+        if not self.symmetric:
+            add_weights(self, self.kernel_initializer, key_kernel=shape)
+
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        # Attributes of padding are zero, and so are its relations.
+        entities, _ = flatten_entities(self, inputs, mask)
+        kernels = [self.query_kernel] * 2
+        if not self.symmetric:
+            kernels[1] = self.key_kernel
+        queries, keys = (
+            project_to_heads(entities, kernel, self.num_relations)
+            for kernel in kernels
+        )
+        relations = dot_products(queries, keys)
+        relations = ops.cast(relations, self.compute_dtype)
+        return ops.transpose(relations, (0, 2, 3, 1))
+
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
+        return mask
+
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        batch, n, _ = input_shape
+        return (batch, n, n, self.num_relations)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "num_relations": self.num_relations,
+            "key_dim": self.key_dim,
+            "symmetric": self.symmetric,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class RelationalConvolution(keras.layers.Layer):
+    """Compares the relations within groups of entities with learned patterns.
+
+    A group g is a tuple of s entities. The relations of its members to each
+    other are a small table. Each filter f is a pattern of such a table, called
+    a graphlet:
+
+        outputs[g, f] = Σ_a Σ_b Σ_l inputs[g_a, g_b, l] kernel[a, b, l, f]
+
+    where a and b run over the s places in a group. With `pooling` the members
+    have no order: it is the mean or the maximum of these sums over all orders
+    of the group.
+
+    The outputs are a vector for each group: entities for the next layer, whose
+    relations are relations between groups. `SoftGroups` makes a few of them.
+
+    Reference: relational convolutions of [Altabaa and Lafferty, 2023](
+    https://arxiv.org/abs/2310.03240).
+
+    Cost of an example of n entities with r relations and G groups. The numbers
+    kept are for the gradient. With the pooling `"max"` there are s! times as
+    many multiplications.
+
+        multiplications = G graphlet_size² r filters
+        numbers kept = n² r + G (graphlet_size² r + filters)
+
+    Args:
+        filters: Positive integer, number of patterns.
+        graphlet_size: Positive integer, s, number of entities of a group.
+        groups: `"combinations"`, all sets of s entities, each in the order of
+            the inputs; `"permutations"`, all of them in all orders; or a list
+            of tuples of s positions.
+        pooling: `"mean"` or `"max"` over all orders of a group, or `None` for
+            the order in which it comes.
+        kernel_initializer: Initializer of the patterns.
+
+    Call arguments:
+        inputs: Float tensor `(batch, n, n, r)` with a fixed n, relations as
+            `InnerProductRelations` gives them.
+        mask: Optional boolean tensor `(batch, n)`, or `(batch, n, n)`, of which
+            the diagonal is read. `True` marks a valid entity. Groups with
+            another one have zero outputs, and are masked for the next layer.
+
+    Returns:
+        Tensor `(batch, G, filters)` in the compute dtype.
+
+    Raises:
+        ValueError: If a size is not a positive integer, `groups` or `pooling`
+            is not one of the above, a group has a position twice or beyond n,
+            the inputs have no such shape, or later inputs have another size.
+
+    Example:
+
+    >>> entities = keras.Input((9, 64))
+    >>> relations = InnerProductRelations(16, key_dim=4)(entities)
+    >>> RelationalConvolution(8, graphlet_size=3)(relations).shape
+    (None, 84, 8)
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        graphlet_size: int,
+        groups: str | Sequence = "combinations",
+        pooling: str | None = None,
+        kernel_initializer: InitializerLike = "glorot_uniform",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive_integers(filters=filters, graphlet_size=graphlet_size)
+        if pooling is not None and pooling not in POOLING:
+            raise ValueError(
+                f"`pooling` must be None or one of {', '.join(POOLING)}. "
+                f"Received: pooling={pooling!r}"
+            )
+        self.filters = filters
+        self.graphlet_size = graphlet_size
+        self.groups = _checked(groups, graphlet_size)
+        self.pooling = pooling
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self._check(input_shape)
+        self.sizes = tuple(input_shape[1:])
+        places = (self.graphlet_size,) * 2
+        shape = (*places, input_shape[-1], self.filters)
+        add_weights(self, self.kernel_initializer, kernel=shape)
+
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        self._check(inputs.shape)
+        n, num_relations = inputs.shape[2:]
+        relations = ops.reshape(inputs, (-1, n * n, num_relations))
+        if mask is not None:
+            valid = _valid_entities(mask)
+            pairs = valid[:, :, None] & valid[:, None]
+            pairs = ops.reshape(pairs, (-1, n * n, 1))
+            relations = ops.where(pairs, relations, 0)
+        outputs = self._matches(relations, self._members(n), n)
+        if mask is not None:
+            groups = self.compute_mask(inputs, mask)
+            outputs = ops.where(groups[:, :, None], outputs, 0)
+        return outputs
+
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor | None:
+        if mask is None:
+            return None
+        members = self._members(inputs.shape[1])
+        valid = ops.take(_valid_entities(mask), members.ravel(), axis=1)
+        return ops.all(ops.reshape(valid, (-1, *members.shape)), axis=2)
+
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        self._check(input_shape)
+        number = len(self._members(input_shape[1]))
+        return (input_shape[0], number, self.filters)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "graphlet_size": self.graphlet_size,
+            "groups": self.groups,
+            "pooling": self.pooling,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+    def _check(self, shape):
+        if len(shape) != 4 or None in shape[1:] or shape[1] != shape[2]:
+            raise ValueError(
+                f"{self.name} takes relations (batch, n, n, r) with a fixed n "
+                f"and r. Received: inputs.shape={tuple(shape)}"
+            )
+        if self.built and tuple(shape[1:]) != self.sizes:
+            raise ValueError(
+                f"{self.name} was built for relations {self.sizes} of an "
+                f"example. Received: inputs.shape={tuple(shape)}. Pad the "
+                "entities to the number at build and mask the padding, or "
+                "build a new layer."
+            )
+        self._members(shape[1])
+
+    def _members(self, n):
+        return members_of_groups(self, self.groups, self.graphlet_size, n)
+
+    def _matches(self, relations, members, n):
+        """`(batch, n², r)` → `(batch, G, filters)`."""
+        size = self.graphlet_size
+        pairs = members[:, :, None] * n + members[:, None, :]
+        tables = ops.take(relations, pairs.ravel(), axis=1)
+        width = size * size * relations.shape[-1]
+        tables = ops.reshape(tables, (-1, len(members), width))
+        if self.pooling is None:
+            kernel = ops.reshape(self.kernel, (width, self.filters))
+            return ops.matmul(tables, kernel)
+        # The same pattern, for the members in each other order.
+        orders = np.array(list(itertools.permutations(range(size))))
+        places = orders[:, :, None] * size + orders[:, None, :]
+        kernel = ops.reshape(self.kernel, (size * size, -1))
+        kernel = ops.take(kernel, places.ravel(), axis=0)
+        kernel = ops.reshape(kernel, (len(orders), width, self.filters))
+        if self.pooling == "mean":
+            return ops.matmul(tables, ops.mean(kernel, axis=0))
+        # All orders in one product.
+        kernel = ops.reshape(ops.transpose(kernel, (1, 0, 2)), (width, -1))
+        matches = ops.matmul(tables, kernel)
+        shape = (-1, len(members), len(orders), self.filters)
+        return ops.max(ops.reshape(matches, shape), axis=2)
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class SoftGroups(keras.layers.Layer):
+    """A few weighted sums over all groups of a `RelationalConvolution`.
+
+    The logits w say how much entity i belongs to soft group k. A group g of
+    entities belongs to it if all of its members do:
+
+        α_kg = softmax_g(Π_a softplus(w[k, g_a]))
+        outputs[k] = Σ_g α_kg inputs[g]
+
+    `PositionalGroups` learns a w for all examples. A w that depends on the
+    entities x is `keras.layers.Permute((2, 1))(keras.layers.Dense(k)(x))`.
+
+    Reference: groupings of [Altabaa and Lafferty, 2023](
+    https://arxiv.org/abs/2310.03240). The formula of α follows the authors'
+    program.
+
+    Cost of an example with G groups of m features, and k soft groups. The
+    numbers kept are for the gradient.
+
+        multiplications = k G m
+        numbers kept = G m + k G (3 graphlet_size + 3)
+
+    Args:
+        graphlet_size: Positive integer, as in the `RelationalConvolution`.
+        groups: As in the `RelationalConvolution`.
+
+    Call arguments:
+        features: Float tensor `(batch, G, m)`, a vector for each group.
+        logits: Float tensor `(batch, k, n)` or `(1, k, n)` with a fixed n.
+        features_mask: Optional boolean tensor `(batch, G)`. `True` marks a
+            valid group. The others have no weight. The mask is not passed on.
+        return_attention_scores: Boolean. If `True`, the layer also returns α.
+
+    Returns:
+        Tensor `(batch, k, m)` in the compute dtype. With
+        `return_attention_scores`, a pair: this tensor, and α, `(batch, k, G)`.
+
+    Raises:
+        ValueError: If `graphlet_size` is not a positive integer, `groups` is
+            not one of the above, or the logits do not fit the groups.
+
+    Example:
+
+    >>> entities = keras.Input((9, 64))
+    >>> relations = InnerProductRelations(16)(entities)
+    >>> features = RelationalConvolution(8, graphlet_size=3)(relations)
+    >>> logits = PositionalGroups(4)(entities)
+    >>> SoftGroups(graphlet_size=3)(features, logits).shape
+    (None, 4, 8)
+    """
+
+    def __init__(
+        self,
+        graphlet_size: int,
+        groups: str | Sequence = "combinations",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive_integers(graphlet_size=graphlet_size)
+        self.graphlet_size = graphlet_size
+        self.groups = _checked(groups, graphlet_size)
+        self.supports_masking = True
+
+    def build(
+        self,
+        features_shape: tuple[int | None, ...],
+        logits_shape: tuple[int | None, ...],
+    ) -> None:
+        self._members(features_shape, logits_shape)
+        self.sizes = features_shape[1], logits_shape[2]
+
+    def call(
+        self,
+        features: keras.KerasTensor,
+        logits: keras.KerasTensor,
+        features_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        members = self._members(features.shape, logits.shape)
+        features, mask = flatten_entities(self, features, features_mask)
+        weights = ops.softplus(at_least_float32(logits))
+        weights = ops.take(weights, members.ravel(), axis=2)
+        shape = (-1, weights.shape[1], *members.shape)
+        weights = ops.prod(ops.reshape(weights, shape), axis=3)
+        # The logits may be the same for all examples, but the mask is not.
+        batch = ops.shape(features)[0]
+        weights = ops.broadcast_to(weights, (batch, *weights.shape[1:]))
+        weights = masked_softmax(
+            weights, None if mask is None else mask[:, None]
+        )
+        weights = ops.cast(weights, self.compute_dtype)
+        outputs = ops.matmul(weights, features)
+        return (outputs, weights) if return_attention_scores else outputs
+
+    def compute_mask(
+        self,
+        features: keras.KerasTensor,
+        features_mask: keras.KerasTensor | None = None,
+    ) -> None:
+        return None
+
+    def compute_output_shape(
+        self,
+        features_shape: tuple[int | None, ...],
+        logits_shape: tuple[int | None, ...],
+    ) -> tuple[int | None, ...]:
+        return (features_shape[0], logits_shape[1], features_shape[2])
+
+    def compute_output_spec(
+        self,
+        features: keras.KerasTensor,
+        logits: keras.KerasTensor,
+        features_mask: keras.KerasTensor | None = None,
+        return_attention_scores: bool = False,
+    ) -> keras.KerasTensor | tuple:
+        self._members(features.shape, logits.shape)
+        shape = self.compute_output_shape(features.shape, logits.shape)
+        outputs = keras.KerasTensor(shape, self.compute_dtype)
+        if not return_attention_scores:
+            return outputs
+        shape = (*shape[:2], features.shape[1])
+        return outputs, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "graphlet_size": self.graphlet_size,
+            "groups": self.groups,
+        }
+
+    def _members(self, features_shape, logits_shape):
+        """Checks both shapes, and returns the members of groups."""
+        check_entities_shape(self, features_shape, "features")
+        number = features_shape[1]
+        if self.built and (number, logits_shape[2]) != self.sizes:
+            raise ValueError(
+                f"{self.name} was built for (groups, entities) = {self.sizes}. "
+                f"Received: features.shape={tuple(features_shape)}, "
+                f"logits.shape={tuple(logits_shape)}"
+            )
+        if len(logits_shape) == 3 and None not in logits_shape[1:]:
+            members = members_of_groups(
+                self, self.groups, self.graphlet_size, logits_shape[2]
+            )
+            if number in (None, len(members)):
+                return members
+        raise ValueError(
+            f"{self.name} takes logits (batch or 1, k, n) of n entities, and "
+            "the features of their groups, (batch, G, m). Received: "
+            f"features.shape={tuple(features_shape)}, logits.shape="
+            f"{tuple(logits_shape)}, groups={self.groups!r}"
+        )
+
+
+@keras.saving.register_keras_serializable(package="keras_relational")
+class PositionalGroups(keras.layers.Layer):
+    """Learned weights of positions in soft groups, for `SoftGroups`.
+
+    `outputs[0, k, i] = logits[k, i]`: how much the entity at position i belongs
+    to soft group k, whatever it looks like.
+
+    Reference: temporal grouping of [Altabaa and Lafferty, 2023](
+    https://arxiv.org/abs/2310.03240).
+
+    Cost. None.
+
+    Args:
+        num_groups: Positive integer, number of soft groups.
+        logits_initializer: Initializer of the logits `(num_groups, n)`.
+
+    Call arguments:
+        inputs: Float tensor `(batch, n, m)` with a fixed n. Only its shape is
+            used.
+
+    Returns:
+        Tensor `(1, num_groups, n)` in the compute dtype. It is the same for all
+        examples.
+
+    Raises:
+        ValueError: If `num_groups` is not a positive integer, or the inputs are
+            not 3D with a known n, the same as at build.
+
+    Example:
+
+    >>> entities = keras.Input((9, 64))
+    >>> PositionalGroups(4)(entities).shape
+    (1, 4, 9)
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        logits_initializer: InitializerLike = "glorot_uniform",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive_integers(num_groups=num_groups)
+        self.num_groups = num_groups
+        self.logits_initializer = keras.initializers.get(logits_initializer)
+        self.supports_masking = True
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        _, n, _ = entities_shape(self, input_shape, fixed_size=True)
+        self.built_shape = tuple(input_shape)
+        shape = (self.num_groups, n)
+        add_weights(self, self.logits_initializer, logits=shape)
+
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> keras.KerasTensor:
+        check_same_size(self, self.built_shape, inputs.shape)
+        return ops.convert_to_tensor(self.logits, self.compute_dtype)[None]
+
+    def compute_mask(
+        self,
+        inputs: keras.KerasTensor,
+        mask: keras.KerasTensor | None = None,
+    ) -> None:
+        return None
+
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        return (1, self.num_groups, input_shape[1])
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "num_groups": self.num_groups,
+            "logits_initializer": keras.initializers.serialize(
+                self.logits_initializer
+            ),
+        }
+
+
+def members_of_groups(
+    layer: keras.layers.Layer,
+    groups: str | list[tuple[int, ...]],
+    graphlet_size: int,
+    n: int,
+) -> np.ndarray:
+    """The positions of the members of each group.
+
+    Args:
+        layer: The layer that reads the groups. An error names it.
+        groups: One of `GROUPS`, or a list of tuples of positions.
+        graphlet_size: Number of members of a group.
+        n: Number of entities.
+
+    Returns:
+        Integer array `(num_groups, graphlet_size)`.
+
+    Raises:
+        ValueError: If there is no group, or a position beyond n.
+    """
+    found = groups
+    if isinstance(groups, str):
+        found = list(GROUPS[groups](range(n), graphlet_size))
+    members = np.array(found, int).reshape(-1, graphlet_size)
+    if not members.size or members.min() < 0 or members.max() >= n:
+        raise ValueError(
+            f"{layer.name} needs groups of {graphlet_size} entities, of the "
+            f"positions 0 to {n - 1}. Received: groups={groups!r}"
+        )
+    return members
+
+
+def _checked(groups, graphlet_size):
+    """`groups` as a string, or as a list of tuples."""
+    if isinstance(groups, str):
+        if groups not in GROUPS:
+            raise ValueError(
+                f"`groups` must be one of {', '.join(GROUPS)}, or a list of "
+                f"tuples. Received: groups={groups!r}"
+            )
+        return groups
+    groups = [tuple(group) for group in groups]
+    for group in groups:
+        if not len(set(group)) == len(group) == graphlet_size:
+            raise ValueError(
+                f"A group has {graphlet_size} different entities, as "
+                f"graphlet_size={graphlet_size} says. Received: {group}"
+            )
+    return groups
+
+
+def _valid_entities(mask):
+    if len(mask.shape) == 2:
+        return mask
+    return ops.diagonal(mask, axis1=1, axis2=2)

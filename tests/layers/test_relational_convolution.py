@@ -1,0 +1,321 @@
+"""Inner-product relations, and patterns of them within groups."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from layer_contract import LayerContract
+
+from keras_relational.layers import InnerProductRelations
+from keras_relational.layers import PositionalGroups
+from keras_relational.layers import RelationalConvolution
+from keras_relational.layers import SoftGroups
+
+NUM_RELATIONS, KEY_DIM, FILTERS, SIZE = 3, 2, 4, 3
+NONE = {
+    "expected_num_non_trainable_weights": 0,
+    "expected_num_non_trainable_variables": 0,
+    "expected_num_seed_generators": 0,
+    "expected_num_losses": 0,
+}
+
+
+def random_array(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def relations_in_loops(weights, inputs, mask=None):
+    batch, n, _ = inputs.shape
+    outputs = np.zeros((batch, n, n, NUM_RELATIONS))
+    query = weights["query_kernel"]
+    key = weights.get("key_kernel", query)
+    for b, i, j, r in np.ndindex(outputs.shape):
+        if mask is None or (mask[b, i] and mask[b, j]):
+            own = slice(r * KEY_DIM, (r + 1) * KEY_DIM)
+            one, other = (
+                inputs[b, i] @ query[:, own],
+                inputs[b, j] @ key[:, own],
+            )
+            outputs[b, i, j, r] = one @ other
+    return outputs
+
+
+def match(table, kernel):
+    """One pattern of each filter with one table `(s, s, r)`."""
+    total = np.zeros(kernel.shape[-1])
+    for a, b, r in np.ndindex(table.shape):
+        total += table[a, b, r] * kernel[a, b, r]
+    return total
+
+
+POOLING = {
+    None: lambda matches: matches[0],
+    "mean": lambda matches: np.mean(matches, axis=0),
+    "max": lambda matches: np.max(matches, axis=0),
+}
+
+
+def convolution_in_loops(groups, pooling=None):
+    """`groups(n)` gives tuples of positions."""
+
+    def reference(weights, inputs, mask=None):
+        kernel = weights["kernel"]
+        found = []
+        for example, pairs in enumerate(inputs):
+            outputs = []
+            for group in groups(len(pairs)):
+                matches = []
+                # The first order is that of the group itself.
+                for order in itertools.permutations(group):
+                    table = [[pairs[i, j] for j in order] for i in order]
+                    matches.append(match(np.array(table), kernel))
+                outputs.append(POOLING[pooling](matches))
+                if mask is not None and not all(
+                    mask[example, i] for i in group
+                ):
+                    outputs[-1] = np.zeros_like(outputs[-1])
+            found.append(outputs)
+        return np.array(found)
+
+    return reference
+
+
+def soft_groups_in_loops(weights, inputs, mask=None):
+    assert not weights
+    features, logits = inputs["features"], inputs["logits"]
+    members = list(combinations(logits.shape[-1]))
+    outputs = np.zeros((len(features), logits.shape[1], features.shape[-1]))
+    for example, group in np.ndindex(outputs.shape[:2]):
+        row = np.log1p(np.exp(logits[example % len(logits), group]))
+        shares = np.exp([np.prod([row[i] for i in g]) for g in members])
+        valid = range(len(members))
+        if mask is not None:
+            valid = np.flatnonzero(mask[example])
+        for g in valid:
+            share = shares[g] / sum(shares[k] for k in valid)
+            outputs[example, group] += share * features[example, g]
+    return outputs
+
+
+def combinations(n):
+    return itertools.combinations(range(n), SIZE)
+
+
+class InnerProductRelationsTest(LayerContract):
+    @pytest.mark.any_backend
+    def test_contract(self):
+        self.run_contract(False, 2)
+
+    @pytest.mark.any_backend
+    def test_contract_of_symmetric_ones(self):
+        self.run_contract(True, 1)
+
+    def run_contract(self, symmetric, num_weights):
+        self.run_layer_contract(
+            InnerProductRelations,
+            init_kwargs={
+                "num_relations": NUM_RELATIONS,
+                "key_dim": KEY_DIM,
+                "symmetric": symmetric,
+                "kernel_initializer": "he_normal",
+            },
+            input_shape=(2, 4, 5),
+            second_input_shape=(2, 6, 5),
+            fixed_size=False,
+            reference=relations_in_loops,
+            supports_masking=True,
+            output_mask=lambda mask: mask,
+            expected_output_shape=(2, 4, 4, NUM_RELATIONS),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=num_weights,
+            **NONE,
+        )
+
+    def test_symmetry_and_default_size(self):
+        entities = random_array(3, 5, 4)
+        for symmetric in (True, False):
+            layer = InnerProductRelations(2, symmetric=symmetric)
+            found = ops.convert_to_numpy(layer(entities))
+            assert layer.query_kernel.shape == (4, 8)
+            turned = found.swapaxes(1, 2)
+            assert np.allclose(found, turned, atol=1e-5) == symmetric
+
+
+class RelationalConvolutionTest(LayerContract):
+    @pytest.mark.any_backend
+    def test_contract(self):
+        self.run_contract("combinations", None, combinations, 10)
+
+    def test_contract_without_an_order_of_members(self):
+        self.run_contract("combinations", "max", combinations, 10)
+
+    def run_contract(self, groups, pooling, members, number):
+        self.run_layer_contract(
+            RelationalConvolution,
+            init_kwargs={
+                "filters": FILTERS,
+                "graphlet_size": SIZE,
+                "groups": groups,
+                "pooling": pooling,
+                "kernel_initializer": "he_normal",
+            },
+            input_shape=(2, 5, 5, NUM_RELATIONS),
+            second_input_shape=(2, 7, 7, NUM_RELATIONS),
+            fixed_size=True,
+            reference=convolution_in_loops(members, pooling),
+            supports_masking=True,
+            output_mask=lambda mask: np.array(
+                [[all(row[list(g)]) for g in members(5)] for row in mask]
+            ),
+            expected_output_shape=(2, number, FILTERS),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=1,
+            **NONE,
+        )
+
+
+@pytest.mark.parametrize("pooling", POOLING)
+@pytest.mark.parametrize(
+    ("groups", "size"),
+    [
+        ("permutations", 2),
+        ("combinations", 1),
+        ([(0, 2, 1), (3, 1, 2)], 3),
+        ([[3, 0]], 2),
+    ],
+)
+def test_groups_and_pooling(groups, size, pooling):
+    relations = random_array(2, 4, 4, 3)
+    layer = RelationalConvolution(5, size, groups, pooling)
+    members = groups
+    if isinstance(groups, str):
+        members = list(getattr(itertools, groups)(range(4), size))
+    for mask in (None, np.array([[True, True, False, True], [True] * 4])):
+        found = layer(relations, mask=mask)
+        weights = {"kernel": ops.convert_to_numpy(layer.kernel.value)}
+        reference = convolution_in_loops(lambda n: members, pooling)
+        expected = reference(weights, relations, mask)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    config = layer.get_config()
+    again = RelationalConvolution.from_config(config)
+    assert again.get_config() == config
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_with_pooling_the_order_of_entities_only_names_the_groups(pooling):
+    entities = random_array(2, 5, 6)
+    order = np.array([3, 0, 4, 1, 2])
+    relations = InnerProductRelations(3)
+    layer = RelationalConvolution(4, 3, pooling=pooling)
+    found = ops.convert_to_numpy(layer(relations(entities)))
+    turned = ops.convert_to_numpy(layer(relations(entities[:, order])))
+    groups = list(itertools.combinations(range(5), 3))
+    places = [groups.index(tuple(sorted(order[list(g)]))) for g in groups]
+    np.testing.assert_allclose(turned, found[:, places], atol=1e-4)
+
+
+def test_without_pooling_permutations_are_all_orders():
+    """The sum over groups does not depend on the order of entities."""
+    entities = random_array(2, 5, 6)
+    relations = InnerProductRelations(3)
+    layer = RelationalConvolution(4, 2, "permutations")
+    found = ops.sum(layer(relations(entities)), axis=1)
+    turned = ops.sum(layer(relations(entities[:, ::-1])), axis=1)
+    np.testing.assert_allclose(turned, found, atol=1e-4)
+
+
+def test_weights_of_soft_groups():
+    features, logits = random_array(2, 6, 4), np.zeros((1, 1, 4), "float32")
+    layer = SoftGroups(2)
+    outputs, scores = layer(features, logits, return_attention_scores=True)
+    np.testing.assert_allclose(scores, np.full((2, 1, 6), 1 / 6), atol=1e-6)
+    np.testing.assert_allclose(
+        outputs, features.mean(1, keepdims=True), atol=1e-5
+    )
+    logits[0, 0, 1:3] = 40  # Both together, far above all other pairs.
+    place = list(itertools.combinations(range(4), 2)).index((1, 2))
+    np.testing.assert_allclose(
+        layer(features, logits)[:, 0], features[:, place], atol=1e-4
+    )
+
+
+def test_one_convolution_after_another():
+    """Groups are the entities of the next: relations between relations."""
+    entities = keras.Input((5, 6))
+    x = RelationalConvolution(8, 2)(InnerProductRelations(3)(entities))
+    x = RelationalConvolution(7, 3)(InnerProductRelations(4)(x))
+    assert x.shape == (None, 120, 7)
+
+
+class SoftGroupsTest(LayerContract):
+    @pytest.mark.any_backend
+    def test_contract(self):
+        self.run_layer_contract(
+            SoftGroups,
+            init_kwargs={"graphlet_size": SIZE, "groups": "combinations"},
+            input_shape={
+                "features_shape": (2, 10, 4),
+                "logits_shape": (2, 3, 5),
+            },
+            second_input_shape={
+                "features_shape": (2, 35, 4),
+                "logits_shape": (2, 3, 7),
+            },
+            fixed_size=True,
+            reference=soft_groups_in_loops,
+            supports_masking=True,
+            attention_scores_shape=(2, 3, 10),
+            expected_output_shape=(2, 3, 4),
+            expected_output_dtype="float32",
+            expected_num_trainable_weights=0,
+            **NONE,
+        )
+
+
+class PositionalGroupsTest(LayerContract):
+    def test_logits(self):
+        entities = random_array(3, 5, 4)
+        layer = PositionalGroups(2, "random_normal")
+        logits = layer(entities)
+        assert logits.shape == (1, 2, 5)
+        self.assertAllClose(logits[0], layer.logits.value)
+        assert layer(keras.Input((5, 9))).shape == (1, 2, 5)
+        again = PositionalGroups.from_config(layer.get_config())
+        assert again.get_config() == layer.get_config()
+        with pytest.raises(ValueError, match="was built for inputs of shape"):
+            layer(random_array(3, 6, 4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"groups": "subsets"}, "one of combinations, permutations"),
+        ({"groups": [(0, 1)]}, "A group has 3 different entities.*(0, 1)"),
+        ({"groups": [(0, 1, 1)]}, "A group has 3 different entities"),
+        ({"groups": [(0, 1, 4)]}, "positions 0 to 3"),
+        ({"groups": [(0, 1, -1)]}, "positions 0 to 3"),
+        ({"groups": []}, "positions 0 to 3"),
+        ({"graphlet_size": 5}, "groups of 5 entities"),
+        ({"graphlet_size": 0}, "`graphlet_size` must be a positive"),
+        ({"filters": 1.5}, "`filters` must be a positive"),
+        ({"pooling": "sum"}, "None or one of mean, max"),
+    ],
+)
+def test_refuses_bad_arguments(arguments, message):
+    arguments = {"filters": 2, "graphlet_size": 3, **arguments}
+    with pytest.raises(ValueError, match=message):
+        RelationalConvolution(**arguments).build((None, 4, 4, 3))
+
+
+def test_refuses_bad_shapes():
+    layer = RelationalConvolution(2, 2)
+    for shape in ((None, 4, 4), (None, None, None, 3), (None, 4, 5, 3)):
+        with pytest.raises(ValueError, match=r"takes relations \(batch, n, n"):
+            layer.build(shape)
+    for shapes in (((2, 6, 3), (2, 3, 5)), ((2, 6, 3), (2, 4))):
+        with pytest.raises(ValueError, match="features of their groups"):
+            SoftGroups(2).build(*shapes)
+    with pytest.raises(ValueError, match="`key_dim` must be a positive"):
+        InnerProductRelations(3, key_dim=0)
