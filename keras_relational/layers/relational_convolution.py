@@ -224,10 +224,10 @@ class RelationalConvolution(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        self._check(input_shape)
+        num_relations = self._check(input_shape)
         self.sizes = tuple(input_shape[1:])
         places = (self.graphlet_size,) * 2
-        shape = (*places, input_shape[-1], self.filters)
+        shape = (*places, num_relations, self.filters)
         add_weights(self, self.kernel_initializer, kernel=shape)
 
     def call(
@@ -238,16 +238,16 @@ class RelationalConvolution(keras.layers.Layer):
         self._check(inputs.shape)
         n, num_relations = inputs.shape[2:]
         relations = ops.reshape(inputs, (-1, n * n, num_relations))
-        if mask is not None:
-            valid = _valid_entities(mask)
-            pairs = valid[:, :, None] & valid[:, None]
-            pairs = ops.reshape(pairs, (-1, n * n, 1))
-            relations = ops.where(pairs, relations, 0)
-        outputs = self._matches(relations, self._members(n), n)
-        if mask is not None:
-            groups = self.compute_mask(inputs, mask)
-            outputs = ops.where(groups[:, :, None], outputs, 0)
-        return outputs
+        members = self._members(n)
+        if mask is None:
+            return self._matches(relations, members, n)
+        valid = _valid_entities(mask)
+        pairs = valid[:, :, None] & valid[:, None]
+        pairs = ops.reshape(pairs, (-1, n * n, 1))
+        relations = ops.where(pairs, relations, 0)
+        matches = self._matches(relations, members, n)
+        groups = ops.expand_dims(_valid_groups(valid, members), -1)
+        return ops.where(groups, matches, 0)
 
     def compute_mask(
         self,
@@ -257,8 +257,7 @@ class RelationalConvolution(keras.layers.Layer):
         if mask is None:
             return None
         members = self._members(inputs.shape[1])
-        valid = ops.take(_valid_entities(mask), members.ravel(), axis=1)
-        return ops.all(ops.reshape(valid, (-1, *members.shape)), axis=2)
+        return _valid_groups(_valid_entities(mask), members)
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -280,6 +279,7 @@ class RelationalConvolution(keras.layers.Layer):
         }
 
     def _check(self, shape):
+        """Checks the shape of the inputs, and returns its last entry."""
         if len(shape) != 4 or None in shape[1:] or shape[1] != shape[2]:
             raise ValueError(
                 f"{self.name} takes relations (batch, n, n, r) with a fixed n "
@@ -293,6 +293,7 @@ class RelationalConvolution(keras.layers.Layer):
                 "build a new layer."
             )
         self._members(shape[1])
+        return shape[3]
 
     def _members(self, n):
         return members_of_groups(self, self.groups, self.graphlet_size, n)
@@ -615,3 +616,9 @@ def _valid_entities(mask):
     if len(mask.shape) == 2:
         return mask
     return ops.diagonal(mask, axis1=1, axis2=2)
+
+
+def _valid_groups(valid, members):
+    """Which groups have valid members alone, `(batch, G)`."""
+    valid = ops.take(valid, members.ravel(), axis=1)
+    return ops.all(ops.reshape(valid, (-1, *members.shape)), axis=2)

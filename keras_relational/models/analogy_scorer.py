@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_relational import layers
+from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
 
@@ -79,10 +80,8 @@ def analogy_scorer(
             keras.Input((image_size, image_size, 3)),
             keras.layers.Rescaling(1 / 255),
             *(
-                keras.layers.Conv2D(
-                    32, 4, strides=2, padding="same", activation="relu"
-                )
-                for _ in range(4)
+                convolution(32, 4, strides=2, padding="same", activation="relu")
+                for convolution in in_turn(4)
             ),
             keras.layers.Flatten(),
             keras.layers.Dense(256, activation="relu"),

@@ -4,6 +4,7 @@ import keras
 
 from keras_relational import layers
 from keras_relational.models.analogy_scorer import named_normalization
+from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.initial_weights import uniform
@@ -41,7 +42,7 @@ def image_autoencoder(embedding_size: int = 10) -> keras.Model:
             keras.Input(IMAGE_SHAPE),
             keras.layers.Rescaling(1 / 255),
             *(
-                keras.layers.Conv2D(
+                convolution(
                     32,
                     4,
                     strides=2,
@@ -49,7 +50,9 @@ def image_autoencoder(embedding_size: int = 10) -> keras.Model:
                     activation="relu",
                     **uniform(16 * channels),
                 )
-                for channels in (1, 32, 32)
+                for convolution, channels in zip(
+                    in_turn(3), (1, 32, 32), strict=True
+                )
             ),
             keras.layers.Flatten(),
             keras.layers.Dense(256, activation="relu", **uniform(2048)),

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.datasets import distribution_of_three
+from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
@@ -98,13 +99,14 @@ def _image_layers(batch_normalization):
     def hidden(layer, fan_in, **arguments):
         return _hidden(layer, fan_in, batch_normalization, **arguments)
 
-    conv, transposed = keras.layers.Conv2D, keras.layers.Conv2DTranspose
+    first, second, third = in_turn(3)
+    transposed = keras.layers.Conv2DTranspose
     encoder = [
         keras.layers.Rescaling(1 / 255),
         keras.layers.Reshape((32, 32, 1)),
-        *hidden(conv, 16, filters=32, **convolution),
-        *hidden(conv, 16 * 32, filters=32, **convolution),
-        *hidden(conv, 16 * 32, filters=32, **convolution),
+        *hidden(first, 16, filters=32, **convolution),
+        *hidden(second, 16 * 32, filters=32, **convolution),
+        *hidden(third, 16 * 32, filters=32, **convolution),
         keras.layers.Flatten(),
         *hidden(keras.layers.Dense, 512, units=256),
         *hidden(keras.layers.Dense, 256, units=128),

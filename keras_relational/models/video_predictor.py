@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.layers.operations import update_row
+from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
@@ -327,9 +328,9 @@ def roll_out_model(
 
 def _encoder(shape, positions):
     parts = [keras.Input(shape)]
-    for filters in (16, 32, 64):
+    for convolution, filters in zip(in_turn(3), (16, 32, 64), strict=True):
         parts += [
-            keras.layers.Conv2D(filters, 4, strides=2, padding="same"),
+            convolution(filters, 4, strides=2, padding="same"),
             keras.layers.GroupNormalization(1),
             keras.layers.Activation("elu"),
         ]

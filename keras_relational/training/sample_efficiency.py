@@ -75,20 +75,26 @@ def model_and_data(
         parts = ordered_objects.load_sequences(num_train, seed=seed)
         data = tuple(((x, places_so_far(y)), y) for x, y in parts)
         return models.sorter(reasoner, 10, 12), data
+    data = _sets(task, num_train, seed)
+    num_entities, num_features = data[0][0].shape[1:]
+    model = models.set_classifier(reasoner, num_entities, num_features)
+    return model, data
+
+
+def _sets(task, num_train, seed):
+    """Training, validation and test data for a `models.set_classifier`."""
     if task == "pairwise_order":
-        data = ordered_objects.load_pairs(seed=seed)
-    elif task == "set_game":
-        data = set_game.load_data(num_train, seed=seed)
-    else:
-        data = tuple(
-            _tiles(task, number, objects, seed, name)
-            for name, objects, number in (
-                ("train", "pentominoes", _NUM_IMAGES),
-                ("validation", "pentominoes", 1_000),
-                ("test", "hexominoes", 2_000),
-            )
+        return ordered_objects.load_pairs(seed=seed)
+    if task == "set_game":
+        return set_game.load_data(num_train, seed=seed)
+    return tuple(
+        _tiles(task, number, objects, seed, name)
+        for name, objects, number in (
+            ("train", "pentominoes", _NUM_IMAGES),
+            ("validation", "pentominoes", 1_000),
+            ("test", "hexominoes", 2_000),
         )
-    return models.set_classifier(reasoner, *data[0][0].shape[1:]), data
+    )
 
 
 def _tiles(task, number, objects, seed, name):

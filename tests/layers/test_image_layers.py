@@ -1,6 +1,7 @@
 """Layers for images: coordinates, and convolutions with strides."""
 
 import dataclasses
+from unittest import mock
 
 import keras
 import numpy as np
@@ -166,6 +167,13 @@ class StridedConv2DTest(LayerContract):
         self.assertNotAllClose(outputs, expected)
         ours.set_weights(keras_own.get_weights())
         self.assertAllClose(ours(image), expected, atol=1e-5, rtol=1e-5)
+        config = {**ours.get_config(), "in_inference": False}
+        in_training = StridedConv2D.from_config(config)
+        in_training.build(image.shape)
+        in_training.set_weights(keras_own.get_weights())
+        for training in (False, True):
+            outputs = in_training(image, training=training)
+            self.assertAllClose(outputs, expected, atol=1e-5, rtol=1e-5)
         inputs = keras.Input((*image_size, 3))
         assert ours(inputs).shape == keras_own(inputs).shape
 
@@ -200,6 +208,22 @@ class StridedConv2DTest(LayerContract):
             image = random_image((2, *size, 3))
             outputs = model.predict(image, verbose=0)
             self.assertAllClose(outputs, layer(image), atol=1e-5)
+
+    def test_which_convolution_is_used(self):
+        image = random_image((2, 8, 8, 3))
+        for in_inference, training, products in (
+            (True, False, True),
+            (True, True, True),
+            (False, True, True),
+            (False, False, False),
+        ):
+            layer = StridedConv2D(4, 4, strides=2, in_inference=in_inference)
+            layer.build(image.shape)
+            with mock.patch.object(
+                layer, "convolution_op", wraps=layer.convolution_op
+            ) as own:
+                layer(image, training=training)
+            assert own.called != products
 
     def test_equals_keras_where_the_kernel_is_the_image(self):
         self.assert_equals_keras((4, 6), kernel_size=(4, 6), strides=(2, 3))
