@@ -21,6 +21,7 @@ SUBJECTS = (
     "two_simplicial_attention",
     "scoff",
     "successors",
+    "bounds",
     "data",
     "environments",
     "agents",

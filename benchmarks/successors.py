@@ -1,4 +1,4 @@
-"""CoRelNet, Abstractor and dual attention, beside plain Keras layers.
+"""The successors of the five mechanisms, beside plain Keras layers.
 
 The plain ones are what a user would write with Keras' own layers: its
 attention, sums, normalizations and dense layers, and einsums for relations.
@@ -7,6 +7,7 @@ Entities are their own symbols here. Where PyTorch and the authors' package
 """
 
 import importlib.util
+import itertools
 
 import keras
 import numpy as np
@@ -53,12 +54,34 @@ def main():
         ):
             title = f"{name}, n = {n}"
             layer_step(title, entities, layer, plain, flops, batch)
+        layer_step(
+            f"slot attention, n = {n}",
+            entities,
+            layers.SlotAttention(5, 64, 128),
+            PlainSlotAttention(),
+            slot_attention_flops(n),
+            batch,
+        )
+        if n == 9:  # 64 entities have 41,664 groups of three.
+            layer_step(
+                f"relational convolution, n = {n}",
+                entities,
+                PatternsOfRelations(),
+                PlainPatternsOfRelations(),
+                2 * n * FEATURES * 256 + 2 * 84 * 9 * 16 * 16,
+                batch,
+            )
         if importlib.util.find_spec("dual_attention"):
             beside_the_package(entities, batch)
 
 
 def dual_attention_flops(n):
     return 2 * n * (FEATURES * (32 * 8 + 2 * 64) + 2 * 32**2 + 160 * n)
+
+
+def slot_attention_flops(n, slots=5, units=64, hidden=128):
+    of_an_update = slots * units * (7 * units + 2 * n + 2 * hidden)
+    return 2 * (2 * n * FEATURES * units + 3 * of_an_update)
 
 
 def beside_the_package(entities, batch):
@@ -220,6 +243,124 @@ class PlainDualAttention(keras.layers.Layer):
         self.relation.assign(kernel.reshape(2, 2, 16))
         self.hidden.set_weights(ours.hidden.get_weights())
         self.update.set_weights(ours.update.get_weights())
+
+
+class PlainSlotAttention(keras.layers.Layer):
+    """Keras' dense layers, GRU and normalizations, with einsums between."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value = (
+            keras.layers.Dense(64, use_bias=False) for _ in range(3)
+        )
+        self.gru = keras.layers.GRUCell(64)
+        self.hidden = keras.layers.Dense(128, "relu")
+        self.update = keras.layers.Dense(64)
+        self.normalizations = [keras.layers.LayerNormalization() for _ in "abc"]
+
+    def build(self, shape):
+        slots = (None, 5, 64)
+        for layer, its_shape in (
+            *((self.query, slots), (self.key, shape), (self.value, shape)),
+            *((self.gru, (None, 64)), (self.hidden, slots)),
+            (self.update, (None, 5, 128)),
+            *zip(self.normalizations, (shape, slots, slots), strict=True),
+        ):
+            layer.build(its_shape)
+        self.mean = self.add_weight((1, 64), name="mean")
+        self.log_scale = self.add_weight((1, 64), name="log_scale")
+
+    def call(self, inputs, training=False):
+        of_inputs, of_queries, of_updates = self.normalizations
+        batch = ops.shape(inputs)[0]
+        shape = (batch, 5, 64)
+        if training:
+            noise = keras.random.normal(shape)
+        else:
+            noise = np.random.default_rng(0).standard_normal((5, 64), "float32")
+        slots = self.mean + ops.exp(self.log_scale) * noise
+        slots = ops.broadcast_to(slots, shape)
+        x = of_inputs(inputs)
+        keys, values = self.key(x), self.value(x)
+        for _ in range(3):
+            queries = self.query(of_queries(slots)) / 8
+            logits = ops.einsum("bnd,bkd->bnk", keys, queries)
+            weights = ops.softmax(logits) + 1e-8
+            weights = weights / ops.sum(weights, axis=1, keepdims=True)
+            read = ops.einsum("bnk,bnd->bkd", weights, values)
+            slots, _ = self.gru(
+                ops.reshape(read, (-1, 64)), [ops.reshape(slots, (-1, 64))]
+            )
+            slots = ops.reshape(slots, shape)
+            slots = slots + self.update(self.hidden(of_updates(slots)))
+        return slots
+
+    def take_weights(self, layer):
+        self.mean.assign(own(layer.initial_mean))
+        self.log_scale.assign(own(layer.initial_log_scale))
+        for name in ("query", "key", "value"):
+            kernel = own(getattr(layer, f"{name}_kernel"))
+            getattr(self, name).kernel.assign(kernel)
+        for name in ("gru", "hidden", "update"):
+            getattr(self, name).set_weights(getattr(layer, name).get_weights())
+
+
+class PatternsOfRelations(keras.layers.Layer):
+    """16 relations, and 16 patterns in groups of three."""
+
+    def __init__(self):
+        super().__init__()
+        self.relations = layers.InnerProductRelations(16, 8)
+        self.convolution = layers.RelationalConvolution(16, 3)
+
+    def build(self, shape):
+        self.relations.build(shape)
+        self.convolution.build(self.relations.compute_output_shape(shape))
+
+    def call(self, inputs):
+        return self.convolution(self.relations(inputs))
+
+
+class PlainPatternsOfRelations(keras.layers.Layer):
+    """A dense layer for each attribute, and one group after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.attributes = [
+            [keras.layers.Dense(8, use_bias=False) for _ in range(16)]
+            for _ in range(2)
+        ]
+        self.patterns = keras.layers.Dense(16, use_bias=False)
+
+    def build(self, shape):
+        for dense in itertools.chain(*self.attributes):
+            dense.build(shape)
+        self.patterns.build((None, 9 * 16))
+
+    def call(self, inputs):
+        relations = ops.stack(
+            [
+                ops.einsum("bmd,bnd->bmn", left(inputs), right(inputs))
+                for left, right in zip(*self.attributes, strict=True)
+            ],
+            axis=-1,
+        )
+        outputs = []
+        for group in itertools.combinations(range(inputs.shape[1]), 3):
+            table = ops.take(relations, group, axis=1)
+            table = ops.take(table, group, axis=2)
+            table = ops.reshape(table, (-1, 9 * 16))
+            outputs.append(self.patterns(table))
+        return ops.stack(outputs, axis=1)
+
+    def take_weights(self, layer):
+        kernels = layer.relations.query_kernel, layer.relations.key_kernel
+        for denses, kernel in zip(self.attributes, kernels, strict=True):
+            parts = np.split(own(kernel), 16, axis=1)
+            for dense, part in zip(denses, parts, strict=True):
+                dense.kernel.assign(part)
+        kernel = own(layer.convolution.kernel)
+        self.patterns.kernel.assign(kernel.reshape(9 * 16, 16))
 
 
 def take_attention(attention, layer):

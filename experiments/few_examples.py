@@ -1,6 +1,7 @@
-"""Few examples: the order of two random objects, and the sorting of ten.
+"""Few examples: order, sorting, sets of cards and the Relations Game.
 
-Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4.
+Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4,
+and Altabaa and Lafferty, 2023, on relational convolutions.
 Figures are percent, mean ± standard error over the seeds. Those of the paper
 are the learning curves in its authors' repository.
 """
@@ -37,13 +38,13 @@ def accuracy_table(task: str, record: Record) -> str:
     """Test accuracy, by mechanism and number of training examples.
 
     Args:
-        task: `"pairwise_order"` or `"sorting"`.
+        task: One of `training.FEW_EXAMPLES`.
         record: The run of `examples/few_examples.py`.
 
     Returns:
         Markdown text.
     """
-    paper = read_paper("abstractor")[task]
+    paper = read_paper("abstractor").get(task, {"figures": {}})
     lines = []
     for name, runs in _curves(record).items():
         numbers = runs[0]["examples"]

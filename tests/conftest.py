@@ -1,5 +1,6 @@
 """What all tests share: a fixed seed, float32, and figures without a screen."""
 
+import gc
 import importlib.util
 import os
 
@@ -36,6 +37,12 @@ collect_ignore = [
     if importlib.util.find_spec(package) is None
     for file in files
 ]
+
+
+def pytest_collection_finish():
+    """Garbage collection need not look at what was imported, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
