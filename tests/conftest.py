@@ -40,7 +40,7 @@ collect_ignore = [
 
 
 def pytest_collection_finish():
-    """Garbage collection need not look at what was imported, again and again."""
+    """Spares garbage collection what was imported."""
     gc.collect()
     gc.freeze()
 
