@@ -37,6 +37,12 @@ def simplicial_block():
     return keras.Model(entities, block(entities, virtual))
 
 
+def workspace():
+    slots = keras.Input((4, 6))
+    memory = layers.VirtualEntities(2)(slots)
+    return keras.Model(slots, layers.SharedWorkspace(2, 3)(slots, memory))
+
+
 def with_symbols(symbols, layer):
     entities = keras.Input((4, 6))
     return keras.Model(entities, layer(entities, symbols(entities)))
@@ -134,6 +140,7 @@ MODELS = {
             layers.SCOFFCell(4, 3, 2, num_active=2, seed=1), unroll=True
         )
     ),
+    "SharedWorkspace": workspace,
     "SimplicialTransformerBlock": simplicial_block,
     "SlidingWindowNormalization": lambda: sequences(
         layers.SlidingWindowNormalization(2)

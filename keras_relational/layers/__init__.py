@@ -22,7 +22,8 @@ Beside them:
 - `RelationalConvolution`: patterns of relations within groups of entities.
   `InnerProductRelations` gives the relations. `SoftGroups` makes a few of all
   groups, by the weights of `PositionalGroups` or others.
-- `SlotAttention`: slots that compete for the entities.
+- `SlotAttention`: slots that compete for the entities. `SharedWorkspace`: a
+  small memory through which slots speak to each other.
 - Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
   `SimplicialTransformerBlock`, with attention to pairs as well, and
   `VirtualEntities`, which it takes the pairs from.
@@ -76,6 +77,7 @@ from keras_relational.layers.rims import RIMs
 from keras_relational.layers.rims import RIMsCell
 from keras_relational.layers.scoff import SCOFF
 from keras_relational.layers.scoff import SCOFFCell
+from keras_relational.layers.shared_workspace import SharedWorkspace
 from keras_relational.layers.slot_attention import SlotAttention
 from keras_relational.layers.slot_pooling import SlotPooling
 from keras_relational.layers.strided_convolution import StridedConv2D
@@ -123,6 +125,7 @@ __all__ = [
     "RelationalMemoryCell",
     "RelationalTransformerBlock",
     "SCOFFCell",
+    "SharedWorkspace",
     "SimplicialTransformerBlock",
     "SlidingWindowNormalization",
     "SlotAttention",

@@ -26,14 +26,15 @@ class StridedConv2D(keras.layers.Conv2D):
         *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole
             multiple of `strides`. `data_format`, `dilation_rate` and `groups`
             must have Keras' default values.
-        in_inference: Boolean. If `False`, inference uses Keras' own
-            convolution.
+        in_inference: Boolean. If `False`, Keras' own convolution is used in
+            inference, and where the layer is not trained.
         **kwargs: Keyword arguments of `keras.layers.Conv2D`, with the same
             limits.
 
     Call arguments:
         inputs: Float tensor `(batch, height, width, channels)`.
-        training: Boolean. If `True`, matrix products are used in any case.
+        training: Boolean. If `True`, and the layer is trained, matrix products
+            are used in any case.
 
     Returns:
         Tensor `(batch, new_height, new_width, filters)` in the compute dtype.
@@ -76,7 +77,7 @@ class StridedConv2D(keras.layers.Conv2D):
     def call(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> keras.KerasTensor:
-        if training or self.in_inference:
+        if (training and self.trainable) or self.in_inference:
             outputs = self._products(inputs, self.kernel)
         else:
             outputs = self.convolution_op(inputs, self.kernel)

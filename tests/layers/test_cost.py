@@ -141,6 +141,14 @@ def test_cost_of_the_abstractor():
     assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
 
 
+def test_cost_of_the_shared_workspace():
+    layer = layers.SharedWorkspace(3)
+    found, kept = measured(layer, (N, 36), (7, 33))
+    stated = costs(layer, {"n": N, "m": 36, "k": 7, "u": 33})
+    assert found == pytest.approx(stated["multiplications"], rel=0.05)
+    assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
+
+
 def test_cost_of_dual_attention():
     sizes = {"n": N, "m": 36, "s": 17}
     relational = layers.RelationalAttention(2, 9, 3)

@@ -211,14 +211,16 @@ class StridedConv2DTest(LayerContract):
 
     def test_which_convolution_is_used(self):
         image = random_image((2, 8, 8, 3))
-        for in_inference, training, products in (
-            (True, False, True),
-            (True, True, True),
-            (False, True, True),
-            (False, False, False),
+        for in_inference, training, trainable, products in (
+            (True, False, True, True),
+            (True, True, False, True),
+            (False, True, True, True),
+            (False, True, False, False),
+            (False, False, True, False),
         ):
             layer = StridedConv2D(4, 4, strides=2, in_inference=in_inference)
             layer.build(image.shape)
+            layer.trainable = trainable
             with mock.patch.object(
                 layer, "convolution_op", wraps=layer.convolution_op
             ) as own:
