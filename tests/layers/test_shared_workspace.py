@@ -176,7 +176,7 @@ def test_refuses_bad_sizes():
     ):
         with pytest.raises(ValueError, match=message):
             SharedWorkspace(*arguments)
-    with pytest.raises(ValueError, match=r"which are 6 and 5\. Received: num_h"):
+    with pytest.raises(ValueError, match="which are 6 and 5"):
         SharedWorkspace(2).build((None, 4, 6), (None, 3, 5))
     with pytest.raises(ValueError, match="takes sets"):
         SharedWorkspace(2).build((None, 4, 6), (None, 3, 3, 4))
