@@ -259,6 +259,7 @@ def plain_classifier(model):
     def clone(layer):
         if layer is encoder:
             config = layer.get_config()
+            del config["in_inference"]  # Keras' own has no such argument.
             return keras.layers.Conv2D.from_config(config)
         return layer.__class__.from_config(layer.get_config())
 
