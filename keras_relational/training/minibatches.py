@@ -98,8 +98,10 @@ class Minibatches(keras.utils.PyDataset):
         final_batch: int | None = None,
     ) -> None:
         # On TensorFlow, `fit` from a single thread goes on waiting after its
-        # last step, for up to as long again or a minute.
-        super().__init__(workers=2, max_queue_size=2)
+        # last step, for up to as long again or a minute. From two threads it
+        # waits a tenth of a second at the end of each epoch.
+        workers = 2 if keras.backend.backend() == "tensorflow" else 1
+        super().__init__(workers=workers, max_queue_size=2)
         if len(y) < batch_size:
             raise ValueError(
                 "There must be at least one batch of examples. Received: "
