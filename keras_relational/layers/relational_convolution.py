@@ -331,7 +331,7 @@ class SoftGroups(keras.layers.Layer):
     entities belongs to it if all of its members do:
 
         α_kg = softmax_g(Π_a softplus(w[k, g_a]))
-        outputs[k] = Σ_g α_kg inputs[g]
+        outputs[k] = Σ_g α_kg features[g]
 
     `PositionalGroups` learns a w for all examples. A w that depends on the
     entities x is `keras.layers.Permute((2, 1))(keras.layers.Dense(k)(x))`.

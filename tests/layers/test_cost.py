@@ -141,6 +141,14 @@ def test_cost_of_the_abstractor():
     assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
 
 
+def test_cost_of_soft_groups():
+    layer = layers.SoftGroups(3)
+    found, kept = measured(layer, (84, 37), (5, 9))
+    stated = costs(layer, {"G": 84, "m": 37, "k": 5})
+    assert found == pytest.approx(stated["multiplications"], rel=0.05)
+    assert kept == pytest.approx(stated["numbers kept"], rel=0.25)
+
+
 def test_cost_of_the_shared_workspace():
     layer = layers.SharedWorkspace(3)
     found, kept = measured(layer, (N, 36), (7, 33))
