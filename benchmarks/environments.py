@@ -1,6 +1,7 @@
 """How fast worlds are played, an image each step."""
 
 import gymnasium
+import keras
 import numpy as np
 from keras import ops
 
@@ -21,6 +22,11 @@ def main():
         rates = [rate_of_gymnasium(name), rate_of_gymnasium(name, 32)]
         print(f"{name}, Gymnasium: {rates[0]:,.0f} steps a second")
         print(f"{name}, Gymnasium, 32 at a time: {rates[1]:,.0f}")
+    if keras.backend.backend() == "tensorflow":
+        for name, rate in rates_of_tf_agents().items():
+            print(
+                f"BridgeBoxWorld, tf-agents, 256 at a time, {name}: {rate:,.0f}"
+            )
 
 
 def rate_of_play(world, batch=1024, steps=100):
@@ -70,6 +76,39 @@ def rate_of_gymnasium(name, num_envs=None, steps=2_000):
                 env.reset()
 
     return steps * (num_envs or 1) / median_seconds(play)
+
+
+def rates_of_tf_agents(batch=256, steps=200):
+    """Steps a second of random play through tf-agents, by kind of loop."""
+    import tensorflow as tf
+
+    from keras_relational.environments import tf_agents_environment
+
+    environment = tf_agents_environment.WorldTFEnvironment(
+        boxworld.BridgeBoxWorld(max_episode_steps=120), batch
+    )
+    rng = np.random.default_rng(0)
+    actions = tf.constant(rng.integers(4, size=(steps, batch)), tf.int32)
+
+    def play():
+        for action in actions:
+            step = environment.step(action)
+        return step.observation.numpy()
+
+    @tf.function
+    def play_in_a_graph():
+        brightness = tf.constant(0)
+        for action in actions:
+            image = environment.step(action).observation
+            brightness += tf.reduce_sum(tf.cast(image[..., 0], tf.int32))
+        return brightness
+
+    return {
+        "one call a step": batch * steps / median_seconds(play),
+        "in a graph": batch
+        * steps
+        / median_seconds(lambda: play_in_a_graph().numpy()),
+    }
 
 
 if __name__ == "__main__":
