@@ -12,6 +12,7 @@ import importlib
 
 import keras
 
+from benchmarks.measuring import in_a_process
 from benchmarks.measuring import print_header
 
 SUBJECTS = (
@@ -52,7 +53,12 @@ def main():
         if subject in ON_TENSORFLOW and keras.backend.backend() != "tensorflow":
             print(f"{subject} needs TensorFlow: left out.")
             continue
-        importlib.import_module(f"benchmarks.{subject}").main()
+        # In a process of its own, which gives its memory back.
+        in_a_process(run, subject)
+
+
+def run(subject):
+    importlib.import_module(f"benchmarks.{subject}").main()
 
 
 if __name__ == "__main__":
