@@ -49,9 +49,13 @@ def _dual_attention(x):
 
 
 def _relational_convolution(x):
-    relations = layers.InnerProductRelations(16, 16, name="relations")(x)
-    size = min(3, x.shape[1])
-    return layers.RelationalConvolution(16, size, name="reasoner")(relations)
+    relations = layers.InnerProductRelations(
+        16, 16, symmetric=True, name="relations"
+    )
+    convolution = layers.RelationalConvolution(
+        16, min(3, x.shape[1]), pooling="max", name="reasoner"
+    )
+    return convolution(relations(x))
 
 
 def _mlp(x):
@@ -103,8 +107,9 @@ def set_classifier(
     A dense layer of 64 embeds each entity. Then come the mechanism, a hidden
     layer of 32 and the logits, as in the pairwise order of [Altabaa et al.,
     2024](https://arxiv.org/abs/2304.00195). Mechanisms that see no order get
-    learned places. The Abstractor has the authors' sizes. The sizes of the
-    others are not tuned.
+    learned places. The Abstractor has the authors' sizes, and relational
+    convolutions those of their authors for SET. The sizes of the others are not
+    tuned.
 
     The model declares the parts `"embedding"`, `"reasoner"`, `"hidden"` and
     `"logits"`.

@@ -4,7 +4,8 @@ import pytest
 
 from keras_relational import models
 
-SYMMETRIC = ("corelnet",)  # Their outputs see similarities alone.
+# Their outputs see similarities alone.
+SYMMETRIC = ("corelnet", "relational_convolution")
 
 
 def random_array(*shape, seed=0):
