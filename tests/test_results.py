@@ -243,7 +243,9 @@ def test_figures_of_published_runs(tmp_path, monkeypatch, capsys):
     assert names == {
         "boxworld_3x6.png",
         "boxworld_teacher.png",
+        "few_examples_match_rows.png",
         "few_examples_pairwise_order.png",
+        "few_examples_set_game.png",
         "few_examples_sorting.png",
         "maze.png",
         "maze_10_by_10.png",
