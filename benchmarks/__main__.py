@@ -8,12 +8,12 @@ plain Keras is what `fit` does when it is told nothing.
 """
 
 import argparse
-import importlib
 
 import keras
 
 from benchmarks.measuring import in_a_process
 from benchmarks.measuring import print_header
+from benchmarks.measuring import run_main
 
 SUBJECTS = (
     "predinet",
@@ -54,11 +54,7 @@ def main():
             print(f"{subject} needs TensorFlow: left out.")
             continue
         # In a process of its own, which gives its memory back.
-        in_a_process(run, subject)
-
-
-def run(subject):
-    importlib.import_module(f"benchmarks.{subject}").main()
+        in_a_process(run_main, f"benchmarks.{subject}")
 
 
 if __name__ == "__main__":

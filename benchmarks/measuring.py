@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import importlib
 import multiprocessing
 import pathlib
 import statistics
@@ -170,6 +171,11 @@ def in_a_process(function, *arguments):
         1, multiprocessing.get_context("spawn")
     ) as pool:
         return pool.submit(function, *arguments).result()
+
+
+def run_main(module):
+    """Calls `main` of a module, by its name: for `in_a_process`."""
+    importlib.import_module(module).main()
 
 
 def memory(name):
