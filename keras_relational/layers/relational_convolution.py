@@ -224,7 +224,7 @@ class RelationalConvolution(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        num_relations = self._check(input_shape)
+        num_relations, _ = self._check(input_shape)
         self.sizes = tuple(input_shape[1:])
         places = (self.graphlet_size,) * 2
         shape = (*places, num_relations, self.filters)
@@ -235,10 +235,9 @@ class RelationalConvolution(keras.layers.Layer):
         inputs: keras.KerasTensor,
         mask: keras.KerasTensor | None = None,
     ) -> keras.KerasTensor:
-        self._check(inputs.shape)
-        n, num_relations = inputs.shape[2:]
+        num_relations, members = self._check(inputs.shape)
+        n = inputs.shape[1]
         relations = ops.reshape(inputs, (-1, n * n, num_relations))
-        members = self._members(n)
         if mask is None:
             return self._matches(relations, members, n)
         valid = _valid_entities(mask)
@@ -256,15 +255,14 @@ class RelationalConvolution(keras.layers.Layer):
     ) -> keras.KerasTensor | None:
         if mask is None:
             return None
-        members = self._members(inputs.shape[1])
+        _, members = self._check(inputs.shape)
         return _valid_groups(_valid_entities(mask), members)
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
     ) -> tuple[int | None, ...]:
-        self._check(input_shape)
-        number = len(self._members(input_shape[1]))
-        return (input_shape[0], number, self.filters)
+        _, members = self._check(input_shape)
+        return (input_shape[0], len(members), self.filters)
 
     def get_config(self) -> dict:
         return {
@@ -279,7 +277,11 @@ class RelationalConvolution(keras.layers.Layer):
         }
 
     def _check(self, shape):
-        """Checks the shape of the inputs, and returns its last entry."""
+        """Checks the shape of the inputs.
+
+        Returns:
+            The number of relations, and the members of groups.
+        """
         if len(shape) != 4 or None in shape[1:] or shape[1] != shape[2]:
             raise ValueError(
                 f"{self.name} takes relations (batch, n, n, r) with a fixed n "
@@ -292,11 +294,9 @@ class RelationalConvolution(keras.layers.Layer):
                 "entities to the number at build and mask the padding, or "
                 "build a new layer."
             )
-        self._members(shape[1])
-        return shape[3]
-
-    def _members(self, n):
-        return members_of_groups(self, self.groups, self.graphlet_size, n)
+        return shape[3], members_of_groups(
+            self, self.groups, self.graphlet_size, shape[1]
+        )
 
     def _matches(self, relations, members, n):
         """`(batch, n², r)` → `(batch, G, filters)`."""

@@ -3,7 +3,6 @@ from collections.abc import Callable
 from collections.abc import Sequence
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_relational.layers.active_slots import attend_to_slots
@@ -26,6 +25,7 @@ from keras_relational.layers.slot_dynamics import update
 from keras_relational.layers.slot_initializers import MESSAGE_SCALE
 from keras_relational.layers.slot_initializers import scaled
 from keras_relational.layers.slot_initializers import stacked
+from keras_relational.layers.slot_noise import fixed_normal
 from keras_relational.layers.slot_noise import gumbel_noise
 from keras_relational.layers.slot_products import project
 from keras_relational.layers.slot_products import project_attended
@@ -607,11 +607,7 @@ class SCOFFCell(SlotCell):
         self, batch_size: int | None = None
     ) -> list[keras.KerasTensor]:
         check_built(self)
-        # The noise of the first files does not depend on how many follow. So a
-        # layer with another number of files can take the weights.
-        noise = np.random.default_rng(0).standard_normal(
-            (self.num_object_files, self.units), "float32"
-        )
+        noise = fixed_normal(self.num_object_files, self.units)
         h = self.initial_mean + self.initial_scale * noise
         h = ops.reshape(ops.cast(h, self.compute_dtype), (1, self.output_size))
         h = repeat_for_batch(h, batch_size)

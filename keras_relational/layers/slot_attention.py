@@ -1,5 +1,4 @@
 import keras
-import numpy as np
 from keras import ops
 
 from keras_relational.layers.attention import masked_softmax
@@ -10,6 +9,7 @@ from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import add_weights
 from keras_relational.layers.initial_weights import clone_initializer
 from keras_relational.layers.slot_initializers import scaled
+from keras_relational.layers.slot_noise import fixed_normal
 from keras_relational.layers.slot_noise import normal
 from keras_relational.layers.sublayers import built_dense
 from keras_relational.layers.sublayers import built_normalization
@@ -226,10 +226,7 @@ class SlotAttention(keras.layers.Layer):
         if training:
             noise = normal(shape, self.seed_generator)
         else:
-            # The noise of the first slots does not depend on how many follow.
-            noise = np.random.default_rng(0).standard_normal(
-                shape[1:], "float32"
-            )
+            noise = fixed_normal(self.num_slots, self.units)
         noise = ops.cast(noise, self.compute_dtype)
         slots = self.initial_mean + ops.exp(self.initial_log_scale) * noise
         return ops.broadcast_to(slots, shape)

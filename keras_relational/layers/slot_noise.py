@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_relational.counter_based_random import random_uniform
@@ -32,6 +33,23 @@ def normal(
     angle = uniform(shape, seed_generator)
     radius = ops.sqrt(-2 * ops.log(ops.maximum(radius, 1e-7)))
     return radius * ops.cos(2 * math.pi * angle)
+
+
+def fixed_normal(num_slots: int, units: int) -> np.ndarray:
+    """Normal random numbers that are always the same.
+
+    Those of the first slots do not depend on how many follow. So a layer with
+    another number of slots can take the weights.
+
+    Args:
+        num_slots: Number of slots.
+        units: Size of a slot.
+
+    Returns:
+        Float32 array `(num_slots, units)`.
+    """
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((num_slots, units), "float32")
 
 
 def gumbel_noise(
