@@ -81,24 +81,33 @@ def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
         (len(entities), *outputs(layer, first).shape[1:]), "float32"
     )
     for compiler, jit_compile in compilers().items():
-        epochs = []
-        for tested in (reference, layer):
-            inputs = keras.Input(entities.shape[1:])
-            model = training.MinibatchModel(inputs, outputs(tested, inputs))
-            model.compile(
-                keras.optimizers.SGD(1e-6), "mse", jit_compile=jit_compile
+        epochs = [
+            layer_epoch(
+                functools.partial(outputs, tested),
+                *(entities, targets, batch, jit_compile),
             )
-            model.evaluate(entities[:batch], targets[:batch], verbose=0)
-            blocks = training.Minibatches(entities, targets, batch, steps)
-            epochs.append(
-                epoch_of(model, blocks, steps_per_epoch=1, shuffle=False)
-            )
+            for tested in (reference, layer)
+        ]
         report(
             f"{name}, batch {batch}, {compiler}",
             *interleaved(epochs),
             3 * batch * flops,
             steps,
         )
+
+
+def layer_epoch(layer, entities, targets, batch, jit_compile):
+    """A function that trains a layer for an epoch and returns its seconds."""
+    inputs = keras.Input(entities.shape[1:])
+    model = training.MinibatchModel(inputs, layer(inputs))
+    model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=jit_compile)
+    model.evaluate(entities[:batch], targets[:batch], verbose=0)
+    steps = len(entities) // batch
+    # On TensorFlow each `fit` keeps what was made ahead: here empty blocks.
+    blocks = training.Minibatches(
+        entities, targets, batch, steps, final_batch=steps
+    )
+    return epoch_of(model, blocks, steps_per_epoch=1, shuffle=False)
 
 
 def epoch_of(model, *data, **arguments):

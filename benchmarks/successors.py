@@ -14,15 +14,14 @@ import numpy as np
 from keras import ops
 
 from benchmarks.measuring import compilers
-from benchmarks.measuring import epoch_of
 from benchmarks.measuring import interleaved
+from benchmarks.measuring import layer_epoch
 from benchmarks.measuring import layer_step
 from benchmarks.measuring import own
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
 from benchmarks.measuring import seconds_of
 from keras_relational import layers
-from keras_relational import training
 
 FEATURES = 64
 
@@ -62,6 +61,14 @@ def main():
             slot_attention_flops(n),
             batch,
         )
+        layer_step(
+            f"shared workspace, n = {n}",
+            entities,
+            Workspace(),
+            PlainWorkspace(),
+            workspace_flops(n),
+            batch,
+        )
         if n == 9:  # 64 entities have 41,664 groups of three.
             layer_step(
                 f"relational convolution, n = {n}",
@@ -84,6 +91,11 @@ def slot_attention_flops(n, slots=5, units=64, hidden=128):
     return 2 * (2 * n * FEATURES * units + 3 * of_an_update)
 
 
+def workspace_flops(n, rows=4, size=FEATURES):
+    of_memory = rows * size * (7 * size + 4 * n)
+    return 2 * (of_memory + size**2 * (3 * n + 2))
+
+
 def beside_the_package(entities, batch):
     """Steps of training with the block of `dual-attention` on PyTorch."""
     import torch
@@ -100,17 +112,10 @@ def beside_the_package(entities, batch):
             (theirs(x, x) ** 2).mean().backward()
             optimizer.step()
 
+    targets = np.zeros_like(entities)
     for compiler, jit_compile in compilers().items():
-        inputs = keras.Input(entities.shape[1:])
-        ours = OwnSymbols(layers.DualAttentionBlock(2, 2, 64))(inputs)
-        model = training.MinibatchModel(inputs, ours)
-        model.compile(
-            keras.optimizers.SGD(1e-6), "mse", jit_compile=jit_compile
-        )
-        targets = np.zeros_like(entities)
-        model.evaluate(entities[:batch], targets[:batch], verbose=0)
-        blocks = training.Minibatches(entities, targets, batch, steps)
-        own_epoch = epoch_of(model, blocks, steps_per_epoch=1, shuffle=False)
+        ours = OwnSymbols(layers.DualAttentionBlock(2, 2, 64))
+        own_epoch = layer_epoch(ours, entities, targets, batch, jit_compile)
         report(
             f"dual-attention on PyTorch, n = {n}, batch {batch}, {compiler}",
             *interleaved([seconds_of(epoch), own_epoch]),
@@ -303,6 +308,90 @@ class PlainSlotAttention(keras.layers.Layer):
             getattr(self, name).kernel.assign(kernel)
         for name in ("gru", "hidden", "update"):
             getattr(self, name).set_weights(getattr(layer, name).get_weights())
+
+
+class Workspace(keras.layers.Layer):
+    """Slots that speak through a memory of four rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.memory = layers.VirtualEntities(4)
+        self.workspace = layers.SharedWorkspace(4)
+
+    def build(self, shape):
+        self.memory.build(shape)
+        self.workspace.build(shape, (None, 4, FEATURES))
+
+    def call(self, inputs):
+        slots, _ = self.workspace(inputs, self.memory(inputs))
+        return slots
+
+
+class PlainWorkspace(keras.layers.Layer):
+    """Keras' dense layers and normalizations, with einsums between."""
+
+    def __init__(self):
+        super().__init__()
+        self.denses = {
+            name: keras.layers.Dense(units, use_bias=name == "memory_gates")
+            for name, units in (
+                *(("write_query", 64), ("write_key", 64), ("write_value", 64)),
+                *(("read_query", 64), ("read_key", 64), ("read_value", 64)),
+                *(("slots_gates", 128), ("memory_gates", 128)),
+            )
+        }
+        self.hidden = keras.layers.Dense(64, "relu")
+        self.update = keras.layers.Dense(64)
+        self.normalizations = [keras.layers.LayerNormalization() for _ in "ab"]
+
+    def build(self, shape):
+        for layer in (
+            *self.denses.values(),
+            *(self.hidden, self.update, *self.normalizations),
+        ):
+            layer.build(shape)
+        self.memory = self.add_weight((4, FEATURES), name="memory")
+        self.scale = self.add_weight((1, FEATURES), name="scale")
+
+    def attended(self, name, queries_of, keys_of):
+        queries, keys, values = (
+            ops.reshape(
+                self.denses[f"{name}_{part}"](x), (-1, x.shape[1], 4, 16)
+            )
+            for part, x in (
+                ("query", queries_of),
+                ("key", keys_of),
+                ("value", keys_of),
+            )
+        )
+        scores = ops.softmax(
+            ops.einsum("bihd,bjhd->bhij", queries, keys) / 4, axis=-1
+        )
+        attended = ops.einsum("bhij,bjhd->bihd", scores, values)
+        return ops.reshape(attended, (-1, queries_of.shape[1], FEATURES))
+
+    def call(self, inputs):
+        first, second = self.normalizations
+        shape = ops.shape(inputs)[0], 4, FEATURES
+        memory = ops.broadcast_to(self.memory, shape)
+        new = first(memory + self.attended("write", memory, inputs))
+        new = second(new + self.update(self.hidden(new)))
+        told = ops.mean(ops.relu(inputs * self.scale), axis=1, keepdims=True)
+        gates = self.denses["slots_gates"](told)
+        gates = gates + self.denses["memory_gates"](ops.tanh(memory))
+        i, f = ops.split(gates, 2, axis=-1)
+        memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory
+        return inputs + self.attended("read", inputs, memory)
+
+    def take_weights(self, layer):
+        workspace = layer.workspace
+        self.memory.assign(own(layer.memory.weights[0]))
+        self.scale.assign(own(workspace.slots_scale))
+        for name, dense in self.denses.items():
+            dense.kernel.assign(own(getattr(workspace, f"{name}_kernel")))
+        self.denses["memory_gates"].bias.assign(own(workspace.gates_bias))
+        self.hidden.set_weights(workspace.hidden.get_weights())
+        self.update.set_weights(workspace.update.get_weights())
 
 
 class PatternsOfRelations(keras.layers.Layer):

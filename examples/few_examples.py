@@ -3,8 +3,8 @@
 Altabaa et al., 2024, Abstractors and relational cross-attention: which of two
 random objects comes first (the paper: 91.9 percent with all pairs), and how are
 ten sorted (94.2 with 500 sequences)? Altabaa and Lafferty, 2023, relational
-convolutions: sets of cards, and the Relations Game. Each mechanism learns from
-each number of examples. A later command adds --reasoners to the result.
+convolutions: sets of cards, and the Relations Game. Webb et al., 2021: rules
+over new fillers. A later command adds --reasoners to the result of a first one.
 """
 
 import command_line
@@ -19,7 +19,7 @@ SIZES = {
     "sorting": ([100, 200, 300, 500, 1_000, 2_000], 400, 512),
     "set_game": ([1_000, 2_000, 5_000, 10_000], 100, 128),
 }
-OF_IMAGES = [250, 500, 1_000, 2_000, 5_000], 100, 128
+OTHERS = [250, 500, 1_000, 2_000, 5_000], 100, 128
 TASKS, REASONERS = training.FEW_EXAMPLES, models.SET_REASONERS
 MANY = {"nargs": "+", "metavar": "SOME"}
 NEXT = "python examples/few_examples.py --task sorting"
@@ -35,7 +35,7 @@ def main(command):
     add("--num-seeds", int, 3, "trainings of each kind")
     add("--epochs", int, None, "passes over them (default: the task's)")
     args = command.parse_run()
-    numbers, epochs, batch_size = SIZES.get(args.task, OF_IMAGES)
+    numbers, epochs, batch_size = SIZES.get(args.task, OTHERS)
     numbers, epochs = sorted(args.num_train or numbers), args.epochs or epochs
     fit = training.FEW_EXAMPLES[args.task]
     for name in args.reasoners or ():
@@ -45,25 +45,25 @@ def main(command):
     may_differ = ["reasoners", "num_train", "num_seeds"]
     with command.open_run(["task"], may_differ) as run:
         found = {k: v for k, v in (run.result or {}).items() if k in fit}
-
-        def train(name, number, seed):
-            task = args.task, name, numbers[-1], seed
-            model, data = training.model_and_data(*task)
-            part = f"{name}_{number}_{seed}"
-            sizes = number, epochs, batch_size, run, part, seed, 0
-            return training.accuracy_after_few(model, *data, *sizes)
-
         for name in args.reasoners or fit:
             found[name] = []
             for seed in range(args.seed, args.seed + args.num_seeds):
-                shares = [train(name, number, seed) for number in numbers]
+                shares = []
+                for number in numbers:
+                    task = args.task, name, numbers[-1], seed
+                    model, data = training.model_and_data(*task)
+                    part = f"{name}_{number}_{seed}"
+                    sizes = number, epochs, batch_size, run, part, seed, 0
+                    share = training.accuracy_after_few(model, *data, *sizes)
+                    shares.append(share)
                 found[name].append({"examples": numbers, "accuracy": shares})
                 if args.verbose:
                     shares = ", ".join(f"{share:.1%}" for share in shares)
                     print(f"{name}, seed {seed}: {shares}")
         figure = analysis.plot_learning_curves(found, "accuracy", "examples")
         analysis.save_figure(figure, run.directory / "accuracy.png")
-        command.finish(run, None, {"epochs": epochs, **found}, [], NEXT)
+        # The last model that was trained.
+        command.finish(run, model, {"epochs": epochs, **found}, [], NEXT)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Figures are percent, mean ± standard error over the seeds. Those of the paper
 are the learning curves in its authors' repository.
 """
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.records import Record
@@ -13,14 +14,21 @@ from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational import training
 from keras_relational.analysis import mean_text
 
 
 def tables(records: list[Record]) -> dict[str, str]:
-    """A table a task: a row a mechanism, a column a number of examples."""
+    """A table a task, and one of all tasks."""
+    by_task = _by_task(records)
+    if not by_task:
+        return {}
     return {
-        f"few_examples_{task}": accuracy_table(task, record)
-        for task, record in _by_task(records).items()
+        "few_examples": overview(by_task),
+        **{
+            f"few_examples_{task}": accuracy_table(task, record)
+            for task, record in by_task.items()
+        },
     }
 
 
@@ -32,6 +40,30 @@ def figures(records: list[Record]) -> dict[str, Figure]:
         )
         for task, record in _by_task(records).items()
     }
+
+
+def overview(by_task: dict[str, Record]) -> str:
+    """Mean test accuracy with the most examples, by mechanism and task.
+
+    Args:
+        by_task: The runs of `examples/few_examples.py`, by their task.
+
+    Returns:
+        Markdown text.
+    """
+    lines: dict[str, dict[str, str]] = {x: {} for x in models.SET_REASONERS}
+    for task in (x for x in training.FEW_EXAMPLES if x in by_task):
+        curves = _curves(by_task[task])
+        for name, line in lines.items():
+            shares = [100 * run["accuracy"][-1] for run in curves.get(name, ())]
+            line[task] = f"{np.mean(shares):.1f}" if shares else ""
+    return table(
+        [
+            {"mechanism": x} | line
+            for x, line in lines.items()
+            if any(line.values())
+        ]
+    )
 
 
 def accuracy_table(task: str, record: Record) -> str:

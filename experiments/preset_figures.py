@@ -146,6 +146,13 @@ def _single_ball(model, arguments):
     return {"settled": kept, "roll_out_error": figures["roll_out_error"]}
 
 
+def _few_examples(model, arguments):
+    (name,), (number,) = arguments["reasoners"], arguments["num_train"]
+    task = arguments["task"], name, number, arguments["seed"]
+    _, (_, _, test) = training.model_and_data(*task)
+    return {name: [{"accuracy": [training.accuracy(model, *test)]}]}
+
+
 def _boxworld(model, arguments):
     pairs = {"key_lock_pairs": "seen"} if arguments["withhold_pairs"] else {}
     world = boxworld.world_of_options(arguments, **pairs)
@@ -166,6 +173,11 @@ KINDS = {
     "boxworld_teacher": _AGENT,
     "esbn_rules": Kind(
         _rules, "solves {test:.1%} of problems with symbols it never saw"
+    ),
+    "few_examples": Kind(
+        _few_examples,
+        "right about {relational_convolution[0][accuracy][0]:.1%} of hands "
+        "with sets that it never saw",
     ),
     "predinet_relations_game": Kind(
         _relations_game,

@@ -17,6 +17,7 @@ import numpy as np
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
+from keras_relational.datasets import set_game
 from keras_relational.datasets import vaec
 from keras_relational.playground.arrays import from_pixels
 from keras_relational.playground.boxworld import MAX_MOVES
@@ -28,6 +29,10 @@ from keras_relational.playground.rules import Rules
 from keras_relational.playground.server import PAGES
 from keras_relational.playground.video import NUM_FRAMES
 from keras_relational.playground.video import Videos
+
+COLOURS = "red", "green", "purple"
+SHAPES = "oval", "squiggle", "diamond"
+SHADINGS = "empty", "striped", "solid"
 
 
 def main() -> None:
@@ -73,16 +78,16 @@ def answer(preset: str, seed: int = 0) -> str:
     card = models.preset_metadata(preset)
     run = card.get("run", {})
     experiment = run.get("experiment")
-    if experiment not in {*PAGES, "vaec"}:
+    if experiment not in {*PAGES, *WITHOUT_PAGE}:
         raise ValueError(
             f"There is no question for the preset {preset}: its card should "
-            f"name one of {', '.join([*PAGES, 'vaec'])} as the run's "
+            f"name one of {', '.join([*PAGES, *WITHOUT_PAGE])} as the run's "
             f"experiment. Received: {experiment!r}"
         )
     model, arguments = models.from_preset(preset), run["arguments"]
     headline = f"{preset}: {card.get('headline', 'a model of your own')}."
-    if experiment == "vaec":
-        lines = _analogy(model, arguments, seed)
+    if experiment in WITHOUT_PAGE:
+        lines = WITHOUT_PAGE[experiment](model, arguments, seed)
     else:
         page = PAGES[experiment][1](model, arguments)
         lines = TOLD[type(page)](page, seed)
@@ -185,6 +190,33 @@ def _analogy(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
     return lines
 
 
+def _hand(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
+    if arguments["task"] != "set_game":
+        raise ValueError(
+            "There are questions about hands of SET, for the task 'set_game'. "
+            f"Received: a model of the task {arguments['task']!r}"
+        )
+    _, _, (hands, labels) = set_game.load_data(2, 2, seed=arguments["seed"])
+    one = seed % len(labels)
+    cards = hands[one].reshape(-1, 4, 3).argmax(-1)
+    answers = "no", "yes"
+    logits = model.predict(hands[one : one + 1], verbose=0)[0]
+    probabilities = np.exp(logits - logits.max())
+    probabilities /= probabilities.sum()
+    chosen = int(probabilities.argmax())
+    return [
+        "Three cards are a set if each attribute is the same on all of them or "
+        "another one on each. Is there a set?",
+        "\n".join(
+            f"{i + 1} {SHADINGS[shading]} {COLOURS[colour]} {SHAPES[shape]}"
+            for i, colour, shape, shading in cards
+        ),
+        f"Its answer: {answers[chosen]} (probability "
+        f"{probabilities[chosen]:.3f}). Right: {answers[labels[one]]}.",
+    ]
+
+
+WITHOUT_PAGE: dict[str, Any] = {"vaec": _analogy, "few_examples": _hand}
 TOLD: dict[type, Any] = {
     RelationsGame: _relations_game,
     BoxWorldPuzzles: _boxworld,

@@ -35,11 +35,10 @@ class PrediNet(keras.layers.Layer):
 
     Cost of an example. The numbers kept are for the gradient.
 
-        multiplications = n m key_dim (2 num_heads + 1)
-                          + 2 num_heads n (key_dim + m)
-                          + num_heads num_relations m
-        numbers kept = 2 n m + n key_dim
-                       + num_heads (4 n + 2 key_dim + m)
+        multiplications = n m (key_dim (2 num_heads + 1) + num_relations)
+                          + num_heads n (2 key_dim + num_relations + 4)
+        numbers kept = 2 n m + n (key_dim + num_relations + 2)
+                       + num_heads (5 n + 2 key_dim)
 
     Args:
         num_heads: Positive integer, number of heads, k in the paper.
@@ -139,14 +138,18 @@ class PrediNet(keras.layers.Layer):
         keys = ops.matmul(entities, self.key_kernel)
         scores = masked_softmax(dot_products(queries, keys), mask)
         scores = ops.cast(scores, self.compute_dtype)
-        entity_1, entity_2 = ops.split(ops.matmul(scores, entities), 2, axis=1)
-        distances = ops.matmul(entity_1 - entity_2, self.relation_kernel)
+        # What the weights have to gather of an entity: its relations, and its
+        # position. They are fewer than its features.
+        relations = ops.matmul(entities, self.relation_kernel)
+        scores_1, scores_2 = ops.split(scores, 2, axis=1)
+        distances = ops.matmul(scores_1 - scores_2, relations)
+        positions = ops.matmul(scores, entities[..., -2:])
         outputs = ops.concatenate(
-            [distances, entity_1[..., -2:], entity_2[..., -2:]], axis=-1
+            [distances, *ops.split(positions, 2, axis=1)], axis=-1
         )
         outputs = ops.reshape(outputs, (batch, self._output_size()))
         if return_attention_scores:
-            return outputs, tuple(ops.split(scores, 2, axis=1))
+            return outputs, (scores_1, scores_2)
         return outputs
 
     def propositions(

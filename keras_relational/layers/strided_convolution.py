@@ -15,7 +15,8 @@ class StridedConv2D(keras.layers.Conv2D):
     l]` is the part of the kernel that covers one block. In a loop that XLA
     compiles for a CPU, `keras.layers.Conv2D` takes several times as long. Its
     gradients take up to three times as long outside of loops, too. Its outputs
-    alone are mostly faster there: then set `in_inference=False`.
+    alone are mostly faster there: then set `in_inference=False`. On TensorFlow
+    they are faster with strides above 1, in loops too, and always used there.
 
     Cost. Each block meets each part of the kernel. So with `n` blocks there are
     as many multiplications as `keras.layers.Conv2D` has for `n` places, more
@@ -77,7 +78,10 @@ class StridedConv2D(keras.layers.Conv2D):
     def call(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> keras.KerasTensor:
-        if (training and self.trainable) or self.in_inference:
+        products = self.in_inference
+        if keras.backend.backend() == "tensorflow" and max(self.strides) > 1:
+            products = False
+        if products or (training and self.trainable):
             outputs = self._products(inputs, self.kernel)
         else:
             outputs = self.convolution_op(inputs, self.kernel)

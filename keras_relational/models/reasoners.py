@@ -73,7 +73,9 @@ _FOR_CLASSES: dict[str, Callable] = {
     "dual_attention": _dual_attention,
     "relational_convolution": _relational_convolution,
     "corelnet": lambda x: layers.CoRelNet(False, name="reasoner")(x),
-    "predinet": lambda x: layers.PrediNet(4, 16, 16, name="reasoner")(x),
+    "predinet": lambda x: layers.PrediNet(4, 16, 16, name="reasoner")(
+        _with_places(x)
+    ),
     "relation_network": lambda x: layers.RelationNetwork(
         UNITS, UNITS, name="reasoner"
     )(_with_places(x)),

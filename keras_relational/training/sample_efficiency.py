@@ -3,7 +3,8 @@
 Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4:
 pairwise order and sorting. Altabaa and Lafferty, 2023, *Learning hierarchical
 relational representations through relational convolutions*: the Relations Game
-and SET.
+and SET. Webb et al., 2021, *Emergent Symbols through Binding in External
+Memory*: rules over fillers never seen before.
 """
 
 import math
@@ -14,6 +15,7 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational import runs
+from keras_relational.datasets import distribution_of_three
 from keras_relational.datasets import ordered_objects
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import set_game
@@ -31,9 +33,10 @@ FEW_EXAMPLES = {
     "sorting": models.SORTERS,
     "set_game": models.SET_REASONERS,
     **dict.fromkeys(_OF_TILES, models.SET_REASONERS),
+    **dict.fromkeys(distribution_of_three.TASKS, models.SET_REASONERS),
 }
 _NUM_POINTS = 40
-_NUM_IMAGES = 5_000
+_NUMBERS = {"train": 5_000, "validation": 1_000, "test": 2_000}
 
 
 def model_and_data(
@@ -47,12 +50,16 @@ def model_and_data(
     - A task of the Relations Game: entities are the nine tiles of an image,
       row by row. Training and validation are on pentominoes, the test on
       hexominoes.
+    - A task of `distribution_of_three`, with its options as further entities.
+      A filler is a random vector of 32 normal numbers. Training and validation
+      have 50 fillers, the test 50 others.
 
     Args:
         task: One of `FEW_EXAMPLES`.
         reasoner: One of `FEW_EXAMPLES[task]`.
         num_train: Positive integer, number of training examples for sorting
-            and SET. There are always 2,016 pairs, and 5,000 images.
+            and SET. There are always 2,016 pairs, 5,000 images, and 5,000
+            problems of a rule.
         seed: Non-negative integer. It fixes initial weights and data.
 
     Returns:
@@ -76,8 +83,9 @@ def model_and_data(
         data = tuple(((x, places_so_far(y)), y) for x, y in parts)
         return models.sorter(reasoner, 10, 12), data
     data = _sets(task, num_train, seed)
-    num_entities, num_features = data[0][0].shape[1:]
-    model = models.set_classifier(reasoner, num_entities, num_features)
+    x, y = data[0]
+    num_classes = int(y.max()) + 1
+    model = models.set_classifier(reasoner, *x.shape[1:], num_classes)
     return model, data
 
 
@@ -87,23 +95,42 @@ def _sets(task, num_train, seed):
         return ordered_objects.load_pairs(seed=seed)
     if task == "set_game":
         return set_game.load_data(num_train, seed=seed)
-    return tuple(
-        _tiles(task, number, objects, seed, name)
-        for name, objects, number in (
-            ("train", "pentominoes", _NUM_IMAGES),
-            ("validation", "pentominoes", 1_000),
-            ("test", "hexominoes", 2_000),
-        )
+    if task in distribution_of_three.TASKS:
+        return _rules(task, seed)
+    return tuple(_tiles(task, part, seed) for part in _NUMBERS)
+
+
+def _rules(task, seed):
+    """Problems of a rule as sequences of vectors, and their labels."""
+    number = _NUMBERS["train"]
+    known, test = distribution_of_three.load_data(
+        *(50, task, "multiple_choice"),
+        number + _NUMBERS["validation"],
+        _NUMBERS["test"],
+        seed=seed,
     )
+    rng = np.random.default_rng(stream(seed, "objects_beside_batches"))
+    shape = distribution_of_three.NUM_FILLERS, 32
+    vectors = rng.normal(size=shape).astype("float32")
+
+    def part(problems, chosen):
+        labels = problems.labels[chosen].astype("int32")
+        return vectors[problems.fillers[chosen]], labels
+
+    train, validation = slice(number), slice(number, None)
+    return part(known, train), part(known, validation), part(test, slice(None))
 
 
-def _tiles(task, number, objects, seed, name):
+def _tiles(task, part, seed):
     """Images as sets of tiles, `(number, 9, 432)`, and their labels."""
     images, labels, _ = relations_game.generate(
-        task, number, objects, stream(seed, f"{name}_beside_batches")
+        task,
+        _NUMBERS[part],
+        "hexominoes" if part == "test" else "pentominoes",
+        stream(seed, f"{part}_beside_batches"),
     )
     tiles = images.reshape(-1, 3, 12, 3, 12, 3).swapaxes(2, 3)
-    return tiles.reshape(number, 9, -1).astype("float32") / 255, labels
+    return tiles.reshape(-1, 9, 432).astype("float32") / 255, labels
 
 
 def accuracy_after_few(

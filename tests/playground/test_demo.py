@@ -15,6 +15,7 @@ pytestmark = pytest.mark.any_backend
 # What an answer of each kind of preset looks like.
 ANSWERS = {
     "boxworld": r"Its moves: (\w+ )*\w+\..*The puzzle is (solved|lost)",
+    "few_examples": r"(\d \w+ \w+ \w+ ){5}Its answer: (yes|no) \(prob.*\)\.",
     "relations_game": r"Its answer: (yes|no) \(probability [01]\.\d{3}\)",
     "rules": r"options: .*Its answer: \d+ \(probability [01]\.\d{3}\)",
     "vaec": r"(\w+, region \d: level \d+ is to \d+ as \d+ is to \d+\.[^.]+\.)",
