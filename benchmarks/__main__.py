@@ -18,6 +18,7 @@ from benchmarks.measuring import run_main
 SUBJECTS = (
     "predinet",
     "analogies",
+    "moving_squares",
     "esbn",
     "two_simplicial_attention",
     "scoff",
