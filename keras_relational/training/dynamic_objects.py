@@ -65,7 +65,7 @@ class FrameBatches(GeneratedBatches):
 
 
 def frame_embeddings(
-    model: keras.Model, sequences: np.ndarray, batch_size: int = 50
+    model: keras.Model, sequences: np.ndarray, batch_size: int = 10
 ) -> np.ndarray:
     """The embeddings of the frames of sequences.
 
