@@ -43,7 +43,7 @@ def main() -> None:
         others["PyTorch"] = torch_program(encoder, predictor, sequences)
     for name, program in others.items():
         report(
-            f"Moving squares, {NUM_SEQUENCES} drawn and trained on: {name}",
+            f"Moving squares, {NUM_SEQUENCES} sequences, {name}",
             *interleaved([seconds_of(program), seconds_of(ours)]),
             NUM_SEQUENCES * NUM_FRAMES * encoder_flops(),
         )
