@@ -84,8 +84,10 @@ def model_and_data(
         return models.sorter(reasoner, 10, 12), data
     data = _sets(task, num_train, seed)
     x, y = data[0]
-    num_classes = int(y.max()) + 1
-    model = models.set_classifier(reasoner, *x.shape[1:], num_classes)
+    num_entities, num_features = x.shape[1:]
+    model = models.set_classifier(
+        reasoner, num_entities, num_features, int(y.max()) + 1
+    )
     return model, data
 
 
