@@ -63,6 +63,12 @@ def _mlp(x):
     return keras.layers.Dense(UNITS, "relu", name="reasoner")(x)
 
 
+def _esbn(x):
+    # The form of the second paper. The first one cannot compare two things.
+    x = layers.TemporalContextNormalization(name="normalization")(x)
+    return layers.ESBN(UNITS, UNITS, confidence=True, name="reasoner")(x)
+
+
 def _tcn(x):
     x = layers.TemporalContextNormalization(name="normalization")(x)
     return keras.layers.LSTM(UNITS, name="reasoner")(x)
@@ -84,7 +90,7 @@ _FOR_CLASSES: dict[str, Callable] = {
     "slot_attention": lambda x: layers.SlotAttention(
         4, UNITS, UNITS, name="reasoner"
     )(_with_places(x)),
-    "esbn": lambda x: layers.ESBN(UNITS, UNITS, name="reasoner")(x),
+    "esbn": _esbn,
     "tcn": _tcn,
     "scoff": lambda x: layers.SCOFF(16, 4, 2, name="reasoner")(x),
     "lstm": lambda x: keras.layers.LSTM(UNITS, name="reasoner")(x),
