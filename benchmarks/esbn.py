@@ -1,6 +1,7 @@
 """Rule learners on an ESBN, and its fused recurrence beside the plain steps."""
 
 import functools
+import importlib.util
 import statistics
 from unittest import mock
 
@@ -128,6 +129,15 @@ def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
         name = f"ESBN recurrence, {what}, {compiler}"
         report(name, *times, floor, steps)
     check_equal(*(predict_with(*pair, values[:batch]) for pair in layer_models))
+    if importlib.util.find_spec("torch"):
+        _, model = layer_models[1]
+        theirs = torch_training(model, values, targets, batch)
+        times = interleaved(
+            [seconds_of(theirs), seconds_of(functools.partial(train, model))],
+            rounds,
+        )
+        name = f"ESBN recurrence, training, PyTorch, {compiler}"
+        report(name, *times, 3 * flops, steps)
 
 
 def predict_with(recurrence, model, values):
@@ -182,6 +192,60 @@ class PlainESBN(keras.layers.Layer):
             (self.key, self.gate), kernels, biases, strict=True
         ):
             dense.set_weights([own(kernel), own(bias)])
+
+
+def torch_training(model, values, targets, batch):
+    """A function that trains an ESBN in PyTorch for an epoch."""
+    import torch
+    from torch import nn
+
+    layer = model.layers[-1]
+    cell = nn.LSTMCell(layer.key_dim, layer.units)
+    write = nn.Linear(layer.units, layer.key_dim + 1)
+    kernel, recurrent_kernel, bias, write_kernel, write_bias = (
+        torch.tensor(own(weight))
+        for weight in (
+            *(layer.kernel, layer.recurrent_kernel, layer.bias),
+            *(layer.write_kernel, layer.write_bias),
+        )
+    )
+    cell.weight_ih.data = kernel.T.contiguous()
+    cell.weight_hh.data = recurrent_kernel.T.contiguous()
+    cell.bias_ih.data, cell.bias_hh.data = bias, torch.zeros_like(bias)
+    write.weight.data = write_kernel.T.contiguous()
+    write.bias.data = write_bias
+    parameters = [*cell.parameters(), *write.parameters()]
+    optimizer = torch.optim.Adam(parameters, 1e-9)
+
+    def outputs(x):
+        read = torch.zeros(len(x), layer.key_dim)
+        h = c = torch.zeros(len(x), layer.units)
+        keys = []
+        for t in range(x.shape[1] + 1):
+            h, c = cell(read, (h, c))
+            if t == x.shape[1]:
+                return h
+            key, gate = write(h).split([layer.key_dim, 1], dim=1)
+            if keys:
+                logits = (x[:, :t] * x[:, t, None]).sum(-1)
+                weights = logits.softmax(1)[..., None]
+                read = (weights * torch.stack(keys, dim=1)).sum(1)
+                read = gate.sigmoid() * read
+            keys.append(key.relu())
+
+    check_equal(
+        model(values[:batch]),
+        outputs(torch.tensor(values[:batch])).detach().numpy(),
+    )
+    x, y = (torch.tensor(a).split(batch) for a in (values, targets))
+
+    def epoch():
+        for one, other in zip(x, y, strict=True):
+            optimizer.zero_grad()
+            ((outputs(one) - other) ** 2).mean().backward()
+            optimizer.step()
+
+    return epoch
 
 
 def plain_rule_learner(model):
