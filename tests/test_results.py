@@ -243,6 +243,8 @@ def test_figures_of_published_runs(tmp_path, monkeypatch, capsys):
     assert names == {
         "boxworld_3x6.png",
         "boxworld_teacher.png",
+        "few_examples_between.png",
+        "few_examples_identity_rules.png",
         "few_examples_match_rows.png",
         "few_examples_pairwise_order.png",
         "few_examples_set_game.png",
