@@ -115,9 +115,10 @@ def set_classifier(
     A dense layer of 64 embeds each entity. Then come the mechanism, a hidden
     layer of 32 and the logits, as in the pairwise order of [Altabaa et al.,
     2024](https://arxiv.org/abs/2304.00195). Mechanisms that see no order get
-    learned places. The Abstractor has the authors' sizes, and relational
-    convolutions those of their authors for SET. The sizes of the others are not
-    tuned.
+    learned places, and so does PrediNet, as its positions. The ESBN has a
+    confidence, and normalized inputs. The Abstractor has the authors' sizes,
+    and relational convolutions those of their authors for SET. The sizes of the
+    others are not tuned.
 
     The model declares the parts `"embedding"`, `"reasoner"`, `"hidden"` and
     `"logits"`.
