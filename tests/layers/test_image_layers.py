@@ -211,14 +211,18 @@ class StridedConv2DTest(LayerContract):
 
     def test_which_convolution_is_used(self):
         image = random_image((2, 8, 8, 3))
-        for in_inference, training, trainable, products in (
-            (True, False, True, True),
-            (True, True, False, True),
-            (False, True, True, True),
-            (False, True, False, False),
-            (False, False, True, False),
+        on_tensorflow = keras.backend.backend() == "tensorflow"
+        for strides, in_inference, training, trainable, products in (
+            (1, True, False, True, True),
+            (1, True, True, False, True),
+            (1, False, False, True, False),
+            (2, True, False, True, not on_tensorflow),
+            (2, True, True, False, not on_tensorflow),
+            (2, False, True, True, True),
+            (2, False, True, False, False),
+            (2, False, False, True, False),
         ):
-            layer = StridedConv2D(4, 4, strides=2, in_inference=in_inference)
+            layer = StridedConv2D(4, 4, strides, in_inference=in_inference)
             layer.build(image.shape)
             layer.trainable = trainable
             with mock.patch.object(
