@@ -12,11 +12,13 @@ from keras import ops
 from benchmarks.measuring import check_equal
 from benchmarks.measuring import compilers
 from benchmarks.measuring import epoch_of
+from benchmarks.measuring import give_to_torch
 from benchmarks.measuring import interleaved
 from benchmarks.measuring import own
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
 from benchmarks.measuring import seconds_of
+from benchmarks.measuring import torch_epoch
 from keras_relational import models
 from keras_relational.datasets import distribution_of_three
 from keras_relational.layers import esbn
@@ -203,17 +205,15 @@ def torch_training(model, values, targets, batch):
     cell = nn.LSTMCell(layer.key_dim, layer.units)
     write = nn.Linear(layer.units, layer.key_dim + 1)
     kernel, recurrent_kernel, bias, write_kernel, write_bias = (
-        torch.tensor(own(weight))
+        own(weight)
         for weight in (
             *(layer.kernel, layer.recurrent_kernel, layer.bias),
             *(layer.write_kernel, layer.write_bias),
         )
     )
-    cell.weight_ih.data = kernel.T.contiguous()
-    cell.weight_hh.data = recurrent_kernel.T.contiguous()
-    cell.bias_ih.data, cell.bias_hh.data = bias, torch.zeros_like(bias)
-    write.weight.data = write_kernel.T.contiguous()
-    write.bias.data = write_bias
+    kernels = kernel.T, recurrent_kernel.T
+    give_to_torch(cell, *kernels, bias, np.zeros_like(bias))
+    give_to_torch(write, write_kernel.T, write_bias)
     parameters = [*cell.parameters(), *write.parameters()]
     optimizer = torch.optim.Adam(parameters, 1e-9)
 
@@ -238,14 +238,9 @@ def torch_training(model, values, targets, batch):
         outputs(torch.tensor(values[:batch])).detach().numpy(),
     )
     x, y = (torch.tensor(a).split(batch) for a in (values, targets))
-
-    def epoch():
-        for one, other in zip(x, y, strict=True):
-            optimizer.zero_grad()
-            ((outputs(one) - other) ** 2).mean().backward()
-            optimizer.step()
-
-    return epoch
+    return torch_epoch(
+        optimizer, lambda x, y: ((outputs(x) - y) ** 2).mean(), x, y
+    )
 
 
 def plain_rule_learner(model):

@@ -130,6 +130,35 @@ def epoch_of(model, *data, **arguments):
     return epoch
 
 
+def torch_epoch(optimizer, loss, *batches):
+    """A function that trains a PyTorch program for an epoch.
+
+    Args:
+        optimizer: Of PyTorch.
+        loss: Function of a batch of each of the `batches`.
+        *batches: Sequences of tensors.
+    """
+
+    def epoch():
+        for batch in zip(*batches, strict=True):
+            optimizer.zero_grad()
+            loss(*batch).backward()
+            optimizer.step()
+
+    return epoch
+
+
+def give_to_torch(module, *arrays):
+    """Gives a PyTorch module its parameters, in the module's own order.
+
+    An LSTM takes two kernels, each with the outputs first, and two biases.
+    """
+    import torch
+
+    for parameter, array in zip(module.parameters(), arrays, strict=True):
+        parameter.data = torch.tensor(np.ascontiguousarray(array))
+
+
 def seconds_of(function):
     """A function that calls another one and returns its seconds."""
 

@@ -12,11 +12,13 @@ import numpy as np
 from keras import ops
 
 from benchmarks.measuring import check_equal
+from benchmarks.measuring import give_to_torch
 from benchmarks.measuring import interleaved
 from benchmarks.measuring import own
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
 from benchmarks.measuring import seconds_of
+from benchmarks.measuring import torch_epoch
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import dynamic_objects
@@ -74,15 +76,12 @@ def plain_program(encoder, predictor, sequences):
     plain.set_weights(encoder.get_weights())
     inputs = keras.Input((None, 10))
     x, mean, deviation = PlainNormalization()(inputs)
-    x = keras.layers.LSTM(20, return_sequences=True)(x)
-    x = keras.layers.Dense(10)(x) * deviation + mean
+    recurrent = keras.layers.LSTM(20, return_sequences=True)
+    prediction = keras.layers.Dense(10)
+    x = prediction(recurrent(x)) * deviation + mean
     trained = keras.Model(inputs, x)
-    for layer, source in zip(
-        (trained.layers[2], trained.layers[3]),
-        ("recurrent", "prediction"),
-        strict=True,
-    ):
-        layer.set_weights(models.part(predictor, source).get_weights())
+    for name, layer in (("recurrent", recurrent), ("prediction", prediction)):
+        layer.set_weights(models.part(predictor, name).get_weights())
     z = encoder(sequences[:4].reshape(-1, 64, 64, 1))
     z = ops.reshape(z, (4, NUM_FRAMES, 10))
     check_equal(trained(z), predictor(z))
@@ -130,23 +129,19 @@ def torch_program(encoder, predictor, sequences):
     for source, module in zip(
         layers, [*convolutions[::2], *denses[::2]], strict=True
     ):
-        kernel, bias = (torch.tensor(own(x)) for x in source.weights)
+        kernel, bias = (own(x) for x in source.weights)
         order = (3, 2, 0, 1) if kernel.ndim == 4 else (1, 0)
-        module.weight.data, module.bias.data = kernel.permute(*order), bias
+        give_to_torch(module, kernel.transpose(order), bias)
     recurrent, prediction = nn.LSTM(10, 20, batch_first=True), nn.Linear(20, 10)
     kernel, recurrent_kernel, bias = (
-        torch.tensor(own(x))
-        for x in models.part(predictor, "recurrent").weights
+        own(x) for x in models.part(predictor, "recurrent").weights
     )
-    recurrent.weight_ih_l0.data = kernel.T.contiguous()
-    recurrent.weight_hh_l0.data = recurrent_kernel.T.contiguous()
-    recurrent.bias_ih_l0.data = bias
-    recurrent.bias_hh_l0.data = torch.zeros_like(bias)
+    kernels = kernel.T, recurrent_kernel.T
+    give_to_torch(recurrent, *kernels, bias, np.zeros_like(bias))
     kernel, bias = (
-        torch.tensor(own(x))
-        for x in models.part(predictor, "prediction").weights
+        own(x) for x in models.part(predictor, "prediction").weights
     )
-    prediction.weight.data, prediction.bias.data = kernel.T, bias
+    give_to_torch(prediction, kernel.T, bias)
     gain, shift = (nn.Parameter(x) for x in (torch.ones(10), torch.zeros(10)))
     trained = [*recurrent.parameters(), *prediction.parameters(), gain, shift]
     optimizer = torch.optim.Adam(trained, 5e-4)
@@ -163,22 +158,17 @@ def torch_program(encoder, predictor, sequences):
         x, _ = recurrent((z - mean) / deviation * gain + shift)
         return prediction(x) * deviation + mean
 
+    def loss(images):
+        z = encoded(images)
+        return ((predicted(z[:, :-1]) - z[:, 1:]) ** 2).mean()
+
     few = sequences[:4]
     z = encoded(torch.tensor(few))
     own_z = encoder(few.reshape(-1, 64, 64, 1))
-    np.testing.assert_allclose(
-        z, ops.convert_to_numpy(own_z).reshape(z.shape), atol=1e-4
-    )
+    check_equal(ops.reshape(own_z, z.shape), z.numpy())
     check_equal(predictor(z.numpy()), predicted(z).detach().numpy())
-
-    def program():
-        for images in torch.tensor(sequences).split(BATCH):
-            z = encoded(images)
-            optimizer.zero_grad()
-            ((predicted(z[:, :-1]) - z[:, 1:]) ** 2).mean().backward()
-            optimizer.step()
-
-    return program
+    batches = torch.tensor(sequences).split(BATCH)
+    return torch_epoch(optimizer, loss, batches)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from benchmarks.measuring import own
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
 from benchmarks.measuring import seconds_of
+from benchmarks.measuring import torch_epoch
 from keras_relational import layers
 
 FEATURES = 64
@@ -106,12 +107,9 @@ def beside_the_package(entities, batch):
     optimizer = torch.optim.SGD(theirs.parameters(), 1e-6)
     batches = torch.tensor(entities).split(batch)
 
-    def epoch():
-        for x in batches:
-            optimizer.zero_grad()
-            (theirs(x, x) ** 2).mean().backward()
-            optimizer.step()
-
+    epoch = torch_epoch(
+        optimizer, lambda x: (theirs(x, x) ** 2).mean(), batches
+    )
     targets = np.zeros_like(entities)
     for compiler, jit_compile in compilers().items():
         ours = OwnSymbols(layers.DualAttentionBlock(2, 2, 64))

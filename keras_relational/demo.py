@@ -13,6 +13,7 @@ import textwrap
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from keras_relational import analysis
 from keras_relational import models
@@ -200,9 +201,8 @@ def _hand(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
     one = seed % len(labels)
     cards = hands[one].reshape(-1, 4, 3).argmax(-1)
     answers = "no", "yes"
-    logits = model.predict(hands[one : one + 1], verbose=0)[0]
-    probabilities = np.exp(logits - logits.max())
-    probabilities /= probabilities.sum()
+    logits = model.predict(hands[one : one + 1], verbose=0)
+    probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
     chosen = int(probabilities.argmax())
     return [
         "Three cards are a set if each attribute is the same on all of them or "
