@@ -20,6 +20,7 @@ import sys
 from keras_relational import runs
 
 EVERY_RUN = ("directory", "verbose", "export")
+MAX_LISTED = 8  # Files of learning curves; more are named by a pattern.
 
 
 def start(main, file, description):
@@ -147,7 +148,10 @@ class Command(argparse.ArgumentParser):
         for file in sorted(run.directory.glob("*")):
             if file.suffix in (".png", ".gif"):
                 print(f"  {file}")
-        for file in sorted(run.directory.glob("**/curves.csv")):
+        curves = sorted(run.directory.glob("**/curves.csv"))
+        if len(curves) > MAX_LISTED:
+            curves = [run.directory / "*" / "curves.csv"]
+        for file in curves:
             print(f"  {file}: the learning curves")
         if (run.directory / "tensorboard").is_dir():
             folder = shlex.quote(str(run.directory))

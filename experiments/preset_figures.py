@@ -28,6 +28,12 @@ from keras_relational.random_streams import stream
 from keras_relational.random_streams import unseen_world_seeds
 
 TOLERANCE = 0.005
+_FEW_EXAMPLES = {
+    "between": "images of hexominoes, which it never saw",
+    "match_rows": "images of hexominoes, which it never saw",
+    "set_game": "hands with sets that it never saw",
+    "sorting": "places in sequences that it never saw",
+}
 
 
 class Kind(NamedTuple):
@@ -78,7 +84,13 @@ def headline(run: dict[str, Any], figures: dict[str, Any]) -> str:
         run: Content of the run's `config.json`.
         figures: Content of its `result.json`.
     """
-    text = KINDS[run["experiment"]].headline.format(**figures)
+    words = figures
+    if run["experiment"] == "few_examples":
+        (name,) = run["arguments"]["reasoners"]
+        (share,) = figures[name][0]["accuracy"]
+        examples = _FEW_EXAMPLES[run["arguments"]["task"]]
+        words = {"share": share, "examples": examples}
+    text = KINDS[run["experiment"]].headline.format(**words)
     return text.replace("%", " %")
 
 
@@ -175,9 +187,7 @@ KINDS = {
         _rules, "solves {test:.1%} of problems with symbols it never saw"
     ),
     "few_examples": Kind(
-        _few_examples,
-        "right about {relational_convolution[0][accuracy][0]:.1%} of hands "
-        "with sets that it never saw",
+        _few_examples, "right about {share:.1%} of {examples}"
     ),
     "predinet_relations_game": Kind(
         _relations_game,

@@ -18,18 +18,23 @@ from keras import ops
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
+from keras_relational.datasets import ordered_objects
+from keras_relational.datasets import relations_game
 from keras_relational.datasets import set_game
 from keras_relational.datasets import vaec
 from keras_relational.playground.arrays import from_pixels
 from keras_relational.playground.boxworld import MAX_MOVES
 from keras_relational.playground.boxworld import NUM_PUZZLES
 from keras_relational.playground.boxworld import BoxWorldPuzzles
+from keras_relational.playground.relations_game import NO_YES
+from keras_relational.playground.relations_game import QUESTIONS
 from keras_relational.playground.relations_game import RelationsGame
 from keras_relational.playground.rules import NUM_SHOWN
 from keras_relational.playground.rules import Rules
 from keras_relational.playground.server import PAGES
 from keras_relational.playground.video import NUM_FRAMES
 from keras_relational.playground.video import Videos
+from keras_relational.random_streams import stream
 
 COLOURS = "red", "green", "purple"
 SHAPES = "oval", "squiggle", "diamond"
@@ -191,19 +196,26 @@ def _analogy(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
     return lines
 
 
-def _hand(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
-    if arguments["task"] != "set_game":
-        raise ValueError(
-            "There are questions about hands of SET, for the task 'set_game'. "
-            f"Received: a model of the task {arguments['task']!r}"
-        )
-    _, _, (hands, labels) = set_game.load_data(2, 2, seed=arguments["seed"])
+def _few_examples(
+    model: Any, arguments: dict[str, Any], seed: int
+) -> list[str]:
+    task = arguments["task"]
+    if task == "set_game":
+        return _hand(model, arguments["seed"], seed)
+    if task == "sorting":
+        return _sequence(model, arguments["seed"], seed)
+    if task in relations_game.TASKS:
+        return _tiles(model, task, seed)
+    raise ValueError(
+        "There are questions about set_game, sorting and the Relations Game. "
+        f"Received: a model of the task {task!r}"
+    )
+
+
+def _hand(model, seed_of_data, seed):
+    _, _, (hands, labels) = set_game.load_data(2, 2, seed=seed_of_data)
     one = seed % len(labels)
     cards = hands[one].reshape(-1, 4, 3).argmax(-1)
-    answers = "no", "yes"
-    logits = model.predict(hands[one : one + 1], verbose=0)
-    probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
-    chosen = int(probabilities.argmax())
     return [
         "Three cards are a set if each attribute is the same on all of them or "
         "another one on each. Is there a set?",
@@ -211,12 +223,55 @@ def _hand(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
             f"{i + 1} {SHADINGS[shading]} {COLOURS[colour]} {SHAPES[shape]}"
             for i, colour, shape, shading in cards
         ),
-        f"Its answer: {answers[chosen]} (probability "
-        f"{probabilities[chosen]:.3f}). Right: {answers[labels[one]]}.",
+        _no_or_yes(model, hands[one], labels[one]),
     ]
 
 
-WITHOUT_PAGE: dict[str, Any] = {"vaec": _analogy, "few_examples": _hand}
+def _tiles(model, task, seed):
+    images, labels, _ = relations_game.generate(task, 2, "hexominoes", seed)
+    one = seed % 2
+    return [
+        QUESTIONS[task],
+        analysis.board_as_text(images[one]),
+        _no_or_yes(model, relations_game.tiles(images)[one], labels[one]),
+    ]
+
+
+def _no_or_yes(model, entities, label):
+    logits = model.predict(entities[np.newaxis], verbose=0)
+    probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
+    chosen = int(probabilities.argmax())
+    return (
+        f"Its answer: {NO_YES[chosen].lower()} (probability "
+        f"{probabilities[chosen]:.3f}). Right: {NO_YES[label].lower()}."
+    )
+
+
+def _sequence(model, seed_of_data, seed):
+    test = ordered_objects.load_sequences(1, 1, seed=seed_of_data)[-1]
+    one = seed % len(test[0])
+    sequence, right = test[0][one], test[1][one]
+    objects = ordered_objects.products(
+        stream(seed_of_data, "objects_beside_batches")
+    )
+    ranks = (sequence[:, np.newaxis] == objects).all(-1).argmax(1)
+    found = training.sorted_places(model, sequence[np.newaxis])[0]
+    return [
+        "Each object has a number in an order that nothing in its vector "
+        "tells. The model learned the order from sorted sequences. How does it "
+        "sort these?",
+        "\n".join(
+            f"{name:7}{' '.join(f'{rank:2}' for rank in ranks[places])}"
+            for name, places in (
+                ("given:", slice(None)),
+                ("sorted:", found),
+                ("right:", right),
+            )
+        ),
+    ]
+
+
+WITHOUT_PAGE: dict[str, Any] = {"vaec": _analogy, "few_examples": _few_examples}
 TOLD: dict[type, Any] = {
     RelationsGame: _relations_game,
     BoxWorldPuzzles: _boxworld,

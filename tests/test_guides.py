@@ -6,9 +6,15 @@ import re
 import pytest
 
 GUIDES = pathlib.Path(__file__).parents[1] / "docs" / "guides"
+# They train for half a minute or more.
+SLOW = ("esbn", "predinet", "scoff", "two_simplicial_attention")
+CASES = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+    for name in sorted(x.stem for x in GUIDES.glob("*.md"))
+]
 
 
-@pytest.mark.parametrize("name", sorted(x.stem for x in GUIDES.glob("*.md")))
+@pytest.mark.parametrize("name", CASES)
 def test_guide(name, tmp_path, monkeypatch):
     """All its blocks of Python, in order. Each ends with checks of its own."""
     text = (GUIDES / f"{name}.md").read_text()

@@ -70,11 +70,11 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
 
         small = {small!r}
         run(
-            "predinet_relations_game.py", *small, "--num-batches", "5000",
+            "predinet_relations_game.py", *small, "--num-batches", "1000",
             "--num-heads", "2", "--directory", {str(tmp_path / "game")!r},
         )
         run(
-            "predinet_transfer.py", *small, "--num-batches", "5000",
+            "predinet_transfer.py", *small, "--num-batches", "1000",
             "--central", "mlp1", "--stages", "3",
             "--directory", {str(tmp_path / "transfer")!r},
         )
@@ -92,13 +92,13 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
     assert done.returncode == 0, done.stderr
     settings = "num_heads=2, num_relations=16, num_test=20, num_train=40"
     assert f"All rows: {settings}, optimizer=sgd.\n" in done.stdout
-    assert "| between | hexominoes | predinet | 5,000 | 0 |" in done.stdout
-    row = "| between | column ABA, AAB, ABB | 5,000 | mlp1 | 0 |"
+    assert "| between | hexominoes | predinet | 1,000 | 0 |" in done.stdout
+    row = "| between | column ABA, AAB, ABB | 1,000 | mlp1 | 0 |"
     assert row in done.stdout
     assert "Accuracy on held-out hexominoes" in done.stdout
     assert list(tmp_path.glob("looks/*.png"))
     results = [x.read_text() for x in tmp_path.glob("game/*/result.json")]
-    assert all('"batches": 5000' in result for result in results)
+    assert all('"batches": 1000' in result for result in results)
     assert len(results) == 1
     assert list(tmp_path.glob("game/*/model.keras"))
     assert list(tmp_path.glob("transfer/*/stage_3/curves.csv"))

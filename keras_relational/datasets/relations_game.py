@@ -181,6 +181,25 @@ def render(board: np.ndarray, object_set: str = "pentominoes") -> np.ndarray:
     return images
 
 
+def tiles(images: np.ndarray) -> np.ndarray:
+    """Cuts images into their nine tiles, as entities for a layer of sets.
+
+    Args:
+        images: Uint8 array `(batch, 36, 36, 3)`.
+
+    Returns:
+        Float32 array `(batch, 9, 432)` between 0 and 1, row by row.
+
+    Example:
+
+    >>> images, _, _ = generate("same", 2, seed=0)
+    >>> tiles(images).shape
+    (2, 9, 432)
+    """
+    cut = images.reshape(-1, 3, 12, 3, 12, 3).swapaxes(2, 3)
+    return cut.reshape(-1, 9, 432).astype("float32") / 255
+
+
 def load_data(
     task: str | Sequence[str],
     object_set: str = "hexominoes",

@@ -48,6 +48,12 @@ def _dual_attention(x):
     return block(_with_places(x), symbols)
 
 
+def _shared_workspace(x):
+    x = _with_places(x)
+    memory = layers.VirtualEntities(4, name="memory")(x)
+    return layers.SharedWorkspace(4, name="reasoner")(x, memory)[0]
+
+
 def _relational_convolution(x):
     relations = layers.InnerProductRelations(
         16, 16, symmetric=True, name="relations"
@@ -90,9 +96,11 @@ _FOR_CLASSES: dict[str, Callable] = {
     "slot_attention": lambda x: layers.SlotAttention(
         4, UNITS, UNITS, name="reasoner"
     )(_with_places(x)),
+    "shared_workspace": _shared_workspace,
     "esbn": _esbn,
     "tcn": _tcn,
     "scoff": lambda x: layers.SCOFF(16, 4, 2, name="reasoner")(x),
+    "rims": lambda x: layers.RIMs(16, 4, 2, name="reasoner")(x),
     "lstm": lambda x: keras.layers.LSTM(UNITS, name="reasoner")(x),
     "mlp": _mlp,
 }

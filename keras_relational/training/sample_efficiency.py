@@ -131,8 +131,7 @@ def _tiles(task, part, seed):
         "hexominoes" if part == "test" else "pentominoes",
         stream(seed, f"{part}_beside_batches"),
     )
-    tiles = images.reshape(-1, 3, 12, 3, 12, 3).swapaxes(2, 3)
-    return tiles.reshape(-1, 9, 432).astype("float32") / 255, labels
+    return relations_game.tiles(images), labels
 
 
 def accuracy_after_few(

@@ -24,20 +24,17 @@ LINES = [
 
 def read_objects(image):
     """What a person sees: {tile number: (block pattern, colours)}."""
-    objects = {}
-    for tile in range(9):
-        row, column = 12 * (tile // 3), 12 * (tile % 3)
-        pixels = image[row : row + 12, column : column + 12]
-        blocks = pixels[2:10:3, 2:10:3]
-        redrawn = np.zeros_like(pixels)
-        redrawn[1:10, 1:10] = np.kron(
-            blocks, np.ones((3, 3, 1), "uint8")
-        ).reshape(9, 9, 3)
-        np.testing.assert_array_equal(pixels, redrawn)
-        if blocks.any():
-            shape = tuple(blocks.any(-1).ravel().tolist())
-            colours = tuple(map(tuple, blocks[blocks.any(-1)].tolist()))
-            objects[tile] = (shape, colours)
+    tiles = image.reshape(3, 12, 3, 12, 3).swapaxes(1, 2)
+    tiles = tiles.reshape(9, 12, 12, 3)
+    blocks = tiles[:, 2:10:3, 2:10:3]
+    redrawn = np.zeros_like(tiles)
+    redrawn[:, 1:10, 1:10] = blocks.repeat(3, axis=1).repeat(3, axis=2)
+    np.testing.assert_array_equal(tiles, redrawn)
+    coloured, objects = blocks.any(-1), {}
+    for tile in np.flatnonzero(coloured.any((1, 2))).tolist():
+        shape = tuple(coloured[tile].ravel().tolist())
+        colours = blocks[tile][coloured[tile]].tolist()
+        objects[tile] = (shape, tuple(map(tuple, colours)))
     return objects
 
 
@@ -360,6 +357,17 @@ def test_same_bytes_on_any_machine():
     assert digest.hexdigest() == (
         "6888186c8babcb9bea4e72625135c69df40d35d5c4a68448f09f652f09e3823b"
     )
+
+
+def test_tiles_are_cut_row_by_row():
+    images = np.random.default_rng(0).integers(0, 256, (2, 36, 36, 3))
+    tiles = relations_game.tiles(images.astype("uint8"))
+    assert tiles.dtype == np.float32
+    for place in range(9):
+        row, column = 12 * (place // 3), 12 * (place % 3)
+        tile = images[:, row : row + 12, column : column + 12]
+        expected = tile.reshape(2, -1) / 255
+        np.testing.assert_allclose(tiles[:, place], expected, rtol=1e-6)
 
 
 def test_load_data():

@@ -15,8 +15,9 @@ pytestmark = pytest.mark.any_backend
 # What an answer of each kind of preset looks like.
 ANSWERS = {
     "boxworld": r"Its moves: (\w+ )*\w+\..*The puzzle is (solved|lost)",
-    "few_examples": r"(\d \w+ \w+ \w+ ){5}Its answer: (yes|no) \(prob.*\)\.",
     "relations_game": r"Its answer: (yes|no) \(probability [01]\.\d{3}\)",
+    "set_game": r"(\d \w+ \w+ \w+ ){5}Its answer: (yes|no) \(probability [01]",
+    "sorting": r"given: ( \d+){10} sorted: (( \d+){10}) right: \2$",
     "rules": r"options: .*Its answer: \d+ \(probability [01]\.\d{3}\)",
     "vaec": r"(\w+, region \d: level \d+ is to \d+ as \d+ is to \d+\.[^.]+\.)",
     "video": r"axis: +([hv])\1{19}([hv])\2{19} schema: [12]{40}",
@@ -24,7 +25,10 @@ ANSWERS = {
 
 
 def kind(preset):
-    experiment = models.preset_metadata(preset)["run"]["experiment"]
+    run = models.preset_metadata(preset)["run"]
+    experiment, task = run["experiment"], run["arguments"].get("task")
+    if experiment == "few_examples":
+        return task if task in ANSWERS else "relations_game"
     return PAGES[experiment][0] if experiment in PAGES else experiment
 
 

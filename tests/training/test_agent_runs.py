@@ -32,6 +32,23 @@ def train(directory, actor_learner, num_steps, **arguments):
         )
 
 
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """Folder of a run of 500 steps, and its state at the end."""
+    directory = tmp_path_factory.mktemp("unbroken")
+    learner = start()
+    train(directory, learner, 500, updates_per_epoch=2)
+    return directory, state(learner)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """Folder of a run that was stopped after 400 of the 500 steps."""
+    directory = tmp_path_factory.mktemp("stopped")
+    train(directory, start(), 400, updates_per_epoch=2)
+    return directory
+
+
 def state(actor_learner):
     return [x.numpy() for x in tf.nest.flatten(actor_learner.state)]
 
@@ -95,9 +112,10 @@ def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_a_killed_run_is_the_same_bit_by_bit(tmp_path, before, monkeypatch):
-    unbroken = start()
-    train(tmp_path / "unbroken", unbroken, 500, updates_per_epoch=2)
+def test_a_killed_run_is_the_same_bit_by_bit(
+    tmp_path, unbroken, before, monkeypatch
+):
+    directory, last = unbroken
     saved = AgentCheckpoints.save
 
     def save(checkpoints, number, curves):
@@ -112,11 +130,11 @@ def test_a_killed_run_is_the_same_bit_by_bit(tmp_path, before, monkeypatch):
             train(tmp_path / "killed", start(), 500, updates_per_epoch=2)
     continued = start()
     train(tmp_path / "killed", continued, 500, updates_per_epoch=2)
-    for one, other in zip(state(continued), state(unbroken), strict=True):
+    for one, other in zip(state(continued), last, strict=True):
         np.testing.assert_array_equal(one, other)
     curves, expected = (
-        runs.read_curves(tmp_path / name / "curves.csv")
-        for name in ("killed", "unbroken")
+        runs.read_curves(folder / "curves.csv")
+        for folder in (tmp_path / "killed", directory)
     )
     assert list(curves) == list(expected)
     for name in set(curves) - {"minutes", "steps_per_second"}:
@@ -143,10 +161,11 @@ def test_training_stops_at_the_update_that_reaches_the_number_of_steps():
 
 
 @pytest.mark.parametrize("damage", ["index", "data", "missing"])
-def test_a_damaged_newest_falls_back_to_the_one_before(tmp_path, damage):
-    unbroken = start()
-    train(tmp_path / "unbroken", unbroken, 500, updates_per_epoch=2)
-    train(tmp_path / "run", start(), 400, updates_per_epoch=2)
+def test_a_damaged_newest_falls_back_to_the_one_before(
+    tmp_path, unbroken, stopped, damage
+):
+    directory, last = unbroken
+    shutil.copytree(stopped, tmp_path / "run")
     newest, before = "ckpt-6", "ckpt-4"
     paths = sorted((tmp_path / "run" / "checkpoints").glob(f"{newest}.*"))
     data, index = paths
@@ -162,11 +181,11 @@ def test_a_damaged_newest_falls_back_to_the_one_before(tmp_path, damage):
         w[0].message
     )
     assert before in str(w[0].message)
-    for one, other in zip(state(learner), state(unbroken), strict=True):
+    for one, other in zip(state(learner), last, strict=True):
         np.testing.assert_array_equal(one, other)
     curves, expected = (
-        runs.read_curves(tmp_path / name / "curves.csv")
-        for name in ("run", "unbroken")
+        runs.read_curves(folder / "curves.csv")
+        for folder in (tmp_path / "run", directory)
     )
     assert curves["steps"] == expected["steps"]
     train(tmp_path / "run", start(), 500, updates_per_epoch=2)

@@ -153,8 +153,8 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
     training = start(num_actors=1)
     left = []
     monkeypatch.setattr(ray, "shutdown", lambda: left.append(True))
-    for name in ("CHECK_SECONDS", "PATIENCE_SECONDS"):
-        monkeypatch.setattr(distributed, name, 0)
+    monkeypatch.setattr(distributed, "CHECK_SECONDS", 0.5)
+    monkeypatch.setattr(distributed, "PATIENCE_SECONDS", 0)
     training.train()  # It is asked again and again, and there.
     monkeypatch.setattr(ray, "wait", lambda tasks, timeout: ([], tasks))
     with socket.socket() as nobody:
