@@ -204,7 +204,7 @@ def _few_examples(
         return _hand(model, arguments["seed"], seed)
     if task == "sorting":
         return _sequence(model, arguments["seed"], seed)
-    if task in relations_game.TASKS:
+    if task in QUESTIONS:
         return _tiles(model, task, seed)
     raise ValueError(
         "There are questions about set_game, sorting and the Relations Game. "

@@ -1,8 +1,6 @@
 """`python -m keras_relational.demo`: one question to each kind of preset."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -17,7 +15,7 @@ ANSWERS = {
     "boxworld": r"Its moves: (\w+ )*\w+\..*The puzzle is (solved|lost)",
     "relations_game": r"Its answer: (yes|no) \(probability [01]\.\d{3}\)",
     "set_game": r"(\d \w+ \w+ \w+ ){5}Its answer: (yes|no) \(probability [01]",
-    "sorting": r"given: ( \d+){10} sorted: (( \d+){10}) right: \2$",
+    "sorting": r"given:( \d+){10} sorted:(( \d+){10}) right:\2$",
     "rules": r"options: .*Its answer: \d+ \(probability [01]\.\d{3}\)",
     "vaec": r"(\w+, region \d: level \d+ is to \d+ as \d+ is to \d+\.[^.]+\.)",
     "video": r"axis: +([hv])\1{19}([hv])\2{19} schema: [12]{40}",
@@ -51,14 +49,25 @@ def test_refuses_presets_without_a_question(tmp_path):
         demo.answer(str(tmp_path))
 
 
-def test_the_command_says_what_is_wrong_in_one_line():
-    command = [sys.executable, "-m", "keras_relational.demo"]
-    for options, words in (
-        (["--preset", "none"], "`preset` must be one of"),
-        (["--seed", "-1"], "--seed goes from 0"),
-    ):
-        ended = subprocess.run(
-            [*command, *options], capture_output=True, text=True
-        )
-        assert ended.returncode in (1, 2)
-        assert words in ended.stderr.strip().splitlines()[-1]
+def test_the_command_asks(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["demo", "--seed", "1"])
+    demo.main()
+    expected = demo.answer("predinet_between", seed=1)
+    assert capsys.readouterr().out == expected + "\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "status"),
+    [
+        (["--preset", "none"], "`preset` must be one of", 1),
+        (["--seed", "-1"], "--seed goes from 0", 2),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_one_line(
+    options, words, status, monkeypatch, capsys
+):
+    monkeypatch.setattr("sys.argv", ["demo", *options])
+    with pytest.raises(SystemExit) as end:
+        demo.main()
+    assert end.value.code == status
+    assert words in capsys.readouterr().err.strip().splitlines()[-1]
