@@ -5,8 +5,6 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 ROOT = pathlib.Path(__file__).parents[1]
 # Runs the file alone, because the package imports Keras.
 USE = f"""

@@ -179,7 +179,7 @@ def test_finds_damage(tmp_path):
         with pytest.raises(ValueError, match=message):
             models.from_preset(tmp_path)
     (tmp_path / "metadata.json").unlink()
-    with pytest.raises(ValueError, match="`preset` must be one of boxworld"):
+    with pytest.raises(ValueError, match="`preset` must be one of abstractor"):
         models.from_preset(tmp_path)
 
 
