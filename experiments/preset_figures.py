@@ -20,6 +20,7 @@ import numpy as np
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
+from keras_relational.datasets import distribution_of_three
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import single_ball
 from keras_relational.datasets import vaec
@@ -28,11 +29,17 @@ from keras_relational.random_streams import stream
 from keras_relational.random_streams import unseen_world_seeds
 
 TOLERANCE = 0.005
+# What the tests of few examples are about.
 _FEW_EXAMPLES = {
-    "between": "images of hexominoes, which it never saw",
-    "match_rows": "images of hexominoes, which it never saw",
-    "set_game": "hands with sets that it never saw",
+    "pairwise_order": "new pairs of known objects",
     "sorting": "places in sequences that it never saw",
+    "set_game": "hands with sets that it never saw",
+    **dict.fromkeys(
+        relations_game.TASKS, "images of hexominoes, which it never saw"
+    ),
+    **dict.fromkeys(
+        distribution_of_three.TASKS, "problems with symbols that it never saw"
+    ),
 }
 
 

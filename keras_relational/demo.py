@@ -257,9 +257,9 @@ def _sequence(model, seed_of_data, seed):
     ranks = (sequence[:, np.newaxis] == objects).all(-1).argmax(1)
     found = training.sorted_places(model, sequence[np.newaxis])[0]
     return [
-        "Each object has a number in an order that nothing in its vector "
-        "tells. The model learned the order from sorted sequences. How does it "
-        "sort these?",
+        "Each number stands for an object, a vector in which its place in the "
+        "order cannot be seen. The model learned the order from sorted "
+        "sequences. How does it sort these?",
         "\n".join(
             f"{name:7}{' '.join(f'{rank:2}' for rank in ranks[places])}"
             for name, places in (
