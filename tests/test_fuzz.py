@@ -28,7 +28,7 @@ def problems(report):
 
 def test_requests():
     report = Report(seed=1)
-    requests.run(report, 200, PATIENCE, at_once=1)
+    requests.run(report, 400, PATIENCE, at_once=1)
     assert problems(report) == []
     assert set(report.outcomes) == {*requests.ATTACKS, "known"}
 
