@@ -49,11 +49,14 @@ class Kind(NamedTuple):
     Args:
         evaluate: Function of the model and the arguments of its run that
             returns figures, as the run's result has them.
-        headline: Text with places for these figures.
+        headline: Text with places for what `words` gives.
+        words: Function of the arguments of the run and its result. By default
+            it gives the result.
     """
 
     evaluate: Callable[[keras.Model, dict], dict[str, Any]]
     headline: str
+    words: Callable[[dict, dict], dict[str, Any]] = lambda _, result: result
 
 
 def main() -> None:
@@ -91,13 +94,8 @@ def headline(run: dict[str, Any], figures: dict[str, Any]) -> str:
         run: Content of the run's `config.json`.
         figures: Content of its `result.json`.
     """
-    words = figures
-    if run["experiment"] == "few_examples":
-        (name,) = run["arguments"]["reasoners"]
-        (share,) = figures[name][0]["accuracy"]
-        examples = _FEW_EXAMPLES[run["arguments"]["task"]]
-        words = {"share": share, "examples": examples}
-    text = KINDS[run["experiment"]].headline.format(**words)
+    kind = KINDS[run["experiment"]]
+    text = kind.headline.format(**kind.words(run["arguments"], figures))
     return text.replace("%", " %")
 
 
@@ -172,6 +170,12 @@ def _few_examples(model, arguments):
     return {name: [{"accuracy": [training.accuracy(model, *test)]}]}
 
 
+def _words_of_few_examples(arguments, result):
+    (name,) = arguments["reasoners"]
+    (share,) = result[name][0]["accuracy"]
+    return {"share": share, "examples": _FEW_EXAMPLES[arguments["task"]]}
+
+
 def _boxworld(model, arguments):
     pairs = {"key_lock_pairs": "seen"} if arguments["withhold_pairs"] else {}
     world = boxworld.world_of_options(arguments, **pairs)
@@ -194,7 +198,9 @@ KINDS = {
         _rules, "solves {test:.1%} of problems with symbols it never saw"
     ),
     "few_examples": Kind(
-        _few_examples, "right about {share:.1%} of {examples}"
+        _few_examples,
+        "right about {share:.1%} of {examples}",
+        _words_of_few_examples,
     ),
     "predinet_relations_game": Kind(
         _relations_game,

@@ -108,6 +108,12 @@ def _wrapped(text):
     return textwrap.wrap(text, 78) or [""]
 
 
+def _its_answer(answer, probability, right):
+    return (
+        f"Its answer: {answer} (probability {probability:.3f}). Right: {right}."
+    )
+
+
 def _relations_game(game: RelationsGame, seed: int) -> list[str]:
     questions = game.describe()["questions"]
     task = seed % len(questions)
@@ -116,8 +122,11 @@ def _relations_game(game: RelationsGame, seed: int) -> list[str]:
     return [
         questions[task],
         analysis.board_as_text(from_pixels(found["image"])),
-        f"Its answer: {found['answer'].lower()} (probability "
-        f"{found['probability']:.3f}). Right: {found['right'].lower()}.",
+        _its_answer(
+            found["answer"].lower(),
+            found["probability"],
+            found["right"].lower(),
+        ),
         f"One of its heads decides most. {head}",
     ]
 
@@ -154,9 +163,11 @@ def _rules(rules: Rules, seed: int) -> list[str]:
         "symbol that training never shows.",
         f"{' '.join(numbers[:3])}\n{' '.join(numbers[3:NUM_SHOWN])}  ?\n"
         f"options: {options}",
-        f"Its answer: {numbers[NUM_SHOWN + choice].strip()} (probability "
-        f"{found['probabilities'][choice]:.3f}). Right: "
-        f"{numbers[NUM_SHOWN + found['right']].strip()}.",
+        _its_answer(
+            numbers[NUM_SHOWN + choice].strip(),
+            found["probabilities"][choice],
+            numbers[NUM_SHOWN + found["right"]].strip(),
+        ),
     ]
 
 
@@ -241,10 +252,8 @@ def _no_or_yes(model, entities, label):
     logits = model.predict(entities[np.newaxis], verbose=0)
     probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
     chosen = int(probabilities.argmax())
-    return (
-        f"Its answer: {NO_YES[chosen].lower()} (probability "
-        f"{probabilities[chosen]:.3f}). Right: {NO_YES[label].lower()}."
-    )
+    answers = [answer.lower() for answer in NO_YES]
+    return _its_answer(answers[chosen], probabilities[chosen], answers[label])
 
 
 def _sequence(model, seed_of_data, seed):
