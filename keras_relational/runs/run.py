@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import warnings
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from keras_relational.file_io import atomic_path
 from keras_relational.file_io import read_json
 from keras_relational.file_io import write_atomically
 from keras_relational.runs import config
+from keras_relational.runs.curves import read_curves
 from keras_relational.runs.lock import FolderLock
 from keras_relational.runs.log import remove_partial_files
 
@@ -97,8 +99,7 @@ class Run:
         """Registers a `TrainingLog`, and creates its folder.
 
         Args:
-            log: The log. `finish` adds its minutes and its progress to the
-                result.
+            log: The log. `finish` adds its progress to the result.
             part: Name of the part of the run, or `None` for its only training.
 
         Returns:
@@ -148,17 +149,17 @@ class Run:
             figures: Dictionary of results that JSON can store.
 
         Returns:
-            Dictionary, the content of the file: the date as `finished`,
-            `minutes`, the progress as `batches` or `steps`, and the figures. A
-            figure replaces another entry of the same name.
+            Dictionary, the content of the file: the date as `finished`, the
+            `minutes` of all trainings in the folder, the progress as `batches`
+            or `steps`, and the figures. A figure replaces another entry of the
+            same name.
 
         Raises:
             OSError: If the file cannot be written. The error names it.
         """
         result: dict[str, Any] = {"finished": config.now()}
         if self._logs:
-            minutes = sum(log.minutes for _, log in self._logs)
-            result["minutes"] = round(minutes, 1)
+            result["minutes"] = round(self._minutes(), 1)
         for part, log in self._logs:
             if part is None:
                 result[log.unit] = log.done
@@ -167,6 +168,21 @@ class Run:
         self.result = written
         write_atomically(self.directory / "result.json", content.encode())
         return written
+
+    def _minutes(self) -> float:
+        """Minutes of all trainings, those of earlier commands included."""
+        minutes = {log.directory: log.minutes for _, log in self._logs}
+        for path in self.directory.glob("**/curves.csv"):
+            if path.parent in minutes:
+                continue
+            try:
+                minutes[path.parent] = read_curves(path)["minutes"][-1]
+            except (ValueError, LookupError) as error:
+                warnings.warn(
+                    f"The minutes of {path.parent} are not counted: {error}",
+                    stacklevel=3,
+                )
+        return sum(minutes.values())
 
     def _read_or_write_config(self) -> None:
         experiment, arguments, data = self._started_with

@@ -236,6 +236,22 @@ def test_a_run_that_goes_on_has_no_result_until_it_finishes(tmp_path):
     assert (result["batches"], result["minutes"]) == (10, 1.5)
 
 
+def test_minutes_are_those_of_all_trainings_in_the_folder(tmp_path):
+    for part, minutes in (("predinet", 1.5), ("esbn", 2.0), ("mlp", 0.2)):
+        with runs.Run(tmp_path, "few_examples", {}) as run:
+            log = runs.TrainingLog(run, part, "batches", lambda _: Nowhere())
+            log.add({"batches": 10, "minutes": minutes})
+            result = run.finish({})
+    assert result["minutes"] == 3.7
+    (tmp_path / "esbn" / "curves.csv").write_text("batches\n10\n")
+    with runs.Run(tmp_path, "few_examples", {}) as run:
+        log = runs.TrainingLog(run, "mlp", "batches", lambda _: Nowhere())
+        log.add({"batches": 10, "minutes": 0.4})
+        with pytest.warns(UserWarning, match=r"minutes of .*esbn"):
+            result = run.finish({})
+    assert result["minutes"] == 1.9
+
+
 class Nowhere:
     """Checkpoints that are not written."""
 
