@@ -7,7 +7,13 @@ import pytest
 
 GUIDES = pathlib.Path(__file__).parents[1] / "docs" / "guides"
 # They train for half a minute or more.
-SLOW = ("esbn", "predinet", "scoff", "two_simplicial_attention")
+SLOW = (
+    "comparing_mechanisms",
+    "esbn",
+    "predinet",
+    "scoff",
+    "two_simplicial_attention",
+)
 CASES = [
     pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
     for name in sorted(x.stem for x in GUIDES.glob("*.md"))
