@@ -48,6 +48,13 @@ def _dual_attention(x):
     return block(_with_places(x), symbols)
 
 
+def _slot_attention(x):
+    x = _with_places(x)
+    x = layers.SlotAttention(4, UNITS, UNITS, name="reasoner")(x)
+    # Slots have no order: in training a slot takes now this, now that.
+    return keras.layers.GlobalMaxPooling1D(name="slots_as_one")(x)
+
+
 def _shared_workspace(x):
     x = _with_places(x)
     memory = layers.VirtualEntities(4, name="memory")(x)
@@ -93,9 +100,7 @@ _FOR_CLASSES: dict[str, Callable] = {
     )(_with_places(x)),
     "transformer": _transformer,
     "simplicial_transformer": _simplicial_transformer,
-    "slot_attention": lambda x: layers.SlotAttention(
-        4, UNITS, UNITS, name="reasoner"
-    )(_with_places(x)),
+    "slot_attention": _slot_attention,
     "shared_workspace": _shared_workspace,
     "esbn": _esbn,
     "tcn": _tcn,
@@ -123,10 +128,11 @@ def set_classifier(
     A dense layer of 64 embeds each entity. Then come the mechanism, a hidden
     layer of 32 and the logits, as in the pairwise order of [Altabaa et al.,
     2024](https://arxiv.org/abs/2304.00195). Mechanisms that see no order get
-    learned places, and so does PrediNet, as its positions. The ESBN has a
-    confidence, and normalized inputs. The Abstractor has the authors' sizes,
-    and relational convolutions those of their authors for SET. The sizes of the
-    others are not tuned.
+    learned places, and so does PrediNet, as its positions. Slots of slot
+    attention have no order, so each feature's largest value among them goes
+    on. The ESBN has a confidence, and normalized inputs. The Abstractor has the
+    authors' sizes, and relational convolutions those of their authors for SET.
+    The sizes of the others are not tuned.
 
     The model declares the parts `"embedding"`, `"reasoner"`, `"hidden"` and
     `"logits"`.

@@ -35,6 +35,18 @@ def test_classifier(reasoner):
         assert np.abs(turned - logits).max() > 1e-4
 
 
+def test_slots_have_no_order():
+    model = models.set_classifier("slot_attention", 3, 5)
+    slots = model.get_layer("reasoner").output
+    rest = keras.Model(slots, model.output)
+    slots = random_array(6, *slots.shape[1:])
+    logits = outputs(rest, slots)
+    turned = outputs(rest, slots[:, ::-1])
+    np.testing.assert_allclose(turned, logits, atol=1e-6)
+    slots[:, 1] += 1
+    assert np.abs(outputs(rest, slots) - logits).max() > 1e-4
+
+
 @pytest.mark.parametrize("reasoner", models.SORTERS)
 def test_sorter_sees_all_entities_and_only_earlier_places(reasoner):
     keras.utils.set_random_seed(0)
