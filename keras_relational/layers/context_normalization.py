@@ -122,6 +122,8 @@ class ContextNormalization(keras.layers.Layer):
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """The mean μ and the deviation σ of the context of each step.
 
+        A subclass defines it.
+
         Args:
             z: The inputs, in at least float32, with zeros at padded steps.
             valid: Optional boolean tensor `(batch, ..., time, 1)`. `True` marks
