@@ -1,14 +1,16 @@
 """Symbols: vectors that name entities, and do not show what they look like."""
 
+import math
+
 import keras
 from keras import ops
 
-from keras_relational.layers.attention import dot_product_attention
-from keras_relational.layers.attention import split_heads
+from keras_relational.layers.attention import masked_softmax
 from keras_relational.layers.entities import check_entities_shape
 from keras_relational.layers.entities import flatten_entities
 from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers.operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 UNIT_NORMAL = keras.initializers.RandomNormal(stddev=1.0)
@@ -296,15 +298,31 @@ class SymbolicAttention(_Symbols):
     ) -> keras.KerasTensor | tuple:
         entities, mask = flatten_entities(self, inputs, mask)
         queries = ops.matmul(entities, self.query_kernel) + self.query_bias
-        parts = (queries, self.templates[None], self.symbols[None])
-        symbols, scores = dot_product_attention(
-            *(split_heads(part, self.num_heads) for part in parts)
+        queries, templates, symbols = (
+            self._in_heads(x) for x in (queries, self.templates, self.symbols)
         )
+        # An einsum, because `matmul` would broadcast the library to the batch.
+        # With one head TensorFlow's does that wrongly on a CPU with oneDNN.
+        logits = ops.einsum(
+            "bnhd,shd->bhns",
+            at_least_float32(queries),
+            at_least_float32(templates),
+        )
+        scores = masked_softmax(logits / math.sqrt(queries.shape[-1]))
+        symbols = ops.einsum(
+            "bhns,shd->bnhd", ops.cast(scores, symbols.dtype), symbols
+        )
+        symbols = ops.reshape(symbols, ops.shape(entities))
         if mask is not None:
             symbols = ops.where(ops.expand_dims(mask, -1), symbols, 0)
         if return_attention_scores:
             return symbols, ops.cast(scores, self.compute_dtype)
         return symbols
+
+    def _in_heads(self, x):
+        """`(..., m)` → `(..., num_heads, m / num_heads)`."""
+        size = x.shape[-1] // self.num_heads
+        return ops.reshape(x, (*ops.shape(x)[:-1], self.num_heads, size))
 
     def compute_output_spec(
         self,

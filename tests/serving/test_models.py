@@ -207,3 +207,29 @@ def test_the_next_frames_of_a_video(tmp_path):
             np.testing.assert_allclose(
                 answers[name], model.predict(frames, verbose=0), atol=1e-5
             )
+
+
+def test_one_head_of_symbols_is_trained_exported_and_served(tmp_path):
+    """TensorFlow on a CPU multiplies wrongly where one head is broadcast."""
+    keras.utils.set_random_seed(0)
+    entities = keras.Input((10, 64), name="entities")
+    symbols = layers.SymbolicAttention(32)(entities)
+    x = layers.Abstractor(2, key_dim=8, hidden_units=16)(entities, symbols)
+    x = keras.layers.GlobalAveragePooling1D()(x)
+    outputs = keras.layers.Dense(3, name="logits")(x)
+    model = models.declare(
+        keras.Model(entities, outputs), outputs={"logits": "logits"}
+    )
+    x = np.random.default_rng(0).normal(size=(32, 10, 64)).astype("float32")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss)
+    history = model.fit(x, np.arange(32) % 3, epochs=3, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    alone = np.concatenate([model(row[None]) for row in x])
+    serving.export_model(model, tmp_path)
+    with serving.serve(tmp_path, "symbols") as server:
+        answers = serving.predict_grpc(
+            server.grpc_address, {"entities": x}, "symbols"
+        )
+    expected = keras.ops.softmax(alone)
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-5)
