@@ -68,6 +68,14 @@ class ContextNormalization(keras.layers.Layer):
         self.scale = scale
         self.supports_masking = True
 
+    @property
+    def input_dtype(self) -> str:
+        """The dtype that Keras casts inputs to: float32 or more.
+
+        Half precision would round away what the inputs differ by.
+        """
+        return keras.backend.result_type(self.compute_dtype, "float32")
+
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         if len(input_shape) < 3 or input_shape[-1] is None:
             raise ValueError(
@@ -111,7 +119,8 @@ class ContextNormalization(keras.layers.Layer):
             outputs = outputs + ops.cast(self.beta, z.dtype)
         outputs = ops.cast(outputs, self.compute_dtype)
         if mask is not None:
-            outputs = ops.where(valid, outputs, inputs)
+            padding = ops.cast(inputs, self.compute_dtype)
+            outputs = ops.where(valid, outputs, padding)
         return (outputs, (mean, deviation)) if return_moments else outputs
 
     def compute_moments(

@@ -193,8 +193,10 @@ class BatchContextNormalization(ContextNormalization):
         """The moments of each group, repeated for each of its members."""
         # Groups are cut along the first axis. The last one is padded.
         size = ops.shape(_join_sequences(z) if self.over_time else z)[0]
-        group_size = self.group_size or size
-        num_groups = -(-size // group_size)
+        group_size, num_groups = size, 1
+        if self.group_size:
+            group_size = self.group_size
+            num_groups = -(-size // group_size)
         padding = num_groups * group_size - size
 
         def grouped(x):
@@ -210,7 +212,8 @@ class BatchContextNormalization(ContextNormalization):
         moments = []
         for moment in masked_moments(groups, in_group, 1, self.epsilon):
             moment = ops.broadcast_to(moment, shape)
-            moment = ops.reshape(moment, (-1, *shape[2:]))[:size]
+            members = (num_groups * group_size, *shape[2:])
+            moment = ops.reshape(moment, members)[:size]
             moments.append(
                 _split_sequences(moment, z) if self.over_time else moment
             )

@@ -55,7 +55,8 @@ class TimeFolded(keras.layers.TimeDistributed):
         unroll: bool = False,
         **kwargs: object,
     ):
-        super().__init__(layer, **kwargs)
+        # The layer inside casts its inputs, if it wants them cast.
+        super().__init__(layer, autocast=False, **kwargs)
         self.unroll = unroll
 
     def build(self, input_shape: Sequence[int | None]) -> None:

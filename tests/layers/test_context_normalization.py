@@ -399,6 +399,48 @@ def test_layers_are_what_their_names_in_table_1_say():
     np.testing.assert_array_equal(made["none"](z), z)
 
 
+@pytest.mark.any_backend
+@pytest.mark.parametrize(
+    "name",
+    [
+        "temporal_context",
+        "sub_batch",
+        "sliding_window",
+        "temporal_and_batch",
+        "misaligned",
+        "batch",
+    ],
+)
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision_does_not_round_the_inputs(policy, name):
+    z = 1000 + np.arange(12, dtype="float32").reshape(2, 3, 2)
+    expected = values(layers.normalization(name)(z))
+    keras.config.set_dtype_policy(policy)
+    outputs = layers.normalization(name)(z)
+    folded = layers.TimeFolded(layers.normalization(name))(z[:, None])
+    for found in (outputs, folded[:, 0]):
+        found = values(ops.cast(found, "float32"))
+        np.testing.assert_allclose(found, expected, atol=1e-2)
+
+
+@pytest.mark.any_backend
+def test_what_float16_cannot_hold_is_normalized():
+    z = np.array([[[70_000.0], [70_001], [70_002]]], "float32")
+    outputs = TemporalContextNormalization(dtype="mixed_float16")(z)
+    expected = [-1.225, 0, 1.225]
+    np.testing.assert_allclose(values(outputs)[0, :, 0], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(layers.NORMALIZATIONS))
+def test_a_batch_may_be_empty(name):
+    layer = layers.normalization(name)
+    if name == "batch_training_statistics":
+        layer.adapt([np.ones((2, 3, 4), "float32")])
+    for training in (False, True):
+        outputs = layer(np.zeros((0, 3, 4), "float32"), training=training)
+        assert tuple(outputs.shape) == (0, 3, 4)
+
+
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="Keras' common type of float64 and float32 is float32 there.",
