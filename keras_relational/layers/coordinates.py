@@ -12,7 +12,8 @@ class AppendCoordinates(keras.layers.Layer):
 
     `outputs[b, i, j] = concat(inputs[b, i, j], (x_j, y_i))`. x runs over the
     columns and y over the rows, in equal steps from `low` to `high`, both
-    included. Reference: the "pair of xy co-ordinates" in section 4 of [Shanahan
+    included. A set is read as an image of one row: entity i gets `(x_i, low)`.
+    Reference: the "pair of xy co-ordinates" in section 4 of [Shanahan
     et al., 2020](https://arxiv.org/abs/1905.10307). In the authors' model the
     coordinates of a 5×5 image run from 0 to 0.8 in steps of 0.2.
 
@@ -25,16 +26,17 @@ class AppendCoordinates(keras.layers.Layer):
         order: `"xy"` appends the column first, `"yx"` the row first.
 
     Call arguments:
-        inputs: Float tensor `(batch, height, width, channels)`. The number of
-            channels is fixed. Height and width may be unknown in a graph.
+        inputs: Float tensor `(batch, height, width, channels)`, or a set
+            `(batch, n, channels)`. The number of channels is fixed. The other
+            sizes may be unknown in a graph.
 
     Returns:
-        Tensor `(batch, height, width, channels + 2)` in the compute dtype. The
-        layer passes a mask on unchanged.
+        Tensor `(batch, height, width, channels + 2)`, or `(batch, n, channels +
+        2)`, in the compute dtype. The layer passes a mask on unchanged.
 
     Raises:
-        ValueError: If `order` is neither `"xy"` nor `"yx"`, or `inputs` is not
-            4D with a fixed number of channels.
+        ValueError: If `order` is neither `"xy"` nor `"yx"`, or `inputs` is
+            neither 3D nor 4D, with a fixed number of channels.
 
     Example:
 
@@ -54,33 +56,40 @@ class AppendCoordinates(keras.layers.Layer):
         self.low = low
         self.high = high
         self.order = order
-        self.input_spec = keras.layers.InputSpec(ndim=4)
         self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        if input_shape[-1] is None:
+        if len(input_shape) not in (3, 4) or input_shape[-1] is None:
             raise ValueError(
-                "The number of channels of `inputs` must be fixed. "
-                f"Received: inputs.shape={tuple(input_shape)}"
+                f"{self.name} takes an image (batch, height, width, channels) "
+                "or a set (batch, n, channels), with a fixed number of "
+                f"channels. Received: inputs.shape={tuple(input_shape)}"
             )
+        features = input_shape[-1]
+        self.input_spec = keras.layers.InputSpec(
+            ndim=len(input_shape), axes={-1: features}
+        )
 
     def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
-        batch, height, width, _ = ops.shape(inputs)
+        *sizes, _ = ops.shape(inputs)
+        height, width = sizes[1:] if len(sizes) == 3 else (1, sizes[1])
         xy = ops.meshgrid(self._positions(width), self._positions(height))
         grid = ops.stack(xy if self.order == "xy" else xy[::-1], axis=-1)
-        grid = ops.broadcast_to(grid, (batch, height, width, 2))
+        if len(sizes) == 2:
+            grid = grid[0]
+        grid = ops.broadcast_to(grid, (*sizes, 2))
+        inputs = ops.cast(inputs, self.compute_dtype)
         return ops.concatenate([inputs, grid], axis=-1)
 
     def _positions(self, size):
-        """`size` equal steps from `low` to `high`."""
+        """`size` equal steps from `low` to `high`, rounded once."""
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
         if isinstance(size, int):
-            return ops.linspace(
-                self.low, self.high, size, dtype=self.compute_dtype
-            )
-        # The size is a tensor, which `linspace` does not take.
-        last = ops.cast(ops.maximum(size - 1, 1), "float32")
-        step = (self.high - self.low) / last
-        positions = self.low + step * ops.cast(ops.arange(size), "float32")
+            positions = ops.linspace(self.low, self.high, size, dtype=dtype)
+        else:  # The size is a tensor, which `linspace` does not take.
+            last = ops.cast(ops.maximum(size - 1, 1), dtype)
+            step = (self.high - self.low) / last
+            positions = self.low + step * ops.cast(ops.arange(size), dtype)
         return ops.cast(positions, self.compute_dtype)
 
     def compute_output_shape(

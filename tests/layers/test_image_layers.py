@@ -1,6 +1,7 @@
 """Layers for images: coordinates, and convolutions with strides."""
 
 import dataclasses
+import re
 from unittest import mock
 
 import keras
@@ -99,6 +100,26 @@ class AppendCoordinatesTest(LayerContract):
         self.assertAllClose(outputs[0, 0, :, -2], [-1, 0, 1])
         self.assertAllClose(outputs[0, 0, :, -1], [-1, -1, -1])
 
+    def test_coordinates_are_rounded_once(self):
+        """In half precision a large image would get some of them twice."""
+        image = np.zeros((1, 300, 1, 1), "float32")
+        exact = ops.linspace(0, 1, 300)
+        for dtype in ("bfloat16", "float16"):
+            outputs = AppendCoordinates(dtype=f"mixed_{dtype}")(image)
+            self.assertAllEqual(
+                ops.cast(outputs[0, :, 0, -1], "float32"),
+                ops.cast(ops.cast(exact, dtype), "float32"),
+            )
+
+    def test_a_set_is_an_image_of_one_row(self):
+        for order in ("xy", "yx"):
+            layer = AppendCoordinates(-1, 1, order)
+            entities = random_image((2, 5, 3))
+            row = layer(entities[:, None])
+            layer = AppendCoordinates(-1, 1, order)
+            self.assertAllEqual(layer(entities), row[:, 0])
+            assert layer(keras.Input((None, 3))).shape == (None, None, 5)
+
     def test_channels_need_not_be_floats(self):
         image = np.full((1, 2, 2, 3), 255, "uint8")
         outputs = ops.convert_to_numpy(AppendCoordinates()(image))
@@ -112,13 +133,14 @@ def test_refuses_another_order(order):
 
 
 def test_refuses_an_unknown_number_of_channels():
-    with pytest.raises(ValueError, match=r"channels .* be fixed. .*None"):
+    with pytest.raises(ValueError, match=r"fixed number of channels.*None"):
         AppendCoordinates()(keras.Input(batch_shape=(2, 3, 4, None)))
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3), (2, 3, 4, 5, 6)])
-def test_refuses_what_is_no_image(shape):
-    with pytest.raises(ValueError, match=f"expected ndim=4.*ndim={len(shape)}"):
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5, 6)])
+def test_refuses_what_is_neither_an_image_nor_a_set(shape):
+    message = rf"an image .* or a set .*shape={re.escape(str(shape))}"
+    with pytest.raises(ValueError, match=message):
         AppendCoordinates()(np.zeros(shape, "float32"))
 
 
