@@ -6,7 +6,7 @@ from keras_relational.layers.entities import flatten_entities
 from keras_relational.layers.entities_and_symbols import EntitiesAndSymbols
 from keras_relational.layers.entities_and_symbols import check_symbols
 from keras_relational.layers.initial_weights import InitializerLike
-from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.initial_weights import next_initializer
 from keras_relational.layers.relational_cross_attention import (
     RelationalCrossAttention,
 )
@@ -122,7 +122,7 @@ class Abstractor(EntitiesAndSymbols):
                 self.num_heads,
                 self.key_dim,
                 self.activation,
-                clone_initializer(self.kernel_initializer, i, 0),
+                next_initializer(self, self.kernel_initializer),
                 dtype=self.dtype_policy,
                 name=f"attention_{i}",
             )
@@ -134,18 +134,10 @@ class Abstractor(EntitiesAndSymbols):
                 self.hidden_units,
                 f"hidden_{i}",
                 "relu",
-                (i, 1),
             )
             self.hidden.append(hidden)
             hidden_shape = (*states_shape[:2], self.hidden_units)
-            update = built_dense(
-                self,
-                hidden_shape,
-                size,
-                f"update_{i}",
-                None,
-                (i, 2),
-            )
+            update = built_dense(self, hidden_shape, size, f"update_{i}")
             self.update.append(update)
             for name in ("attention", "update"):
                 normalization = built_normalization(

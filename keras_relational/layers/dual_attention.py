@@ -14,6 +14,8 @@ from keras_relational.layers.entities_and_symbols import sum_of_symbols
 from keras_relational.layers.initial_weights import InitializerLike
 from keras_relational.layers.initial_weights import add_weights
 from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.initial_weights import draw_apart
+from keras_relational.layers.initial_weights import next_initializer
 from keras_relational.layers.sublayers import built_dense
 from keras_relational.layers.sublayers import built_normalization
 from keras_relational.validation import check_dropout
@@ -357,7 +359,7 @@ class DualAttention(EntitiesAndSymbols):
             self.symmetric,
             self.activation,
             self.rotary,
-            clone_initializer(self.kernel_initializer, 0),
+            next_initializer(self, self.kernel_initializer),
             dtype=self.dtype_policy,
             name="relational_attention",
         )
@@ -567,25 +569,24 @@ class DualAttentionBlock(EntitiesAndSymbols):
                 self.num_cross_heads,
                 features // self.num_cross_heads,
                 use_bias=False,
-                kernel_initializer=clone_initializer(
-                    self.kernel_initializer, 1
+                kernel_initializer=next_initializer(
+                    self, self.kernel_initializer
                 ),
                 dtype=self.dtype_policy,
                 name="cross_attention",
             )
+            number = len(self.weights)
             self.cross_attention.build(entities_shape, context_shape)
+            draw_apart(self.cross_attention, self.kernel_initializer, number)
         self.hidden = built_dense(
             self,
             entities_shape,
             self.hidden_units,
             "hidden",
             self.activation,
-            (2,),
         )
         hidden_shape = (*entities_shape[:2], self.hidden_units)
-        self.update = built_dense(
-            self, hidden_shape, features, "update", None, (3,)
-        )
+        self.update = built_dense(self, hidden_shape, features, "update")
         self.normalizations, self.dropouts = {}, {}
         for name in names:
             self.normalizations[name] = built_normalization(

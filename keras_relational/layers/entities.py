@@ -51,12 +51,13 @@ def flatten_entities(
 ) -> tuple[keras.KerasTensor, keras.KerasTensor | None]:
     """Flattens an image to a set, and sets padded entities to zero.
 
-    Padding may hold NaN, and a zero weight times NaN would be NaN.
+    Padding may hold NaN, and a zero weight times NaN would be NaN. Integers
+    become floats, since Keras casts only floats to the dtype of a layer.
 
     Args:
         layer: The layer that reads the set. An error names it.
-        inputs: Float tensor `(batch, n, m)` or `(batch, height, width, m)`.
-            An image is read row by row.
+        inputs: Tensor `(batch, n, m)` or `(batch, height, width, m)`. An image
+            is read row by row.
         mask: Optional boolean tensor, `(batch, n)` or `(batch, height,
             width)`. `True` marks a valid entity.
 
@@ -66,12 +67,12 @@ def flatten_entities(
     Raises:
         ValueError: If the mask has another shape.
     """
-    entities = inputs
+    entities = ops.cast(inputs, layer.input_dtype)
     batch = ops.shape(inputs)[0]
     if len(inputs.shape) == 4:
         height, width, features = inputs.shape[1:]
         num_entities = -1 if None in (height, width) else height * width
-        entities = ops.reshape(inputs, (batch, num_entities, features))
+        entities = ops.reshape(entities, (batch, num_entities, features))
     if mask is None:
         return entities, None
     if not any(

@@ -127,8 +127,8 @@ class SharedWorkspace(keras.layers.Layer):
         self.written_normalization = built_normalization(
             self, memory_shape, "written_normalization"
         )
-        self.hidden = built_dense(self, memory_shape, u, "hidden", "relu", (0,))
-        self.update = built_dense(self, memory_shape, u, "update", None, (1,))
+        self.hidden = built_dense(self, memory_shape, u, "hidden", "relu")
+        self.update = built_dense(self, memory_shape, u, "update")
         self.update_normalization = built_normalization(
             self, memory_shape, "update_normalization"
         )
@@ -141,6 +141,7 @@ class SharedWorkspace(keras.layers.Layer):
         return_attention_scores: bool = False,
     ) -> tuple:
         slots, mask = flatten_entities(self, slots, slots_mask)
+        memory = ops.cast(memory, self.compute_dtype)
         written, writing = self._written(slots, memory, mask)
         new = self.written_normalization(memory + written)
         new = self.update_normalization(new + self.update(self.hidden(new)))

@@ -117,6 +117,15 @@ class SlotAttention(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
+    @property
+    def input_dtype(self) -> str:
+        """The dtype that Keras casts inputs to: float32 or more.
+
+        They are normalized first. Half precision would round away what their
+        features differ by.
+        """
+        return keras.backend.result_type(self.compute_dtype, "float32")
+
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         features = check_entities_shape(self, input_shape)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
@@ -140,22 +149,25 @@ class SlotAttention(keras.layers.Layer):
         self.update_normalization = built_normalization(
             self, slots_shape, "update_normalization"
         )
+        number = len(self.weights)
         self.gru = keras.layers.GRUCell(
             units,
-            kernel_initializer=clone_initializer(self.kernel_initializer, 0),
+            kernel_initializer=clone_initializer(
+                self.kernel_initializer, number
+            ),
             # Drawn in float32, which the orthogonal initializer needs.
-            recurrent_initializer=scaled(1)(self.recurrent_initializer, 0),
+            recurrent_initializer=scaled(1)(
+                self.recurrent_initializer, number + 1
+            ),
             dtype=self.dtype_policy,
             name="gru",
         )
         self.gru.build((None, units))
         self.hidden = built_dense(
-            self, slots_shape, self.hidden_units, "hidden", "relu", (1,)
+            self, slots_shape, self.hidden_units, "hidden", "relu"
         )
         hidden_shape = (None, self.num_slots, self.hidden_units)
-        self.update = built_dense(
-            self, hidden_shape, units, "update", None, (2,)
-        )
+        self.update = built_dense(self, hidden_shape, units, "update")
 
     def call(
         self,

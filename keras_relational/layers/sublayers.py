@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_relational.layers.initial_weights import clone_initializer
+from keras_relational.layers.initial_weights import next_initializer
 
 
 def built_dense(
@@ -11,7 +11,6 @@ def built_dense(
     units: int,
     name: str,
     activation: object = None,
-    numbers: tuple[int, ...] = (),
 ) -> keras.layers.Dense:
     """A dense layer inside another layer, built.
 
@@ -21,7 +20,6 @@ def built_dense(
         units: Number of its units.
         name: Its name.
         activation: Its activation.
-        numbers: What identifies its kernel, for `clone_initializer`.
 
     Returns:
         The dense layer.
@@ -29,9 +27,7 @@ def built_dense(
     dense = keras.layers.Dense(
         units,
         activation,
-        kernel_initializer=clone_initializer(
-            layer.kernel_initializer, *numbers
-        ),
+        kernel_initializer=next_initializer(layer, layer.kernel_initializer),
         dtype=layer.dtype_policy,
         name=name,
     )

@@ -268,17 +268,10 @@ class RelationalTransformerBlock(keras.layers.Layer):
         """
         shape = (None, None, width)
         self.hidden = built_dense(
-            self,
-            shape,
-            self.hidden_units,
-            "hidden",
-            "relu",
-            (len(self.weights),),
+            self, shape, self.hidden_units, "hidden", "relu"
         )
         shape = (None, None, self.hidden_units)
-        self.update = built_dense(
-            self, shape, features, "update", None, (len(self.weights),)
-        )
+        self.update = built_dense(self, shape, features, "update")
         self.output_normalizations = self._normalizations("output", features)
 
     def _normalizations(self, name, features):

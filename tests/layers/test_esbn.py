@@ -212,6 +212,15 @@ class TestTheControllerSeesNoFillers:
         )
 
 
+@pytest.mark.any_backend
+def test_values_may_be_integers():
+    values = np.random.default_rng(0).integers(0, 5, (3, 4, 6))
+    layer = ESBN(8, 4, return_retrieved=True, return_sequences=True)
+    expected = layer(values.astype("float32"))
+    for one, other in zip(layer(values), expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 def test_memory_never_reads_its_own_step_or_later_ones():
     layer = random_layer(return_sequences=True, return_retrieved=True)
     z = random_values(2, 6, 5)

@@ -141,6 +141,19 @@ class SlotAttentionTest(LayerContract):
 
 
 @pytest.mark.any_backend
+def test_half_precision_does_not_round_the_inputs():
+    """They are normalized first, so a common offset changes nothing."""
+    x = np.random.default_rng(0).integers(0, 9, (2, 5, 8)).astype("float32")
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    layer = SlotAttention(num_slots=3, units=8, hidden_units=8)
+    near, far = (
+        ops.convert_to_numpy(ops.cast(layer(inputs), "float32"))
+        for inputs in (x, 1000 + x)
+    )
+    np.testing.assert_allclose(far, near, atol=0.02)
+
+
+@pytest.mark.any_backend
 def test_noise_is_drawn_in_training_alone():
     entities = random_array(4, 5, 6)
     layer = SlotAttention(**SIZES, seed=1)
