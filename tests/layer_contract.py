@@ -11,6 +11,7 @@ reason.
 
 import dataclasses
 import inspect
+import itertools
 import json
 import os
 import warnings
@@ -32,10 +33,13 @@ CHECKS = (
     "gradients",
     "zero_inputs",
     "batch_of_one",
+    "real_sizes",
     "set_sizes",
     "masks",
     "attention_scores",
     "seeds",
+    "seeded_initializers",
+    "integers",
     "dtype_policies",
     "xla",
     "models",
@@ -156,6 +160,23 @@ class LayerCase:
         layer = self.new_layer(dtype)
         apply(layer.build, self.input_shape)
         return layer
+
+    def layers_of_size_one(self):
+        """The layer with each of its numbers at 1, by what was changed.
+
+        A number that must be larger, such as that of object files of which two
+        are active, is left out.
+        """
+        yield "as it is", self.built_layer()
+        for name, value in self.init_kwargs.items():
+            if not name.startswith("num_") or value in (None, 0, 1):
+                continue
+            try:
+                layer = self.layer_cls(**{**self.init_kwargs, name: 1})
+                apply(layer.build, self.input_shape)
+            except ValueError:
+                continue
+            yield f"{name}=1", layer
 
     def random_layer(self):
         """A layer with random weights. A bias of zero could hide an error."""
@@ -302,6 +323,30 @@ class LayerContract(TestCase):
             tree.map_structure(lambda x: x[:1], apply(layer, inputs)),
             "a batch of one, beside the first example of a larger one",
         )
+
+    def check_real_sizes(self, case):
+        """A batch equals its rows, also with one head, one slot, one group.
+
+        TensorFlow multiplies large batches by oneDNN, which treats an axis of
+        size 1 in another way.
+        """
+        if case.mixes_examples:
+            return
+        inputs = random_inputs(with_batch(case.input_shape, 32))
+        for name, layer in case.layers_of_size_one():
+            outputs = as_one_function(layer)(inputs)
+            for row in (0, 17, 31):
+                one = tree.map_structure(
+                    lambda x, row=row: x[row : row + 1], inputs
+                )
+                self.assert_close(
+                    tree.map_structure(
+                        lambda x, row=row: x[row : row + 1], outputs
+                    ),
+                    as_one_function(layer)(one),
+                    f"{name}, row {row} of 32 beside the row alone",
+                    2e-5,
+                )
 
     def check_set_sizes(self, case):
         layer = case.random_layer()
@@ -462,6 +507,47 @@ class LayerContract(TestCase):
             len(drawn),
             "weights of one shape start alike: is an initializer shared?",
         )
+
+    def check_seeded_initializers(self, case):
+        """The weights of one initializer differ, even if it has a seed."""
+        names = sorted(init_arguments(case.layer_cls)[0])
+        arguments = {
+            name: keras.initializers.RandomNormal(seed=seed)
+            for seed, name in enumerate(names)
+            if name.endswith("_initializer")
+        }
+        if not arguments:
+            return
+        layer = case.layer_cls(**{**case.init_kwargs, **arguments})
+        apply(layer.build, case.input_shape)
+        drawn = {
+            weight.path: np.ravel(ops.convert_to_numpy(weight))
+            for weight in layer.trainable_weights
+            if np.ptp(ops.convert_to_numpy(weight)) > 0
+        }
+        for one, other in itertools.combinations(drawn, 2):
+            size = min(len(drawn[one]), len(drawn[other]))
+            assert not np.array_equal(drawn[one][:size], drawn[other][:size]), (
+                f"{one} and {other} start alike with a seeded initializer"
+            )
+
+    def check_integers(self, case):
+        """Integers are taken for the floats that they are."""
+        inputs = tree.map_structure(
+            lambda x: np.round(3 * x), random_inputs(case.input_shape)
+        )
+        integers = tree.map_structure(lambda x: x.astype("int32"), inputs)
+        for policy in ("float32", "mixed_bfloat16"):
+            layer = case.built_layer(policy)
+            call = as_one_function(layer)
+            outputs = call(integers)
+            for output in tree.flatten(outputs):
+                self.assertDType(
+                    output,
+                    layer.compute_dtype,
+                    f"of integers an output is {output.dtype}, {policy}",
+                )
+            self.assert_close(outputs, call(inputs), f"of integers, {policy}")
 
     def check_dtype_policies(self, case):
         inputs = random_inputs(case.input_shape)

@@ -188,6 +188,7 @@ class Offsets(keras.layers.Layer):
         self.kernel = self.add_weight((base_shape[-1],), name="kernel")
 
     def call(self, query, base, query_mask=None, training=False):
+        query, base = (ops.cast(x, self.compute_dtype) for x in (query, base))
         offsets = query - ops.mean(base * self.kernel, axis=1, keepdims=True)
         if training:
             offsets = keras.random.dropout(
@@ -246,6 +247,7 @@ class Scaled(keras.layers.Layer):
         self.kernel = self.add_weight((input_shape[-1],), name="kernel")
 
     def call(self, inputs, mask=None):
+        inputs = ops.cast(inputs, self.compute_dtype)
         size = ops.cast(ops.shape(inputs)[0], self.compute_dtype)
         factors = self.kernel / self.divisor(size**self.power)
         if mask is None:
@@ -819,6 +821,51 @@ class BrokenLayersTest(LayerContract):
         self.assert_rejected(
             "dtype_policies", "not finite: outputs, mixed_float16", Large
         )
+
+    def test_integers_that_stay_integers(self):
+        class Halves(Differences):
+            def call(self, inputs, mask=None):
+                halves = ops.cast(0.5 * ops.ones(()), inputs.dtype) * inputs
+                return super().call(halves, mask)
+
+        self.assert_rejected("integers", "of integers, float32", Halves)
+
+    def test_weights_that_a_seed_makes_alike(self):
+        class SameSeed(Differences):
+            def __init__(self, kernel_initializer="normal", **kwargs):
+                super().__init__(**kwargs)
+                self.kernel_initializer = kernel_initializer
+
+            def build(self, input_shape):
+                super().build(input_shape)
+                self.first, self.second = (
+                    self.add_weight((size,), self.kernel_initializer, name=name)
+                    for size, name in ((3, "first"), (5, "second"))
+                )
+
+        self.assert_rejected(
+            "seeded_initializers", "first and .*second start alike", SameSeed
+        )
+
+    def test_row_that_depends_on_its_batch(self):
+        class LargeBatches(Differences):
+            def call(self, inputs, mask=None):
+                outputs = super().call(inputs, mask)
+                return outputs * (2 if inputs.shape[0] == 32 else 1)
+
+        self.assert_rejected(
+            "real_sizes", "as it is, row 0 of 32", LargeBatches
+        )
+
+    def test_one_head_that_goes_another_way(self):
+        class OneHead(AttentionAverage):
+            def call(self, inputs, mask=None, return_attention_scores=False):
+                result = super().call(inputs, mask, return_attention_scores)
+                if self.num_heads == 1 and inputs.shape[0] == 32:
+                    return 2 * result
+                return result
+
+        self.assert_rejected("real_sizes", "num_heads=1, row 0", OneHead)
 
     def test_precision_lost(self):
         class Offset(Differences):
