@@ -109,7 +109,7 @@ bench: .venv/installed
 	@.venv/bin/python -m benchmarks
 
 fuzz: .venv/installed
-	@echo "Attacking the server and the readers (about ten minutes on two cores) ..."
+	@echo "Attacking the server and the readers, and trying layers (about forty minutes on two cores) ..."
 	@.venv/bin/python -m fuzz
 
 clean:

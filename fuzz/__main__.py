@@ -5,7 +5,7 @@ import json
 import pathlib
 import sys
 
-PARTS = ("requests", "files", "rollover")
+PARTS = ("requests", "files", "rollover", "layers")
 
 
 def main():
@@ -18,6 +18,7 @@ def main():
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--rollover-requests", type=int, default=1_000)
+    parser.add_argument("--layers", type=int, default=10_000)
     parser.add_argument("--only", choices=PARTS, help="one part of it")
     parser.add_argument(
         "--patience",
@@ -35,6 +36,7 @@ def main():
     args = parser.parse_args()
     # The rest imports TensorFlow, for which --help need not wait.
     from fuzz import files
+    from fuzz import layers
     from fuzz import requests
     from fuzz import rollover
     from fuzz.report import Report
@@ -55,6 +57,8 @@ def main():
         files.run(report, args.files, args.patience)
     if args.only in (None, "rollover"):
         rollover.run(report, args.rollover_requests, args.patience)
+    if args.only in (None, "layers"):
+        layers.run(report, args.layers, args.seed)
     report.print()
     if args.output:
         content = json.dumps(report.as_dict(), indent=1)

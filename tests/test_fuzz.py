@@ -1,19 +1,25 @@
 """The harness of `make fuzz` in short, and that it finds what is wrong."""
 
+import ast
 import contextlib
 import socket
 import threading
 
+import keras
 import numpy as np
 import pytest
 
 from fuzz import draws
 from fuzz import files
+from fuzz import layer_cases
+from fuzz import layer_checks
+from fuzz import layers as fuzzed_layers
 from fuzz import requests
 from fuzz import rollover
 from fuzz.attacks import HttpAttack
 from fuzz.readers import READERS
 from fuzz.report import Report
+from keras_relational import layers
 
 # Nothing is timed: a hang is what does not end on a busy machine either.
 PATIENCE = 120
@@ -169,3 +175,138 @@ def test_an_attack_depends_on_no_other():
         ]
 
     assert bodies() == bodies()
+
+
+def test_a_hundred_layers():
+    report = Report(seed=1)
+    fuzzed_layers.run(report, 100, seed=1, jobs=1)
+    assert problems(report) == []
+    assert report.number("layers.") == 100
+
+
+def test_every_layer_has_cases():
+    assert {
+        name
+        for name in layers.__all__
+        if isinstance(getattr(layers, name), type)
+        and issubclass(getattr(layers, name), keras.layers.Layer)
+    } == set(layer_cases.LAYERS)
+
+
+def case_of(name, check, **changes):
+    return {
+        "spec": {"layer": name, "arguments": {}},
+        "shapes": {"inputs": [8, 4, 6]},
+        "check": check,
+        "policy": "float32",
+        "offset": 0,
+        "scale": 1,
+        "integers": False,
+        "masked": False,
+        "any_size": False,
+        "seeded": True,
+        "seed": 0,
+        **changes,
+    }
+
+
+@keras.saving.register_keras_serializable("test_fuzz")
+class Broken(keras.layers.Dense):
+    """A layer that is wrong in one way for each check."""
+
+    def __init__(self, wrong, kernel_initializer="normal", **kwargs):
+        super().__init__(6, kernel_initializer=kernel_initializer, **kwargs)
+        self.wrong = wrong
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        if self.wrong == "seeds":
+            self.again = self.add_weight(
+                (6,), self.kernel_initializer, name="again"
+            )
+
+    def call(self, inputs):
+        outputs = super().call(inputs)
+        if self.wrong == "rows" and inputs.shape[0] > 1:
+            outputs = 2 * outputs
+        if self.wrong == "precision" and self.compute_dtype != "float32":
+            outputs = outputs + outputs / 8
+        if self.wrong in ("graph", "xla"):
+            import tensorflow as tf
+
+            outputs = outputs * (1 if tf.executing_eagerly() else 2)
+        return outputs
+
+    def get_config(self):
+        config = {"wrong": self.wrong, "name": self.name}
+        if self.wrong == "saving":
+            del config["name"]
+        return config
+
+
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ("rows", "row 0 of 8 beside the row alone: differ by"),
+        ("precision", "float16 beside float32: differ by"),
+        ("seeds", "again and kernel are drawn alike"),
+        ("saving", "the layer of a config has another config"),
+        ("graph", "the graph: differ by"),
+        ("xla", "XLA: differ by"),
+    ],
+)
+def test_a_wrong_layer_is_found(monkeypatch, check, problem):
+    monkeypatch.setattr(layers, "Broken", Broken, raising=False)
+    policy = "mixed_float16" if check == "precision" else "float32"
+    for wrong in (check, None):
+        case = case_of("Broken", check, policy=policy)
+        case["spec"]["arguments"] = {"wrong": wrong}
+        found = layer_checks.answer(case)
+        if wrong:
+            assert found["outcome"] == "wrong"
+            assert found["problem"].startswith(problem)
+        else:
+            assert found == {"outcome": "right", "problem": None}
+
+
+def test_a_case_that_ends_its_process_is_found():
+    child = fuzzed_layers.Child("jax", PATIENCE)
+    case = case_of("CoRelNet", "backends")
+    found = child.answer(case)
+    assert found["outcome"] == "right"
+    outputs = layer_checks.decoded(found["outputs"])
+    assert [x.shape for x in outputs] == [(8, 10)]
+    child.process.kill()
+    found = child.answer(case)
+    assert found["problem"] == "the process died: SIGKILL"
+    assert child.answer(case)["outcome"] == "right"
+    child.stop()
+
+
+def test_what_fails_is_shrunk(monkeypatch):
+    """Of all cases that fail, the report has a small one, as a program."""
+
+    class Answers:
+        def __init__(self, patience):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def answer(self, case):
+            wrong = case["shapes"]["inputs"][0] > 3
+            return ("wrong", "a problem") if wrong else ("right", None)
+
+    monkeypatch.setattr(fuzzed_layers, "Children", Answers)
+    counts, findings = fuzzed_layers.explore(0, 200, names=["CoRelNet"])
+    assert counts.total() == 200
+    assert 1 < len(findings) <= len(set(layer_cases.CHECKS))
+    for case, problem in findings:
+        assert problem == "a problem"
+        assert case["shapes"]["inputs"] == [8, 1, 1]
+        program = fuzzed_layers.program(case)
+        literal = program.split("case = ")[1].split("\nprint(")[0]
+        assert ast.literal_eval(literal) == case

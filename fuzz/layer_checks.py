@@ -1,0 +1,436 @@
+"""Runs cases of layers: `python -m fuzz.layer_checks` answers one line a case.
+
+It runs in a process of its own, which a case may end, on Keras' backend of its
+environment. A line is a case of `layer_cases` in JSON, and so is an answer.
+"""
+
+import base64
+import inspect
+import json
+import os
+import sys
+import tempfile
+import traceback
+
+import keras
+import numpy as np
+from keras import tree
+
+from keras_relational import layers
+
+# The relative error of one rounding.
+UNITS = {"float32": 2**-24, "float16": 2**-11, "bfloat16": 2**-8}
+
+# How many times the change that one rounding of all inputs and weights makes is
+# right: for sums in another order, and for the roundings within a layer.
+FACTORS = {"float32": 128, "float16": 16, "bfloat16": 16}
+
+
+class WrongError(Exception):
+    """What must hold does not."""
+
+
+def answer(case):
+    """What comes of a case.
+
+    Returns:
+        A dictionary of `outcome`, `problem`, which is `None` or says what is
+        wrong, and, for `"backends"`, `outputs` and their `bound`.
+    """
+    keras.config.set_dtype_policy(case["policy"])
+    keras.utils.set_random_seed(case["seed"])
+    try:
+        return {
+            "outcome": "right",
+            "problem": None,
+            **(CHECKS[case["check"]](case) or {}),
+        }
+    except WrongError as error:
+        return {"outcome": "wrong", "problem": str(error)}
+    except ValueError as error:
+        raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+        if f"{os.sep}keras_relational{os.sep}" in raised_in:
+            return {"outcome": "refused", "problem": None}
+        return _error(error)
+    except Exception as error:
+        return _error(error)
+    finally:
+        keras.config.set_dtype_policy("float32")
+        keras.utils.clear_session()
+
+
+def _error(error):
+    lines = str(error).strip().splitlines() or [""]
+    return {
+        "outcome": "error",
+        "problem": f"{type(error).__name__}: {lines[0][:300]}",
+    }
+
+
+def made(spec, seed=None):
+    """The layer of a spec, such as `{"layer": "ESBN", "arguments": {...}}`.
+
+    With a seed, each of its initializers has a seed.
+    """
+    cls = getattr(layers, spec["layer"], None) or getattr(
+        keras.layers, spec["layer"]
+    )
+    arguments = {
+        name: made(value, seed) if isinstance(value, dict) else value
+        for name, value in spec["arguments"].items()
+    }
+    if seed is not None:
+        names = initializers_of(spec["layer"])
+        arguments |= {
+            name: keras.initializers.RandomNormal(seed=seed + number)
+            for number, name in enumerate(names)
+        }
+    return cls(**arguments)
+
+
+def initializers_of(name):
+    """Names of the arguments of one of our layers that are initializers."""
+    if not hasattr(layers, name):
+        return []
+    arguments = inspect.signature(getattr(layers, name)).parameters
+    return [x for x in arguments if x.endswith("_initializer")]
+
+
+def inputs_of(case, layer):
+    """The arrays of a case, by the names of the arguments of `call`."""
+    rng = np.random.default_rng(case["seed"])
+    arrays = {}
+    for name, shape in case["shapes"].items():
+        if name == "is_first":
+            arrays[name] = rng.random(shape) < 0.3
+            continue
+        if name == "states":
+            batch = case["shapes"]["is_first"][0]
+            sizes = layer.rnn.cell.state_size
+            sizes = [sizes] if isinstance(sizes, int) else sizes
+            arrays[name] = [
+                rng.normal(size=(batch, size)).astype("float32")
+                for size in sizes
+            ]
+            continue
+        values = case["offset"] + case["scale"] * rng.normal(size=shape)
+        if case["integers"]:
+            arrays[name] = np.round(values).astype("int32")
+        else:
+            arrays[name] = values.astype("float32")
+    if case["masked"]:
+        first = next(iter(case["shapes"]))
+        several = len(case["shapes"]) > 1
+        mask = rng.random(mask_shape(case)) < 0.7
+        arrays[f"{first}_mask" if several else "mask"] = mask
+    return arrays
+
+
+def mask_shape(case):
+    """A mask of items, or of steps for a sequence."""
+    shape = next(iter(case["shapes"].values()))
+    recurrent = "sequences" in case["shapes"]
+    return shape[:2] if recurrent else shape[:-1]
+
+
+def call(layer, inputs):
+    """Calls a layer with its tensors as it takes them."""
+    first, *others = inputs
+    return layer(inputs[first], **{name: inputs[name] for name in others})
+
+
+def built(case):
+    """A layer with random weights, its inputs and its outputs."""
+    layer = made(case["spec"])
+    inputs = inputs_of(case, layer)
+    if hasattr(layer, "adapt") and layer.statistics == "training":
+        layer.adapt([inputs["inputs"]])
+    call(layer, inputs)
+    rng = np.random.default_rng(case["seed"] + 1)
+    for weight in layer.trainable_weights:
+        fan_in = max(1, int(np.prod(weight.shape[:-1])))
+        weight.assign(rng.normal(size=weight.shape) / np.sqrt(fan_in))
+    return layer, inputs, arrays_of(call(layer, inputs))
+
+
+def arrays_of(outputs):
+    """The outputs as float32, or float64, arrays."""
+    arrays = []
+    for output in tree.flatten(outputs):
+        dtype = keras.backend.standardize_dtype(output.dtype)
+        expected = keras.config.dtype_policy().compute_dtype
+        if dtype != expected:
+            raise WrongError(f"an output is {dtype}, not {expected}")
+        array = keras.ops.convert_to_numpy(keras.ops.cast(output, "float32"))
+        if not np.isfinite(array).all():
+            raise WrongError("an output is not finite")
+        arrays.append(array)
+    return arrays
+
+
+def bounds(case, layer, inputs, outputs, dtype="float32"):
+    """The largest error of each output that follows from a precision.
+
+    Inputs and weights are changed by the error of one rounding, a few times.
+    """
+    unit, factor = UNITS[dtype], FACTORS[dtype]
+    rng = np.random.default_rng(0)
+
+    def rounded(array):
+        if np.asarray(array).dtype.kind != "f":
+            return array
+        noise = 1 + unit * rng.uniform(-1, 1, np.shape(array))
+        return (array * noise).astype("float32")
+
+    weights = [keras.ops.convert_to_numpy(w) for w in layer.trainable_weights]
+    largest = [0.0] * len(outputs)
+    for _ in range(3):
+        for weight, value in zip(layer.trainable_weights, weights, strict=True):
+            weight.assign(rounded(value))
+        near = inputs
+        # A layer that normalizes first must not see inputs that are rounded.
+        if not (dtype != "float32" and case.get("normalizes")):
+            near = tree.map_structure(rounded, inputs)
+        found = arrays_of(call(layer, near))
+        largest = [
+            max(bound, np.abs(one - other).max(initial=0))
+            for bound, one, other in zip(largest, found, outputs, strict=True)
+        ]
+    for weight, value in zip(layer.trainable_weights, weights, strict=True):
+        weight.assign(value)
+    return [
+        float(factor * (bound + unit * (1e-2 + np.abs(x).max(initial=0))))
+        for bound, x in zip(largest, outputs, strict=True)
+    ]
+
+
+def compare(name, outputs, expected, limits):
+    """Raises `WrongError` where outputs differ by more than their bounds."""
+    if len(outputs) != len(expected):
+        raise WrongError(f"{name}: {len(outputs)} outputs, not {len(expected)}")
+    for one, other, limit in zip(outputs, expected, limits, strict=True):
+        if one.shape != other.shape:
+            raise WrongError(f"{name}: shape {one.shape}, not {other.shape}")
+        error = np.abs(one - other).max(initial=0)
+        if not error <= limit:
+            raise WrongError(
+                f"{name}: differ by {error:.3g}, bound {limit:.3g}"
+            )
+
+
+def check_rows(case):
+    """A batch is its rows one at a time."""
+    layer, inputs, outputs = built(case)
+    if case.get("mixes_examples"):
+        return
+    limits = bounds(case, layer, inputs, outputs)
+    batch = outputs[0].shape[0]
+    for row in sorted({0, batch // 2, batch - 1}):
+        alone = arrays_of(call(layer, row_of(case, inputs, row)))
+        compare(
+            f"row {row} of {batch} beside the row alone",
+            alone,
+            [x[row : row + 1] for x in outputs],
+            limits,
+        )
+
+
+def row_of(case, inputs, row):
+    """The inputs of one example."""
+
+    def rows(name, x):
+        if name in case.get("fixed", ()) and len(x) == 1:
+            return x
+        # The frames of an example are rows of their own.
+        number = inputs["is_first"].shape[1] if name == "frames" else 1
+        return x[row * number : (row + 1) * number]
+
+    return {
+        name: tree.map_structure(lambda x, name=name: rows(name, x), value)
+        for name, value in inputs.items()
+    }
+
+
+def check_precision(case):
+    """Half precision is near float32, wherever the inputs lie."""
+    layer, inputs, outputs = built(case)
+    keras.config.set_dtype_policy("float32")
+    exact = made(case["spec"])
+    call(exact, inputs)
+    exact.set_weights(layer.get_weights())
+    expected = arrays_of(call(exact, inputs))
+    if case.get("makes_choices"):
+        return
+    dtype = layer.compute_dtype
+    limits = bounds(case, exact, inputs, expected, dtype)
+    compare(f"{dtype} beside float32", outputs, expected, limits)
+
+
+def check_seeds(case):
+    """Seeds repeat weights, and no two weights are drawn alike."""
+    seed = 7 if case["seeded"] else None
+
+    def drawn():
+        keras.utils.set_random_seed(case["seed"])
+        layer = made(case["spec"], seed)
+        call(layer, inputs_of(case, layer))
+        return {
+            weight.path.split("/", 1)[-1]: keras.ops.convert_to_numpy(weight)
+            for weight in layer.trainable_weights
+        }
+
+    first, again = drawn(), drawn()
+    for name, value in first.items():
+        if not np.array_equal(value, again[name]):
+            raise WrongError(f"{name} differs with the same seed")
+    random = {
+        name: value.ravel()
+        for name, value in first.items()
+        if value.size >= 4 and np.ptp(value)
+    }
+    names = [*random]
+    for i, one in enumerate(names):
+        for other in names[:i]:
+            size = min(len(random[one]), len(random[other]))
+            a, b = random[one][:size], random[other][:size]
+            # One draw may be scaled differently for kernels of other shapes.
+            if np.allclose(a * b[0], b * a[0], rtol=1e-5, atol=1e-12):
+                raise WrongError(f"{one} and {other} are drawn alike")
+
+
+def functional(layer, inputs):
+    """A model of the layer, for any batch size."""
+    symbolic = {
+        name: tree.map_structure(
+            lambda x: keras.Input(x.shape[1:], dtype=str(x.dtype)), value
+        )
+        for name, value in inputs.items()
+    }
+    return keras.Model(symbolic, call(layer, symbolic))
+
+
+def check_saving(case):
+    """The config and the saved file give the same layer."""
+    case = {**case, "masked": False}
+    layer, inputs, outputs = built(case)
+    config = layer.get_config()
+    again = type(layer).from_config(json.loads(json.dumps(config)))
+    if json.dumps(again.get_config()) != json.dumps(config):
+        raise WrongError("the layer of a config has another config")
+    if "fixed" in case:  # The first axis of an input may be 1.
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        functional(layer, inputs).save(path)
+        loaded = keras.saving.load_model(path)
+    limits = bounds(case, layer, inputs, outputs)
+    compare("the saved file", arrays_of(loaded(inputs)), outputs, limits)
+
+
+def check_graph(case):
+    """A graph for batches of any size gives what the layer gives."""
+    layer, inputs, outputs = built(case)
+    limits = bounds(case, layer, inputs, outputs)
+    compare("the graph", graph_outputs(case, layer, inputs), outputs, limits)
+
+
+def graph_outputs(case, layer, inputs):
+    import tensorflow as tf
+
+    def spec(name, x):
+        fixed = name in case.get("fixed", ())
+        shape = [len(x) if fixed else None, *x.shape[1:]]
+        if case["any_size"] and len(inputs) == 1:
+            shape[1] = None
+        return tf.TensorSpec(shape, x.dtype)
+
+    specs = {
+        name: tree.map_structure(lambda x, name=name: spec(name, x), value)
+        for name, value in inputs.items()
+    }
+    function = tf.function(lambda inputs: call(layer, inputs), autograph=False)
+    concrete = function.get_concrete_function(specs)
+    tensors = tree.map_structure(tf.constant, inputs)
+    flat = tree.flatten(concrete(*tree.flatten(tensors)))
+    return arrays_of(flat)
+
+
+def check_xla(case):
+    """XLA gives what the layer gives."""
+    import tensorflow as tf
+
+    layer, inputs, outputs = built(case)
+    function = tf.function(
+        lambda inputs: call(layer, inputs), autograph=False, jit_compile=True
+    )
+    compiled = arrays_of(function(tree.map_structure(tf.constant, inputs)))
+    limits = bounds(case, layer, inputs, outputs)
+    compare("XLA", compiled, outputs, limits)
+
+
+def outputs_here(case):
+    """The outputs on this backend, for `"backends"`."""
+    if keras.backend.backend() == "jax":
+        return {"outputs": encoded(jax_outputs(case))}
+    layer, inputs, outputs = built(case)
+    limits = bounds(case, layer, inputs, outputs)
+    return {"outputs": encoded(outputs), "bounds": limits}
+
+
+def jax_outputs(case):
+    """The outputs of the layer as one function that JAX compiles."""
+    import jax
+
+    layer = made(case["spec"])
+    inputs = inputs_of(case, layer)
+    shapes = {
+        f"{name}_shape": tree.map_structure(lambda x: x.shape, value)
+        for name, value in inputs.items()
+        if not name.endswith("mask")
+    }
+    if hasattr(layer, "adapt") and layer.statistics == "training":
+        layer.adapt([inputs["inputs"]])
+    if not layer.built:
+        first, *others = shapes.values()
+        layer.build(first, *others)
+    rng = np.random.default_rng(case["seed"] + 1)
+    for weight in layer.trainable_weights:
+        fan_in = max(1, int(np.prod(weight.shape[:-1])))
+        weight.assign(rng.normal(size=weight.shape) / np.sqrt(fan_in))
+    return arrays_of(jax.jit(lambda inputs: call(layer, inputs))(inputs))
+
+
+def encoded(arrays):
+    return [
+        [list(x.shape), base64.b64encode(x.tobytes()).decode()] for x in arrays
+    ]
+
+
+def decoded(values):
+    return [
+        np.frombuffer(base64.b64decode(content), "float32").reshape(shape)
+        for shape, content in values
+    ]
+
+
+CHECKS = {
+    "rows": check_rows,
+    "precision": check_precision,
+    "seeds": check_seeds,
+    "saving": check_saving,
+    "graph": check_graph,
+    "xla": check_xla,
+    "backends": outputs_here,
+}
+
+
+def main():
+    # What libraries print must not come between the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
