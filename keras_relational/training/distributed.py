@@ -3,6 +3,7 @@
 It needs `pip install 'keras_relational[distributed]'`.
 """
 
+import inspect
 import os
 import pathlib
 import socket
@@ -139,6 +140,7 @@ class DistributedActorLearner:
             .options(num_cpus=num_cpus)
             .remote(
                 agent.network.model.to_json(),
+                _configuration(agent),
                 make_environment,
                 unroll_length,
                 seed,
@@ -269,21 +271,24 @@ class DistributedActorLearner:
         self._ask(self._new_actor(seed))
 
     def _ask(self, actor):
-        weights = [x.numpy() for x in self.agent.network.values]
-        self._pending[actor.act.remote(weights)] = actor
+        values = [x.numpy() for x in _acting(self.agent)]
+        self._pending[actor.act.remote(values)] = actor
 
 
 class _Actor:
     """Acts in a process of its own, in an environment of its own."""
 
-    def __init__(self, model, make_environment, unroll_length, seed):
+    def __init__(
+        self, model, configuration, make_environment, unroll_length, seed
+    ):
         environment = make_environment(seed)
         agent = impala.ImpalaAgent(
             environment.time_step_spec(),
             environment.action_spec(),
             keras.models.model_from_json(model),
+            **configuration,
         )
-        self.values = agent.network.values
+        self.variables = _acting(agent)
         self.actor = impala.ActorLearner(
             agent, environment, unroll_length, seed=seed
         )
@@ -291,10 +296,21 @@ class _Actor:
     def process(self):
         return os.getpid()
 
-    def act(self, weights):
-        for variable, value in zip(self.values, weights, strict=True):
+    def act(self, values):
+        for variable, value in zip(self.variables, values, strict=True):
             variable.assign(value)
         return tf.nest.map_structure(lambda x: x.numpy(), self.actor.act())
+
+
+def _configuration(agent):
+    """The arguments of an agent, without specs, model and counter."""
+    names = inspect.signature(impala.ImpalaAgent).parameters
+    return {name: x for name, x in vars(agent).items() if name in names}
+
+
+def _acting(agent):
+    """What moves depend on: the teacher's share falls with the updates."""
+    return [*agent.network.values, agent.train_step_counter]
 
 
 def _ray():

@@ -1,22 +1,26 @@
 """Two actors on a Ray cluster of this machine."""
 
 import functools
+import inspect
 import os
+import pickle
 import secrets
 import signal
 import socket
 import subprocess
 import sys
-import time
 
 import agents_for_tests as agents
 
 # isort: split
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_relational.training import agent_runs
 from keras_relational.training import distributed
+from keras_relational.training import impala
 
 # Read when Ray is imported: the cluster's password.
 os.environ["RAY_AUTH_MODE"] = "token"
@@ -63,25 +67,129 @@ def cluster():
         process.stdin.close()
 
 
-def start(num_actors=2):
+def start(num_actors=2, **agent_arguments):
     environment = agents.small_environment()
     return distributed.DistributedActorLearner(
-        agents.small_agent(environment),
+        agents.small_agent(environment, **agent_arguments),
         functools.partial(agents.small_environment, 4),
         num_actors,
         unroll_length=10,
     )
 
 
-def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
-    training, seeds = start(), []
-    new_actor = training._new_actor
+TEACHER = {
+    "learning_rate": keras.optimizers.schedules.ExponentialDecay(1e-3, 2, 0.5),
+    "teacher_share": 1.0,
+    "teacher_moves": 1.0,
+    "teacher_updates": 2,
+}
 
-    def noted(seed):
+
+def test_actors_with_a_teacher():
+    """The teacher makes all moves at first, and half after an update."""
+    training, learned = start(num_actors=1, **TEACHER), []
+    learn = training._learn
+
+    def noted(trajectory):
+        learned.append(trajectory)
+        return learn(trajectory)
+
+    training._learn = noted
+    for _ in range(3):
+        info, _ = training.train()
+        assert np.isfinite(info.loss)
+    training.close()
+    shares = []
+    for trajectory in learned:
+        right = trajectory.policy_info["right"]
+        assert right.dtype == bool
+        assert right.any()
+        moves = keras.ops.softmax(trajectory.policy_info["logits"])
+        known = right.any(-1)
+        shares.append(np.sum(np.where(right, moves, 0), -1)[known].min())
+    # The actor makes the first two before the learner has learned.
+    assert min(shares[:2]) > 0.999
+    assert shares[-1] < 0.9
+
+
+def test_actors_have_the_configuration_of_the_agent():
+    given = {
+        "learning_rate": 0.1,
+        "gamma": 0.9,
+        "entropy_regularization": 0.1,
+        "value_estimation_loss_coef": 0.2,
+        "gradient_clipping": 3.0,
+        "rms_decay": 0.8,
+        "epsilon": 0.4,
+        "clip_rho": 1.1,
+        "clip_c": 1.2,
+        "teacher_share": 0.3,
+        "teacher_moves": 0.6,
+        "teacher_updates": 7,
+        "frames_at_once": None,
+    }
+    others = ["time_step_spec", "action_spec", "model", "train_step_counter"]
+    assert {*given, *others} == {
+        *inspect.signature(impala.ImpalaAgent).parameters
+    }
+    agent = agents.small_agent(agents.small_environment(), **given)
+    actor = distributed._Actor(
+        agent.network.model.to_json(),
+        distributed._configuration(agent),
+        agents.small_environment,
+        unroll_length=5,
+        seed=0,
+    )
+    theirs = actor.actor.agent
+    assert {name: getattr(theirs, name) for name in given} == given
+    # What an actor does depends on the number of updates, too.
+    agent.train_step_counter.assign(5)
+    actor.act([x.numpy() for x in distributed._acting(agent)])
+    assert int(theirs.train_step_counter) == 5
+
+
+@functools.cache
+def recorded():
+    """What an actor has made, pickled."""
+    environment = agents.small_environment()
+    agent = agents.small_agent(environment)
+    actor = impala.ActorLearner(agent, environment, unroll_length=10)
+    made = tf.nest.map_structure(lambda x: x.numpy(), actor.act())
+    return pickle.dumps(made)
+
+
+def light_actors(training):
+    """Actors that repeat a trajectory. They start without TensorFlow.
+
+    Returns their seeds, as they start.
+    """
+    trajectory, seeds = recorded(), []
+
+    # What is defined inside a function is sent with its code.
+    class Packed:
+        def __reduce__(self):
+            return pickle.loads, (trajectory,)
+
+    class Light:
+        def process(self):
+            return os.getpid()
+
+        def act(self, weights):
+            return Packed()
+
+    actor = ray.remote(Light)
+
+    def new_actor(seed):
         seeds.append(seed)
-        return new_actor(seed)
+        return actor.remote()
 
-    training._new_actor = noted
+    training._new_actor = new_actor
+    return seeds
+
+
+def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
+    training = start()
+    seeds = light_actors(training)
     steps = 0
     weights = [x.numpy() for x in training.agent.network.values]
     for _ in range(6):
@@ -94,8 +202,9 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     # One is killed from outside, as by a machine that fails.
     victim = next(iter(training._pending.values()))
     os.kill(ray.get(victim.process.remote()), signal.SIGKILL)
-    deadline = time.monotonic() + 120
-    while int(training.actors_started) == 2 and time.monotonic() < deadline:
+    # What it had made is learned, and then what the other makes, until Ray
+    # tells that it is dead.
+    while int(training.actors_started) == 2:
         _, episodes = training.train()
         steps += 40 - np.sum(episodes.lengths == 0)
     assert int(training.environment_steps.result()) == steps
@@ -113,6 +222,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     training.train()
     training.close()
     training = start()
+    light_actors(training)
     training.checkpointer(tmp_path).initialize_or_restore().assert_consumed()
     for old, new in zip(saved, training.agent.network.values, strict=True):
         np.testing.assert_array_equal(old, new)
@@ -242,8 +352,8 @@ def test_a_cluster_that_goes_away_ends_the_run(another_cluster, tmp_path):
     with client(address, tmp_path) as process:
         assert "steps" in process.stdout.readline()
         cluster.stdin.close()
-        cluster.wait(60)
-        _, errors = process.communicate(timeout=120)
+        cluster.wait()
+        _, errors = process.communicate()
     assert process.returncode == 1
     last = errors.splitlines()[-1]
     assert (
@@ -260,7 +370,7 @@ def test_a_client_without_the_token_is_told_what_to_set(
     _, address = another_cluster
     variables = {"RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)}
     with client(address, tmp_path, **variables) as process:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate()
     assert process.returncode == 1
     assert (
         "Received: RAY_AUTH_MODE=disabled, and RAY" in errors.splitlines()[-1]
