@@ -311,7 +311,6 @@ def _check(tasks, num_examples, object_set):
         )
 
 
-@functools.cache
 def shape_masks(object_set: str) -> np.ndarray:
     """The different shapes of a set of objects.
 

@@ -35,7 +35,8 @@ class World:
 
     `move` and `render` take what they need of `keras.ops` from
     `array_functions.functions_for`. With a state of NumPy's arrays they then
-    use NumPy, as the Gymnasium environments do.
+    use NumPy, as the Gymnasium environments do. The next state then shares the
+    arrays that did not change, so do not write into a state.
 
     Two worlds are equal if they have the same class and equal attributes.
     Equal worlds have the same rules, so compiled functions can be shared

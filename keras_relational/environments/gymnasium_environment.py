@@ -102,8 +102,7 @@ class WorldEnv(gymnasium.Env):
         seeds = self.np_random.integers(2**32, size=1, dtype="uint32")
         first = np.zeros(1, "int32")
         self._state = _arrays(self._new_episodes(seeds, first))
-        self._image = self.world.render(self._state)[0]
-        return self._image, self._info()
+        return self._image(), self._info()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Takes one action.
@@ -122,8 +121,7 @@ class WorldEnv(gymnasium.Env):
         action = checked_actions(action, (), self.world.actions)
         self._state, *rest = self.world.step(self._state, action[None])
         reward, terminated, truncated = (x[0].item() for x in rest)
-        self._image = self.world.render(self._state)[0]
-        return self._image, reward, terminated, truncated, self._info()
+        return self._image(), reward, terminated, truncated, self._info()
 
     def render(self) -> np.ndarray | None:
         """Enlarges the last image.
@@ -136,9 +134,11 @@ class WorldEnv(gymnasium.Env):
             return None
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before render().")
-        return np.kron(
-            self._image, np.ones((self.tile_size, self.tile_size, 1), "uint8")
-        )
+        tile = np.ones((self.tile_size, self.tile_size, 1), "uint8")
+        return np.kron(self._image(), tile)
+
+    def _image(self):
+        return self.world.render(self._state)[0]
 
     def _info(self):
         return {"level": self._state["level"][0].copy()}

@@ -86,7 +86,7 @@ class PositionBatches(GeneratedBatches):
         with self._lock:
             made = self._chunk(chunk)
         rows = slice(number * self.batch_size, (number + 1) * self.batch_size)
-        images, right, losing = (x[rows] for x in made)
+        images, right, losing = (x[rows].copy() for x in made)
         same = boxworld.same_colour(images).astype("float32")
         same /= np.maximum(same.sum(-1, keepdims=True), 1)
         answers = {"policy": right, "losing": losing, "attention": same}

@@ -347,6 +347,15 @@ def test_seeds():
     ).any()
 
 
+@pytest.mark.parametrize("object_set", relations_game.OBJECT_SETS)
+def test_shape_masks_belong_to_the_caller(object_set):
+    """Objects drawn later do not lose what was erased in them."""
+    first, *_ = relations_game.generate("same", 9, object_set, seed=0)
+    relations_game.shape_masks(object_set)[...] = False
+    again, *_ = relations_game.generate("same", 9, object_set, seed=0)
+    np.testing.assert_array_equal(first, again)
+
+
 def test_same_bytes_on_any_machine():
     digest = hashlib.sha256()
     for object_set in ("pentominoes", "hexominoes"):

@@ -1,3 +1,4 @@
+import functools
 import os
 import subprocess
 import sys
@@ -99,6 +100,46 @@ def test_render_enlarges_the_image(name):
     picture = env.render()
     np.testing.assert_array_equal(picture[::5, ::5], image)
     np.testing.assert_array_equal(picture[4::5, 4::5], image)
+
+
+def scribble(*returned):
+    """Writes into all arrays that an environment has returned."""
+    for x in keras.tree.flatten(returned):
+        if isinstance(x, np.ndarray):
+            x[...] = 1
+
+
+@pytest.mark.parametrize("number", [None, 3])
+def test_what_is_returned_belongs_to_the_caller(name, number):
+    """Writing into it changes no later step, and no picture."""
+    if number is None:
+        make = functools.partial(
+            gymnasium_environment.WorldEnv,
+            name.split("/")[1][:-3],
+            render_mode="rgb_array",
+            max_episode_steps=5,
+        )
+    else:
+        make = functools.partial(
+            gymnasium.make_vec, name, number, max_episode_steps=5
+        )
+    env, twin = make(), make()
+    returned, expected = (x.reset(seed=4) for x in (env, twin))
+    for action in np.random.default_rng(0).integers(4, size=12):
+        keras.tree.map_structure(
+            np.testing.assert_array_equal, returned, expected
+        )
+        scribble(*returned)
+        if number is None:
+            np.testing.assert_array_equal(env.render(), twin.render())
+            scribble(env.render())
+            np.testing.assert_array_equal(env.render(), twin.render())
+            if len(returned) == 5 and (returned[2] or returned[3]):
+                break
+        actions = int(action) if number is None else np.full(number, action)
+        returned, expected = env.step(actions), twin.step(actions)
+        if number is not None:
+            assert (actions == action).all()
 
 
 def test_vector_environment_plays_as_single_ones_do(name):

@@ -57,6 +57,17 @@ def test_a_batch_depends_on_the_seed_and_its_number_alone():
     assert len(np.unique(flat, axis=0)) == 48
 
 
+def test_a_batch_belongs_to_the_caller():
+    """Asked again it is the same, whatever was written into it."""
+    batches = batches_of(SMALLEST)
+    first = [x.copy() for x in keras.tree.flatten(batches[0])]
+    for x in keras.tree.flatten(batches[0]):
+        x[...] = 1
+    again = keras.tree.flatten(batches[0])
+    for old, new in zip(first, again, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
 @pytest.mark.parametrize("network", ["relational", "simplicial"])
 def test_the_student_is_the_agent_with_two_hints(network):
     keras.utils.set_random_seed(0)
