@@ -51,7 +51,8 @@ def stream(seed: int, name: str, *indices: int) -> list[int]:
             name, such as the number of a batch.
 
     Returns:
-        List of integers.
+        List of integers. For NumPy zeros at its end do not count: `[seed, 0]`
+        is the same as `seed`.
 
     Raises:
         ValueError: If the name is unknown.

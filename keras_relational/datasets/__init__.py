@@ -4,6 +4,10 @@ Nothing is downloaded. Most files have `generate(..., seed)`, which makes
 examples, and `load_data(..., seed)`, which returns `(x_train, y_train),
 (x_test, y_test)` as in `keras.datasets`. Images are uint8.
 
+In most files the training set of `load_data(..., seed=s)` has the seed `[s,
+0]`, which for NumPy is `s` itself. So `generate(..., seed=s)` makes it again.
+For fresh examples take another seed.
+
 Relations in images (PrediNet):
 
 - `relations_game`: which relation holds among the objects of an image?

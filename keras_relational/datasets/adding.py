@@ -37,7 +37,9 @@ def load_data(
             20,000 for each of `TEST_VALUES`.
         test_values: Number of marked numbers in a test sequence: an integer, or
             a sequence of integers that occur equally often.
-        seed: Non-negative integer. Equal seeds give equal data.
+        seed: Non-negative integer. Equal seeds give equal data. `generate` with
+            the same seed makes the training set again: take another one for
+            fresh examples.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: float32 inputs `(n, length, 2)`
@@ -79,7 +81,8 @@ def generate(
             a sequence of such integers. They occur equally often, in random
             order.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+            default the data are new each time. The seed of a `load_data` gives
+            its training set.
 
     Returns:
         `(inputs, targets)`: float32 `(num_sequences, length, 2)`, the numbers

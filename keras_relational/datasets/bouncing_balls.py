@@ -86,7 +86,8 @@ def load_data(
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 50, 64, 64,
         channels)`. `x` holds all frames but the last one, and `y` the next
-        frame of each of them.
+        frame of each of them. Both are views of the same videos: copy one
+        before you write into it.
 
     Raises:
         ValueError: If the task is unknown, or a number is not a positive

@@ -112,7 +112,9 @@ def load_data(
         num_test: Positive integer, the number of test problems. If fillers are
             withheld and there are fewer problems, all of them are returned.
         num_fillers: N, a positive integer, the number of all fillers.
-        seed: Non-negative integer. Equal seeds give equal data.
+        seed: Non-negative integer. Equal seeds give equal data. `generate` with
+            the same seed draws these problems again: take another one for fresh
+            examples.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays of fillers and
@@ -234,7 +236,8 @@ def generate(
         mode: `"multiple_choice"` or `"generative"`. The latter is for the
             distribution of three and for identity rules.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+            default the data are new each time. The seed of a `load_data` gives
+            its problems.
 
     Returns:
         `Problems`, whose arrays depend on the task and the mode. In multiple

@@ -31,12 +31,15 @@ def load_data(
         num_train: Positive integer, the number of training sequences. Each
             takes 80 kB.
         num_test: Positive integer, the number of test sequences.
-        seed: Non-negative integer. Equal seeds give equal data.
+        seed: Non-negative integer. Equal seeds give equal data. `generate` with
+            the same seed makes the training set again: take another one for
+            fresh examples.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 19, 64, 64,
         1)`. `x` holds all frames but the last one, and `y` the next frame of
-        each of them.
+        each of them. Both are views of the same videos: copy one before you
+        write into it.
 
     Raises:
         ValueError: If a number is not a positive integer.
@@ -67,7 +70,8 @@ def generate(
         widths: Smallest and largest width in pixels, from 1 to 31.
         num_frames: Positive integer, the number of frames of a sequence.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+            default the data are new each time. The seed of a `load_data` gives
+            its training set.
 
     Returns:
         uint8 array `(num_sequences, num_frames, 64, 64, 1)` of 0 and 255.

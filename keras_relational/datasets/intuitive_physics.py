@@ -81,6 +81,8 @@ def load_data(
         num_test: Positive integer, the number of test sets of four clips.
         num_frames: Integer, 20 or more.
         seed: Non-negative integer. Equal seeds give equal data.
+            `generate_possible` with the same seed makes the training set again:
+            take another one for fresh examples.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: clips as `generate_possible`
@@ -171,7 +173,8 @@ def generate_possible(
         num_sequences: Positive integer, the number of clips.
         num_frames: Integer, 20 or more.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+            default the data are new each time. The seed of a `load_data` gives
+            its training set.
         image_size: Height and width of the images, a divisor of 64. They are
             drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 

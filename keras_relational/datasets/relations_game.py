@@ -108,7 +108,8 @@ def generate(
         num_examples: Positive integer, the number of images.
         object_set: One of `OBJECT_SETS`.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data on
-            any machine. By default the data are new each time.
+            any machine. By default the data are new each time. The seed of a
+            `load_data` gives its training set.
 
     Returns:
         `(images, labels, task_ids)`: uint8 `(num_examples, 36, 36, 3)` in
@@ -215,7 +216,9 @@ def load_data(
         num_train: Positive integer, the number of training images. The
             published sets hold 250,000.
         num_test: Positive integer, the number of test images.
-        seed: Non-negative integer. Equal seeds give equal data.
+        seed: Non-negative integer. Equal seeds give equal data. `generate` with
+            the same seed makes the training set again: take another one for
+            fresh examples.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)` as in `keras.datasets`: uint8

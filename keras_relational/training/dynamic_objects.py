@@ -27,7 +27,8 @@ class FrameBatches(GeneratedBatches):
     Args:
         batch_size: Number of images of a batch.
         initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
+        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
+            NumPy `[seed, 0]` is `seed`: take another seed for test images.
 
     Example:
 

@@ -163,7 +163,8 @@ class GeneratedBatches(keras.utils.PyDataset):
     Args:
         batch_size: Number of examples of a batch.
         initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
+        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
+            NumPy `[seed, 0]` is `seed`: take another seed for test examples.
     """
 
     def __init__(

@@ -30,7 +30,8 @@ class VideoBatches(GeneratedBatches):
             `(n, time, height, width, channels)`, such as those in `datasets`.
         batch_size: Number of videos of a batch.
         initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
+        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
+            NumPy `[seed, 0]` is `seed`: take another seed for test videos.
         num_given: Number of frames that the model sees, for a model of
             `models.roll_out_model` with `all_frames`. By default it sees all
             frames but the last.

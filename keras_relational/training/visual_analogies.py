@@ -31,7 +31,8 @@ class VisualAnalogyBatches(GeneratedBatches):
             `"random"`, as `visual_analogies.generate` takes it.
         image_size: Height and width of the images, a multiple of 16.
         initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
+        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
+            NumPy `[seed, 0]` is `seed`: take another seed for test problems.
         distraction: If `True`, rows vary in a second domain, too.
 
     Example:

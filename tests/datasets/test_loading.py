@@ -15,12 +15,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keras_relational import datasets
 from keras_relational.datasets import adding
 from keras_relational.datasets import bouncing_balls
+from keras_relational.datasets import distribution_of_three
+from keras_relational.datasets import dynamic_objects
 from keras_relational.datasets import intuitive_physics
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import single_ball
 from keras_relational.datasets import vaec
+from keras_relational.datasets import visual_analogies
 from keras_relational.datasets.png import read_png
 from keras_relational.file_io import read_json
 
@@ -151,3 +155,54 @@ def test_the_seed_fixes_training_and_test_data(name):
     for a, b, c in zip(one, again, other, strict=True):
         np.testing.assert_array_equal(a, b)
         assert (a != c).any()
+
+
+# The training set of a seed, and what `generate` makes of the same seed.
+MADE_AGAIN = {
+    "relations_game": (
+        relations_game.generate,
+        lambda load, seed: load("same", num_train=3, num_test=2, seed=seed),
+        lambda generate, seed: generate("same", 3, seed=seed),
+    ),
+    "adding": (
+        adding.generate,
+        lambda load, seed: load(3, 2, seed=seed),
+        lambda generate, seed: generate(3, num_values=(2, 4), seed=seed),
+    ),
+    "dynamic_objects": (
+        dynamic_objects.generate,
+        lambda load, seed: load(3, 2, seed=seed),
+        lambda generate, seed: [generate(3, seed=seed)[:, :-1]],
+    ),
+    "distribution_of_three": (
+        distribution_of_three.generate,
+        lambda load, seed: load(num_train=3, num_test=2, seed=seed),
+        lambda generate, seed: generate(3, range(5), seed=seed),
+    ),
+    "intuitive_physics": (
+        intuitive_physics.generate_possible,
+        lambda load, seed: load("O1", 3, 2, 20, seed),
+        lambda generate, seed: [generate(3, 20, seed)],
+    ),
+    "visual_analogies": (
+        visual_analogies.generate,
+        lambda load, seed: load(3, 2, image_size=24, seed=seed),
+        lambda generate, seed: generate(3, image_size=24, seed=seed),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE_AGAIN)
+def test_a_seed_of_load_data_makes_its_training_set_again(name):
+    """Published runs need it so, and both docstrings say it."""
+    generate, loaded, generated = MADE_AGAIN[name]
+    load = getattr(datasets, name).load_data
+    (x_train, _), (x_test, _) = loaded(load, 4)
+    np.testing.assert_array_equal(x_train, generated(generate, 4)[0])
+    for other in (x_test[:2], generated(generate, 5)[0][:2]):
+        assert not np.array_equal(x_train[:2], other)
+    words = " ".join(load.__doc__.split())
+    assert f"`{generate.__name__}` with the same seed" in words
+    assert "take another one for fresh examples" in words
+    words = " ".join(generate.__doc__.split())
+    assert "The seed of a `load_data` gives its" in words

@@ -59,7 +59,9 @@ def load_data(
         num_train: Positive integer, the number of training problems.
         num_test: Positive integer, the number of test problems.
         image_size: Integer, 24 or more. Height and width in pixels.
-        seed: Non-negative integer. Equal seeds give equal data.
+        seed: Non-negative integer. Equal seeds give equal data. `generate` with
+            the same seed makes the training set again: take another one for
+            fresh examples.
 
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 images `(n, 9, image_size,
@@ -104,7 +106,8 @@ def generate(
             the domain.
         image_size: Integer, 24 or more. Height and width in pixels.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+            default the data are new each time. The seed of a `load_data` gives
+            its training set.
         distraction: Boolean. If `False`, problems are easier: the panels of a
             row differ in its domain only. A panel then has either lines or
             shapes, and three of them, unless their number or their places are
