@@ -57,6 +57,8 @@ class RelationalAttention(EntitiesAndSymbols):
             of relations. By default `num_heads`.
         symmetric: Boolean. If `True`, `U_K` is `U_Q`: j is to i what i is to j.
         activation: Activation of a relation, as of `keras.layers.Dense`.
+            `"gelu"` is exact; in the authors' package `dual-attention` it is
+            the tanh form, which differs by up to 4.7e-4.
         rotary: Boolean. If `True`, W_Q and W_K are followed by rotary
             positions, and `key_dim` must be even.
         kernel_initializer: Initializer of all kernels.
@@ -463,7 +465,8 @@ class DualAttentionBlock(EntitiesAndSymbols):
             `num_relational_heads`.
         symmetric: Boolean, as in `RelationalAttention`.
         rotary: Boolean, as in `DualAttention`.
-        activation: Activation of the hidden layer.
+        activation: Activation of the hidden layer. `"gelu"` is exact, and that
+            of `dual-attention` the tanh form, as in `RelationalAttention`.
         dropout: Float from 0 up to 1, share of numbers of each change of x that
             are dropped in training.
         normalize_first: Boolean. If `True`, x is normalized before each change,

@@ -37,7 +37,17 @@ class SharedWorkspace(keras.layers.Layer):
 
     Reference: [Goyal et al., 2022](https://arxiv.org/abs/2103.01197). N and the
     gates are those of a relational memory, as in the authors' program, which
-    also leaves the scores as they are after TopK.
+    also leaves the scores as they are after TopK. It differs in eight points:
+
+    - Scores are not divided by √d.
+    - Queries, keys and values have biases, and the same three matrices serve to
+      write and to read.
+    - A dense layer projects the slots first.
+    - One dense layer stands for both W₁ and W₂, and relu follows the second.
+    - Each row of the memory has a U_G of its own.
+    - The normalizations have ε = 1e-5, here 1e-3.
+    - Exactly `num_writers` slots write into a row, even if scores are equal.
+    - The first memory is an identity matrix.
 
     Cost of an example of n slots with m features and k rows of u features. The
     numbers kept are for the gradient.

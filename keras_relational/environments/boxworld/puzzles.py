@@ -173,6 +173,10 @@ class BridgeBoxWorld(Board):
     of a lock of the lower path. Opening it ends the episode. The gem is never
     in the last row or the last column of slots.
 
+    The player may hold a key of each path. The key of a box takes the place of
+    the key that opened it. In the authors' program it becomes the last one of
+    the inventory.
+
     `level` is (a, b, c) as in appendix F of Clift et al., 2019: the solution
     length a; the place of the bridge's lock, 1 ≤ b ≤ a, counted from the gem;
     and the place of its key, a + 1 ≤ c ≤ 2a, also counted from the gem. Without
