@@ -120,8 +120,8 @@ def generate(
     dimensions, with 34 of the 343 settings of the other three dimensions.
 
     Args:
-        regime: `"translation"`: region r has the levels 7 (r − 1) to 7 (r − 1)
-            + 6. `"scale"`: region r has every r-th level, from 0 to 6 r.
+        regime: `"translation"`: region r has the seven levels from 7 (r − 1)
+            on. `"scale"`: region r has every r-th level, from 0 to 6 r.
         region: Integer, 1 to 6. Region 1 is for training.
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time.
@@ -191,8 +191,8 @@ def render(levels: np.ndarray, image_size: int = IMAGE_SIZE) -> np.ndarray:
         uint8 array `(..., image_size, image_size, 3)`.
 
     Raises:
-        ValueError: If the levels are unknown, or `image_size` does not divide
-            128.
+        ValueError: If the levels are unknown, or `image_size` is no divisor of
+            128 pixels.
 
     Example:
 

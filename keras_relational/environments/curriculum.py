@@ -23,8 +23,8 @@ class Curriculum(World):
 
         r ← r + (solved − r) / num_episodes
 
-    If r has then reached `threshold`, d grows by `step`, and r begins again at
-    0. With d = 1 the puzzles are those of `board`.
+    If r has then reached `threshold`, d grows by `step`, and r is 0 again. With
+    d = 1 the puzzles are those of `board`.
 
     The state of a board has two more arrays, `difficulty` and `share_solved`,
     both float32 `(batch,)`. A checkpoint of the state has the curriculum, too.

@@ -66,8 +66,8 @@ class ESBN(keras.layers.Layer):
     Args:
         units: Positive integer, size of the controller.
         key_dim: Positive integer, size of the keys.
-        extra_step: Boolean. If `True`, the controller makes the extra step T +
-            1.
+        extra_step: Boolean. If `True`, the controller makes the extra step,
+            T + 1.
         return_sequences: Boolean. If `True`, the layer returns all steps.
             Otherwise it returns the last one.
         return_retrieved: Boolean. If `True`, the layer also returns ẑ, the

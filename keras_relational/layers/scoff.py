@@ -102,10 +102,10 @@ class SCOFFCell(SlotCell):
 
     Sparse updates. With `num_active` only the object files with the most input
     attention are updated, and only they try schemata. The paper's appendix
-    calls this SCOFF, and the dense layer SCOFF-ab. This cell follows Algorithm
-    1. The pseudocode of appendix G differs: there the queries of messages come
-    from the new h, and each schema has its own queries, keys and values of
-    messages.
+    calls this SCOFF, and the dense layer SCOFF-ab. This cell follows the
+    paper's Algorithm 1. The pseudocode of appendix G differs: there the queries
+    of messages come from the new h, and each schema has its own queries, keys
+    and values of messages.
 
     Cost of a step of an example with n positions of m features, encodings
     included. g is the number of gates, 3 in a GRU and 4 in an LSTM, and q the

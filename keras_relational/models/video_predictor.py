@@ -90,8 +90,7 @@ def video_predictor(
     Raises:
         ValueError: If `core` does not return sequences and states, if
             `positions` is `True` and the core takes only vectors, if a number
-            is not a positive integer, or if `mean_pixel` is not between 0 and
-            1.
+            is not a positive integer, or if `mean_pixel` is not from 0 to 1.
 
     Example:
 

@@ -133,8 +133,7 @@ def adapt_normalization(
     """Takes the statistics of all training problems, for use in inference.
 
     It does nothing if the model's normalization uses no such statistics.
-    Reference: "batch norm. (train stats)" in Tables 1 and 2 of Webb et al.,
-    2020.
+    Reference: Webb et al., 2020, "batch norm. (train stats)" in Tables 1 and 2.
 
     Args:
         model: A trained `keras.Model`, as `models.analogy_scorer` builds.
