@@ -3,8 +3,11 @@
 import importlib
 import types
 
+from keras_relational import quiet_tensorflow
+
 try:
-    import keras  # noqa: F401
+    with quiet_tensorflow.without_log_in_commands():
+        import keras  # noqa: F401
 except ModuleNotFoundError as error:
     if error.name not in ("tensorflow", "jax", "torch"):
         raise

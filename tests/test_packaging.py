@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 import keras_relational
+from keras_relational import quiet_tensorflow
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -264,6 +265,78 @@ def test_a_backend_that_is_not_installed_is_named(backend):
     *_, error = done.stderr.strip().splitlines()
     assert f"pip install 'keras_relational[{backend}]'" in error
     assert "KERAS_BACKEND" in error
+
+
+# As a user starts Python, who has none of the Makefile's variables.
+PLAIN = {
+    name: value
+    for name, value in ENVIRONMENT.items()
+    if name not in ("PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL")
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (["-m", "keras_relational.demo"], "predinet_between: "),
+        (["-mkeras_relational.serving", "--help"], "usage: "),
+        (
+            [
+                "-Bmkeras_relational.environments.boxworld",
+                "--render={folder}/x",
+            ],
+            "",
+        ),
+    ],
+)
+def test_commands_print_their_own_lines_alone(options, first, tmp_path):
+    options = [option.format(folder=tmp_path) for option in options]
+    done = subprocess.run(
+        [sys.executable, *options],
+        env=PLAIN,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.startswith(first)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_log_of_another_program_is_left_alone(tmp_path):
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("import keras_relational")
+    (package / "__main__.py").write_text(
+        "import os\nprint(os.environ.get('TF_CPP_MIN_LOG_LEVEL'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mine", "keras_relational"],
+        env={**PLAIN, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout != "3\n"
+    assert "absl::InitializeLog()" in done.stderr
+
+
+def test_only_the_log_is_dropped(capfd):
+    log = (
+        "WARNING: All log messages before absl::InitializeLog() is called are\n"
+        "I0000 00:00:1795885750.888110   13133 port.cc:153] oneDNN is on.\n"
+    )
+
+    @quiet_tensorflow.without_log()
+    def fail():
+        os.write(2, f"{log}Kept, with its é.\n{log}".encode())
+        raise ImportError
+
+    with pytest.raises(ImportError):
+        fail()
+    os.write(2, log.encode())
+    assert capfd.readouterr().err == f"Kept, with its é.\n{log}"
 
 
 def test_citation_and_changelog_have_the_version():

@@ -3,6 +3,8 @@
 import contextlib
 import http.client
 import json
+import os
+import pathlib
 import subprocess
 import sys
 import urllib.error
@@ -15,6 +17,7 @@ from keras_relational import playground
 from keras_relational.playground.server import PAGES
 from keras_relational.playground.server import STATIC
 
+ROOT = pathlib.Path(__file__).parents[2]
 PRESET = "boxworld_3x18_relational"
 
 
@@ -124,12 +127,23 @@ def test_says_that_a_port_is_taken(url):
 def test_the_command_serves_until_it_is_stopped():
     command = [sys.executable, "-m", "keras_relational.playground"]
     command += ["--port", "0", "--preset", PRESET]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    # As a user starts it, who has none of the Makefile's variables.
+    plain = dict(os.environ)
+    plain.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    plain["PYTHONPATH"] = str(ROOT)
+    with subprocess.Popen(
+        command,
+        env=plain,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
         line = server.stdout.readline()
         url = line.split()[1]
         assert ask(url, "presets")[0] == 200
         server.terminate()
         assert server.stdout.read() == "Stopped\n"
+        assert server.stderr.read() == ""
         assert server.wait(30) == 0
 
 
