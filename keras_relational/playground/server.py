@@ -224,6 +224,11 @@ def _application(playground, worker):
             except ValueError as error:
                 self.refuse(str(error))
 
+        def write_error(self, status_code, **_):
+            self.write(
+                {"error": f"The server failed ({status_code}): see its log"}
+            )
+
         def refuse(self, explanation):
             self.set_status(400)
             self.write({"error": explanation})

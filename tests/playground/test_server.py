@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import urllib.error
@@ -84,6 +85,32 @@ def test_refuses(url, path, body, status, words):
         connection.request("GET" if body is None else "POST", f"/{path}", body)
         reply = connection.getresponse()
         assert (reply.status, words in reply.read().decode()) == (status, True)
+
+
+def test_an_error_of_the_server_is_said_in_words(url, monkeypatch):
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(playground.Playground, "answer", fail)
+    status, content = ask(url, f"presets/{PRESET}", b"{}")
+    assert status == 500
+    assert json.loads(content) == {
+        "error": "The server failed (500): see its log"
+    }
+
+
+@pytest.mark.parametrize("page", sorted({page for page, _ in PAGES.values()}))
+def test_pages_leave_the_browser_to_what_ends_with_them(page):
+    # `Page` in page.js ends questions, keys and timers with the page.
+    text = (STATIC / f"{page}.js").read_text()
+    assert "export async function show(root, page, " in text
+    found = re.findall(
+        r"\b(?:addEventListener|document|fetch\w*|globalThis|location|on(?:key"
+        r"|hash)\w+|requestAnimationFrame|self|setInterval|setTimeout|window"
+        r")\b",
+        text,
+    )
+    assert found == []
 
 
 def test_refuses_large_bodies(url):

@@ -1,6 +1,6 @@
 // Play a puzzle, or let the agent play it.
 
-import { ask, decoded, el, paint, paintAttention, percent, reporting }
+import { decoded, el, paint, paintAttention, percent, reporting }
   from "./page.js";
 
 const ARROWS = {
@@ -14,15 +14,18 @@ const ENDS = {
 };
 const PAUSE = 250; // Milliseconds between two moves of the agent.
 
-export async function show(root, preset, { moves: names }) {
+export async function show(root, page, { moves: names }) {
   let puzzle = 0;
   let moves = [];
   let now = null;
-  let timer = null;
+  let pause = null; // Stops the agent, while it plays.
   let sampled = true;
   let last = Promise.resolve();
 
-  const canvas = el("canvas", { id: "board" });
+  const canvas = el("canvas", {
+    id: "board", role: "img", tabindex: 0,
+    "aria-label": "The puzzle. The arrow keys walk.",
+  });
   const state = el("div", { id: "state", class: "answer" });
   const policy = el("div", { id: "policy", class: "bars" });
   const attention = el("div", { id: "attention", class: "cards" });
@@ -33,16 +36,17 @@ export async function show(root, preset, { moves: names }) {
   root.append(
     el("h2", {}, "Get to the gem"),
     el("p", {}, "You are the dark grey tile, and the gem is white. Walk with "
-      + "the arrow keys. Walk onto a single coloured tile to take the key. Two "
+      + "the arrow keys; a click on the board gives it the keys. Walk onto a single coloured tile to take the key. Two "
       + "tiles side by side are a box: the right one is its lock, the left one "
       + "what it holds. A key opens a lock of its colour, and the tile at the "
       + "top right shows your key. A wrong box ends the puzzle."),
-    el("div", { class: "columns" },
+    el("div", { class: "columns", onclick: letGo },
       el("div", {}, canvas, state,
         el("div", { class: "row" },
-          ...["left", "up", "down", "right"].map((name) => el("button",
-            { id: name, title: name, onclick: () => move(names.indexOf(name)) },
-            SIGNS[name])),
+          ...["left", "up", "down", "right"].map((name) => el("button", {
+            id: name, "aria-label": name,
+            onclick: () => move(names.indexOf(name)),
+          }, SIGNS[name])),
           el("button", { id: "undo", onclick: undo }, "Undo")),
         el("div", { class: "row", style: "margin-top: 0.5rem" },
           el("button", { id: "step", onclick: () => agentMoves() },
@@ -65,13 +69,12 @@ export async function show(root, preset, { moves: names }) {
   }
 
   const refresh = reporting(async () => {
-    now = await ask(preset, { puzzle, moves });
+    now = await page.ask({ puzzle, moves });
     const image = decoded(now.image);
     paint(canvas, image);
-    const [rows, columns] = image.shape;
+    const [, columns] = image.shape;
     const tile = Math.min(36, Math.floor(560 / columns));
     canvas.style.width = `${tile * columns}px`;
-    canvas.style.height = `${tile * rows}px`;
     const end = now.end ? ENDS[now.end] : "";
     state.textContent = `${now.number} moves, reward ${now.reward}. ${end}`;
     policy.replaceChildren(...(now.policy ?? []).flatMap((share, number) => [
@@ -139,38 +142,34 @@ export async function show(root, preset, { moves: names }) {
   }
 
   function toggle() {
-    if (timer === null) {
-      timer = setTimeout(go, 0);
-    } else {
-      stop();
-    }
+    if (pause) return stop();
+    pause = page.repeat(agentMoves, PAUSE);
     label();
   }
 
-  async function go() {
-    await agentMoves();
-    if (timer !== null) timer = setTimeout(go, PAUSE);
-  }
-
   function stop() {
-    clearTimeout(timer);
-    timer = null;
+    pause?.();
+    pause = null;
     label();
   }
 
   function label() {
-    play.textContent = timer === null ? "Agent plays" : "Pause";
+    play.textContent = pause ? "Pause" : "Agent plays";
   }
 
-  document.onkeydown = (event) => {
+  // After a click of the mouse, the arrow keys walk. A click by a key has no
+  // detail, and keeps the focus.
+  function letGo(event) {
+    if (event.detail && event.target.closest("button")) {
+      canvas.focus({ preventScroll: true });
+    }
+  }
+
+  page.onKey((event) => {
     const number = names.indexOf(ARROWS[event.key]);
     if (number < 0) return;
     event.preventDefault();
     move(number);
-  };
+  });
   await begin(randomPuzzle());
-  return () => {
-    stop();
-    document.onkeydown = null;
-  };
 }

@@ -11,25 +11,83 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-export function describe(preset) {
-  return fetchJson(`presets/${encodeURIComponent(preset)}`);
+// Replaces what is in an element. The focus stays on the control of its id.
+export function replace(element, ...children) {
+  const { id } = document.activeElement;
+  element.replaceChildren(...children);
+  if (id && document.activeElement.id !== id) {
+    document.getElementById(id)?.focus({ preventScroll: true });
+  }
 }
 
-export function ask(preset, request) {
-  return fetchJson(`presets/${encodeURIComponent(preset)}`, {
-    method: "POST",
-    body: JSON.stringify(request),
-  });
+// The page of a preset, while it is shown. What it asks, its keys and what it
+// repeats end when it is left, so pages use these, and nothing of the browser's.
+export class Page {
+  #left = new AbortController();
+  #asked = new AbortController();
+  #url;
+
+  constructor(preset) {
+    this.#url = `presets/${encodeURIComponent(preset)}`;
+  }
+
+  leave() {
+    this.#left.abort();
+  }
+
+  describe() {
+    return fetchJson(this.#url, { signal: this.#left.signal });
+  }
+
+  // Asks the preset. Only the last question is answered.
+  ask(request) {
+    this.drop();
+    return fetchJson(this.#url, {
+      method: "POST",
+      body: JSON.stringify(request),
+      signal: AbortSignal.any([this.#left.signal, this.#asked.signal]),
+    });
+  }
+
+  // Gives up the last question.
+  drop() {
+    this.#asked.abort();
+    this.#asked = new AbortController();
+  }
+
+  // Calls a handler with each key, unless a control or the browser takes it.
+  onKey(handler) {
+    document.addEventListener("keydown", (event) => {
+      const { target, altKey, ctrlKey, metaKey, shiftKey } = event;
+      if (altKey || ctrlKey || metaKey || shiftKey) return;
+      if (!target.closest?.("a, button, input, select")) handler(event);
+    }, { signal: this.#left.signal });
+  }
+
+  // Calls a handler after each pause, until the function returned is called.
+  repeat(handler, pause) {
+    let goesOn = true;
+    (async () => {
+      for (;;) {
+        await new Promise((resolve) => setTimeout(resolve, pause));
+        if (!goesOn || this.#left.signal.aborted) return;
+        await handler();
+      }
+    })();
+    return () => { goesOn = false; };
+  }
 }
 
 export async function fetchJson(url, options) {
   let reply;
+  let content;
   try {
     reply = await fetch(url, options);
-  } catch {
+    content = await reply.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer. Has it been stopped?");
   }
-  const content = await reply.json();
   if (!reply.ok) throw new Error(content.error);
   return content;
 }
@@ -88,14 +146,14 @@ export function say(text) {
   document.getElementById("message").textContent = text;
 }
 
-// Runs a handler, and shows its error.
+// Runs a handler, and shows its error. A question that is given up is none.
 export function reporting(handler) {
   return async (...args) => {
     try {
       say("");
       await handler(...args);
     } catch (error) {
-      say(error.message);
+      if (error.name !== "AbortError") say(error.message);
     }
   };
 }

@@ -1,6 +1,6 @@
 // The page: tabs, the choice of a trained model, and the page of its kind.
 
-import { describe, el, fetchJson, reporting } from "./page.js";
+import { Page, el, fetchJson, replace, reporting, say } from "./page.js";
 import * as boxworld from "./boxworld.js";
 import * as relationsGame from "./relations_game.js";
 import * as rules from "./rules.js";
@@ -13,36 +13,57 @@ const PAGES = {
   video: ["Video", video],
 };
 
-let leave = () => {};
+let page = null;
+
+// The names in the address, or none if they are no text.
+function wantedNames() {
+  try {
+    return location.hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
 
 const open = reporting(async (presets) => {
-  const place = decodeURIComponent(location.hash.slice(1));
-  const [wanted, chosen] = place.split("/");
+  page?.leave();
+  const [wanted, chosen] = wantedNames();
   const pages = Object.keys(PAGES).filter((page) => page in presets);
-  const page = pages.includes(wanted) ? wanted : pages[0];
-  if (!page) throw new Error("There are no presets to try.");
-  const names = presets[page];
+  const kind = pages.includes(wanted) ? wanted : pages[0];
+  if (!kind) throw new Error("There are no presets to try.");
+  const names = presets[kind];
   const preset = names.includes(chosen) ? chosen : names[0];
-  document.getElementById("tabs").replaceChildren(
-    ...pages.map((name) => {
-      const current = name === page && { "aria-current": "page" };
-      return el("a", { href: `#${name}`, ...current }, PAGES[name][0]);
-    }),
-  );
+  replace(document.getElementById("tabs"), ...pages.map((name) => el("a", {
+    "aria-current": name === kind && "page",
+    href: `#${name}`,
+    id: `tab-${name}`,
+    onclick: letGo,
+  }, PAGES[name][0])));
   const select = document.getElementById("preset");
   select.replaceChildren(
     ...names.map((n) => el("option", { selected: n === preset }, n)),
   );
-  select.onchange = () => { location.hash = `${page}/${encodeURIComponent(select.value)}`; };
-  leave();
-  leave = () => {};
+  select.onchange = () => { location.hash = `${kind}/${encodeURIComponent(select.value)}`; };
   const root = document.getElementById("page");
   root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
-  const described = await describe(preset);
+  page = new Page(preset);
+  const shown = page;
+  const described = await shown.describe();
   root.replaceChildren();
-  leave = (await PAGES[page][1].show(root, preset, described)) ?? leave;
+  await PAGES[kind][1].show(root, shown, described);
+  const found = wanted === kind && (chosen || preset) === preset;
+  if (location.hash && !found && shown === page) {
+    say(`No page has the address “${location.hash}”. This is ${preset}.`);
+  }
 });
 
-const presets = await fetchJson("presets");
-window.onhashchange = () => open(presets);
-await open(presets);
+// After a click of the mouse, keys go to the page. A click by a key has no
+// detail, and keeps the focus.
+function letGo(event) {
+  if (event.detail) event.currentTarget.blur();
+}
+
+await reporting(async () => {
+  const presets = await fetchJson("presets");
+  window.onhashchange = () => open(presets);
+  await open(presets);
+})();

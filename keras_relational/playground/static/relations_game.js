@@ -1,34 +1,37 @@
 // Place objects on a board, and ask a PrediNet about them.
 
-import { ask, decoded, el, paint, paintAttention, percent, reporting }
-  from "./page.js";
+import {
+  decoded, el, paint, paintAttention, percent, replace, reporting,
+} from "./page.js";
 
 const TILE = 12;
 const COLOURS = ["#4c8dff", "#ff9a3c"];
 const NUM_SHAPES = 14;
 
-export async function show(root, preset, { questions, shapes, colours }) {
+export async function show(root, page, { questions, shapes, colours }) {
   let task = 0;
   let board = Array(9).fill(null);
   let chosen = ["pentominoes", 0];
   let colour = 11;
 
   const canvas = el("canvas", { id: "board", width: 36, height: 36 });
-  Object.assign(canvas.style, { width: "324px", height: "324px" });
-  canvas.style.cursor = "pointer";
+  const tiles = board.map((_, place) => el("button", {
+    id: `tile${place}`, onclick: reporting(() => click(place)),
+  }));
   const answer = el("div", { id: "answer", class: "answer" });
   const truth = el("p", { id: "truth", class: "quiet" });
   const heads = el("div", { id: "heads", class: "cards" });
   const palettes = el("div");
   const question = questions.length === 1 ? questions[0]
-    : el("select", { id: "question", onchange: reporting(choose) },
-      ...questions.map((text) => el("option", {}, text)));
+    : el("select", {
+      id: "question", "aria-label": "question", onchange: reporting(choose),
+    }, ...questions.map((text) => el("option", {}, text)));
   root.append(
     el("h2", {}, question),
     el("p", {}, "Choose a shape and a colour, and click on a tile of the board. "
       + "A click on an object removes it."),
     el("div", { class: "columns" },
-      el("div", {}, canvas,
+      el("div", {}, el("div", { class: "board" }, canvas, ...tiles),
         el("div", { class: "row", style: "margin-top: 0.7rem" },
           el("button", { id: "example", onclick: reporting(example) },
             "An example"),
@@ -45,15 +48,17 @@ export async function show(root, preset, { questions, shapes, colours }) {
   function drawPalettes() {
     const groups = [["pentominoes", "Shapes of training"],
       ["hexominoes", "Shapes that training never shows"]];
-    palettes.replaceChildren(
+    replace(palettes,
       ...groups.flatMap(([name, title]) => [
         el("h3", {}, title),
         el("div", { class: "palette" },
           ...shapes[name].slice(0, NUM_SHAPES).map((mask, shape) => {
             const picked = chosen[0] === name && chosen[1] === shape;
             return el("button", {
-              class: picked ? "pick chosen" : "pick",
+              class: "pick",
+              id: `${name}${shape}`,
               title: `${name} ${shape}`,
+              "aria-pressed": `${picked}`,
               onclick: () => { chosen = [name, shape]; drawPalettes(); },
             }, drawShape(mask));
           })),
@@ -61,7 +66,9 @@ export async function show(root, preset, { questions, shapes, colours }) {
       el("h3", {}, "Colours"),
       el("div", { class: "palette" },
         ...colours.map(([r, g, b], number) => el("button", {
-          class: number === colour ? "swatch chosen" : "swatch",
+          class: "swatch",
+          id: `colour${number}`,
+          "aria-pressed": `${number === colour}`,
           style: `background: rgb(${r} ${g} ${b})`,
           title: `colour ${number}`,
           onclick: () => { colour = number; drawPalettes(); },
@@ -89,32 +96,37 @@ export async function show(root, preset, { questions, shapes, colours }) {
     context.fillStyle = "#000";
     context.fillRect(0, 0, 36, 36);
     board.forEach((tile, place) => {
+      const [name, shape, number] = tile ?? [];
+      const row = Math.floor(place / 3) + 1;
+      tiles[place].ariaLabel = `Row ${row}, column ${place % 3 + 1}: `
+        + (tile ? `${name} ${shape}, colour ${number}` : "empty");
       if (!tile) return;
-      const [name, shape, number] = tile;
       const x = TILE * (place % 3) + 1;
-      const y = TILE * Math.floor(place / 3) + 1;
+      const y = TILE * (row - 1) + 1;
       drawBlocks(context, x, y, 3, shapes[name][shape], colours[number]);
     });
   }
 
   function clear() {
     board = Array(9).fill(null);
-    for (const part of [answer, truth, heads]) part.replaceChildren();
+    showNothing();
     drawBoard();
+  }
+
+  function showNothing() {
+    page.drop();
+    for (const part of [answer, truth, heads]) part.replaceChildren();
   }
 
   async function example() {
     const number = Math.floor(Math.random() * 2 ** 31);
-    showAnswer(await ask(preset, { task, example: number }));
+    showAnswer(await page.ask({ task, example: number }));
   }
 
-  canvas.onclick = reporting(async (event) => {
-    const tile = canvas.clientWidth / 3;
-    const place = 3 * Math.floor(event.offsetY / tile)
-      + Math.floor(event.offsetX / tile);
+  async function click(place) {
     board[place] = board[place] ? null : [...chosen, colour];
     await askBoard();
-  });
+  }
 
   async function choose(event) {
     task = event.target.selectedIndex;
@@ -123,11 +135,8 @@ export async function show(root, preset, { questions, shapes, colours }) {
 
   async function askBoard() {
     drawBoard();
-    if (board.filter(Boolean).length < 2) {
-      for (const part of [answer, truth, heads]) part.replaceChildren();
-      return;
-    }
-    showAnswer(await ask(preset, { task, board }));
+    if (board.filter(Boolean).length < 2) return showNothing();
+    showAnswer(await page.ask({ task, board }));
   }
 
   function showAnswer(reply) {

@@ -1,11 +1,11 @@
 // Choose the symbols of a rule, and see which memories an ESBN reads.
 
-import { ask, decoded, el, paint, percent, reporting } from "./page.js";
+import { decoded, el, paint, percent, replace, reporting } from "./page.js";
 
 const NUM_SHOWN = 5;
 const LENGTH = 9;
 
-export async function show(root, preset, described) {
+export async function show(root, page, described) {
   const { question, num_trained: numTrained } = described;
   const fillers = decoded(described.fillers);
   let numbers = Array(LENGTH).fill(0);
@@ -36,26 +36,27 @@ export async function show(root, preset, described) {
   function glyph(number, attributes = {}) {
     const canvas = paint(el("canvas"), fillers, number);
     const trained = number < numTrained ? " trained" : "";
-    const chosen = attributes.chosen ? " chosen" : "";
     return el("button", {
-      class: `glyph${trained}${chosen}`,
+      class: `glyph${trained}`,
       title: `symbol ${number}`,
       ...attributes,
-      chosen: false,
     }, canvas);
   }
 
   function slotGlyph(place) {
     return glyph(numbers[place], {
       id: `slot${place}`,
-      chosen: place === slot,
+      "aria-label": place < NUM_SHOWN
+        ? `Place ${place + 1} of the problem: symbol ${numbers[place]}`
+        : `Option ${place - NUM_SHOWN + 1}: symbol ${numbers[place]}`,
+      "aria-pressed": `${place === slot}`,
       onclick: () => { slot = place; draw(); },
     });
   }
 
   function draw() {
     const places = [...Array(LENGTH).keys()];
-    rows.replaceChildren(
+    replace(rows,
       el("h3", {}, "The problem"),
       el("div", { class: "row" }, ...places.slice(0, 3).map(slotGlyph)),
       el("div", { class: "row", style: "margin-top: 0.5rem" },
@@ -69,24 +70,24 @@ export async function show(root, preset, described) {
             share === undefined ? "" : percent(share)));
       })),
     );
-    palette.replaceChildren(
+    replace(palette,
       ...[...Array(fillers.shape[0]).keys()].map((number) => glyph(number, {
         id: `symbol${number}`,
-        chosen: number === numbers[slot],
-        onclick: reporting(() => replace(number)),
+        "aria-pressed": `${number === numbers[slot]}`,
+        onclick: reporting(() => choose(number)),
       })),
     );
   }
 
-  async function replace(number) {
+  async function choose(number) {
     numbers[slot] = number;
     slot = (slot + 1) % LENGTH;
-    showReply(await ask(preset, { fillers: numbers }));
+    showReply(await page.ask({ fillers: numbers }));
   }
 
   async function next() {
     const problem = Math.floor(Math.random() * 1_000);
-    showReply(await ask(preset, { problem }));
+    showReply(await page.ask({ problem }));
   }
 
   function showReply(found) {

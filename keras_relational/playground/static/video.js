@@ -1,16 +1,16 @@
 // A video, and how the model continues it.
 
-import { ask, decoded, el, paint, reporting } from "./page.js";
+import { decoded, el, paint, reporting } from "./page.js";
 
 const COLOURS = ["#2f6fde", "#e07b1a", "#3a9d5d", "#9b4fc0"];
 const PAUSE = 120; // Milliseconds between two frames.
 
-export async function show(root, preset, described) {
+export async function show(root, page, described) {
   const { num_frames: numFrames, min_given: minGiven, axes } = described;
   let number = 0;
   let reply = null;
   let frame = 0;
-  let timer = null;
+  let pause = null; // Stops the video, while it plays.
 
   const given = el("input", {
     id: "given", type: "range", min: minGiven, max: numFrames - 1, value: 35,
@@ -18,11 +18,8 @@ export async function show(root, preset, described) {
     onchange: reporting(refresh),
   });
   const givenText = el("span", { id: "givenText" });
-  const canvases = ["true", "predicted"].map((name) => {
-    const canvas = el("canvas", { id: name });
-    Object.assign(canvas.style, { width: "256px", height: "256px" });
-    return canvas;
-  });
+  const canvases = ["true", "predicted"].map((name) =>
+    el("canvas", { id: name, style: "width: 256px" }));
   const strips = el("div", { id: "strips", class: "frames" });
   const where = el("p", { id: "where", class: "quiet" });
   const play = el("button", { id: "play", onclick: toggle });
@@ -50,12 +47,12 @@ export async function show(root, preset, described) {
 
   function label() {
     givenText.textContent = ` ${given.value} of ${numFrames}`;
-    play.textContent = timer === null ? "Play" : "Pause";
+    play.textContent = pause ? "Pause" : "Play";
   }
 
   async function refresh() {
     const request = { video: number, given: Number(given.value) };
-    const found = await ask(preset, request);
+    const found = await page.ask(request);
     reply = { ...found, true: decoded(found.true),
       predicted: decoded(found.predicted) };
     const lines = [["axis", reply.axes, (x) => axes[x]],
@@ -89,20 +86,16 @@ export async function show(root, preset, described) {
   }
 
   function toggle() {
-    if (timer === null) {
-      timer = setInterval(() => {
-        frame = (frame + 1) % numFrames;
-        draw();
-      }, PAUSE);
-    } else {
-      clearInterval(timer);
-      timer = null;
-    }
+    pause = pause ? pause() : page.repeat(next, PAUSE);
     label();
   }
 
-  label();
-  await another();
+  function next() {
+    if (!reply) return;
+    frame = (frame + 1) % numFrames;
+    draw();
+  }
+
   toggle();
-  return () => clearInterval(timer);
+  await another();
 }
