@@ -20,6 +20,7 @@ from keras_relational import models
 from keras_relational.counter_based_random import random_draws
 from keras_relational.environments.batched_world import World
 from keras_relational.environments.compilation import compiled
+from keras_relational.models.declared_roles import answer_index
 from keras_relational.validation import check_positive_integers
 
 PLAYERS = ("greedy", "sampled", "random")
@@ -310,8 +311,10 @@ class _Player:
         self.weights = ()
         self.states = ()
         if model is not None:
-            states = models.roles(model).states
-            self.states = [x for x in model.inputs if x.name in states]
+            roles = models.roles(model)
+            self.answer = answer_index(roles)
+            self.num_outputs = len(roles.outputs)
+            self.states = [x for x in model.inputs if x.name in roles.states]
             variables = (
                 model.trainable_variables,
                 model.non_trainable_variables,
@@ -336,7 +339,8 @@ class _Player:
                 is_first = ops.broadcast_to(step == 0, (seeds.shape[0], 1))
                 images = [images[:, None], is_first, *memory]
             outputs, _ = self.model.stateless_call(*weights, images)
-            logits, _, *new = outputs
+            outputs = keras.tree.flatten(outputs)
+            logits, new = outputs[self.answer], outputs[self.num_outputs :]
             # Under a policy of lower precision, new states have another type.
             memory = [
                 ops.cast(x, old.dtype)

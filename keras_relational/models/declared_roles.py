@@ -64,10 +64,13 @@ def declare(
 
     Args:
         model: Functional or sequential `keras.Model` that is built.
-        outputs: Dictionary from a name for each output, in the model's order,
-            to its kind. `"logits"`: a softmax of the output gives the
-            probabilities of classes. `"probabilities"`: the output is these
-            probabilities. `"raw"`: anything else, such as an image or a value.
+        outputs: Dictionary from a name for each output to its kind.
+            `"logits"`: a softmax of the output gives the probabilities of
+            classes. `"probabilities"`: the output is these probabilities.
+            `"raw"`: anything else, such as an image or a value. Names that the
+            outputs have already, as keys of a dictionary or by their layers,
+            go to these outputs. New names go by the model's order. Outputs in a
+            dictionary keep its keys.
         states: Names of the inputs that are states of a recurrent model. They
             must be its last inputs. The model's last outputs, which `outputs`
             leaves out, must be the new states in the same order.
@@ -91,23 +94,34 @@ def declare(
     ({'scores': 'logits'}, 3)
     """
     check_built(model)
-    declared = Roles(dict(outputs), tuple(states), dict(parts or {}))
-    for kind in declared.outputs.values():
+    for kind in outputs.values():
         check_choice("kind of output", kind, KINDS)
-    _check_numbers(model, declared)
-    for path in declared.parts.values():
+    _check_numbers(model, outputs, states)
+    names = _in_order(model, outputs)
+    _check_unique([*names, *states])
+    for path in (parts or {}).values():
         _layer_at(model, path)
-    inputs, tensors = model.inputs, model.outputs
+    inputs, structure = model.inputs, model.outputs
     if not isinstance(model, keras.Sequential):
-        inputs, tensors = model.input, model.output
-    elif len(tensors) == 1:
-        (inputs,), (tensors,) = inputs, tensors
-    tensors = DeclaredRoles(**declared._asdict())(tensors)
-    return keras.Model(inputs, tensors, name=model.name)
+        inputs, structure = model.input, model.output
+    elif len(structure) == 1:
+        (inputs,), (structure,) = inputs, structure
+    # A list, because Keras may load a dictionary in another order.
+    tensors = model.outputs if len(model.outputs) > 1 else model.outputs[0]
+    named = {name: outputs[name] for name in names}
+    tensors = DeclaredRoles(named, states, parts or {})(tensors)
+    structure = keras.tree.pack_sequence_as(
+        structure, keras.tree.flatten(tensors)
+    )
+    return keras.Model(inputs, structure, name=model.name)
 
 
 def roles(model: keras.Model) -> Roles:
     """The roles that a model declares.
+
+    A declaration goes with the outputs, not with their places: a model that is
+    built again from some of them, or in another order, has their names and
+    kinds. An output that is new there has no kind.
 
     If a model declares nothing, for example because an earlier version saved
     it, the roles follow from names. Each layer is a part, with its own name as
@@ -124,15 +138,44 @@ def roles(model: keras.Model) -> Roles:
         `Roles`.
 
     Raises:
-        ValueError: If the model is not built.
+        ValueError: If the model is not built, if two outputs have one name, or
+            if declared states are not the last inputs and outputs.
     """
     check_built(model)
-    makers = {id(x): x for x in map(_maker, model.outputs)}
-    if len(makers) == 1:
-        (maker,) = makers.values()
-        if isinstance(maker, DeclaredRoles):
-            return maker.roles
-    return _roles_by_name(model)
+    if not _declarations(model):
+        return _roles_by_name(model)
+    names = numbered(_given_names(model), "output")
+    kinds = [_declared(x)[1] for x in model.outputs]
+    number = len(kinds) - kinds.count("state")
+    outputs, states = names[:number], names[number:]
+    inputs = [x.name for x in model.inputs]
+    last_inputs = inputs[len(inputs) - len(states) :]
+    if "state" in kinds[:number] or states != last_inputs:
+        raise ValueError(
+            "The states of a model must be its last inputs, and its last "
+            f"outputs in the same order. Received: the inputs {inputs} and the "
+            f"outputs {names}. Build the model in that order, or declare its "
+            "outputs anew, by models.declare(model, ...)"
+        )
+    kinds_of = dict(zip(outputs, kinds[:number], strict=True))
+    return Roles(kinds_of, tuple(states), _parts(model))
+
+
+def answer_index(declared: Roles) -> int:
+    """The place of a model's answer: a choice before anything else.
+
+    Args:
+        declared: Roles of the model.
+
+    Returns:
+        Place among the outputs, from 0.
+    """
+    kinds = list(declared.outputs.values())
+    for wanted in (("logits", "probabilities"), ("raw",)):
+        for index, kind in enumerate(kinds):
+            if kind in wanted:
+                return index
+    return 0
 
 
 def part(model: keras.Model, role: str) -> keras.layers.Layer:
@@ -148,7 +191,8 @@ def part(model: keras.Model, role: str) -> keras.layers.Layer:
     Raises:
         ValueError: If the model has no such part.
     """
-    parts = roles(model).parts
+    check_built(model)
+    parts = _parts(model)
     if role not in parts:
         raise ValueError(
             f"The model {model.name} has no part {role!r}. Its parts are: "
@@ -224,8 +268,9 @@ class DeclaredRoles(keras.layers.Layer):
         }
 
 
-def _check_numbers(model: keras.Model, declared: Roles) -> None:
-    outputs, states, _ = declared
+def _check_numbers(
+    model: keras.Model, outputs: Mapping[str, str | None], states: Sequence[str]
+) -> None:
     if len(outputs) + len(states) != len(model.outputs):
         raise ValueError(
             "`outputs` must name every output of the model except the states. "
@@ -240,6 +285,39 @@ def _check_numbers(model: keras.Model, declared: Roles) -> None:
         )
 
 
+def _check_unique(names: Sequence[str]) -> None:
+    twice = sorted({x for x in names if names.count(x) > 1})
+    if twice:
+        raise ValueError(
+            "Each input and each output needs a name of its own. Received: "
+            f"{names}, with {', '.join(twice)} more than once. "
+            "models.declare(model, outputs) names outputs anew"
+        )
+
+
+def _in_order(
+    model: keras.Model, outputs: Mapping[str, str | None]
+) -> list[str]:
+    """The names in the order of the model's outputs."""
+    names = list(outputs)
+    given = _given_names(model)[: len(names)]
+    if set(names) == set(given):
+        return [x for x in given if x is not None]
+    # Names for other outputs than those that have them are a mistake. In a
+    # dictionary there is no order that an author would know.
+    is_dict = isinstance(getattr(model, "output", None), dict)
+    pairs = zip(names, given, strict=True)
+    is_moved = any(x != y and x in given for x, y in pairs)
+    if is_moved or (is_dict and len(names) > 1):
+        raise ValueError(
+            "`outputs` must give the model's outputs the names that they have, "
+            "or new names in the model's order. Received: names "
+            f"{names}, for the outputs {given}, where Keras sorts a dictionary "
+            "by its keys, and states come last"
+        )
+    return names
+
+
 def _layer_at(model: keras.Model, path: str) -> keras.layers.Layer:
     layer = model
     for name in path.split("/"):
@@ -252,14 +330,33 @@ def _maker(tensor: keras.KerasTensor) -> keras.Operation:
     return tensor._keras_history.operation
 
 
+def _declarations(model: keras.Model) -> list["DeclaredRoles"]:
+    makers = {id(x): x for x in map(_maker, model.outputs)}
+    return [x for x in makers.values() if isinstance(x, DeclaredRoles)]
+
+
+def _declared(tensor: keras.KerasTensor) -> tuple[str | None, str | None]:
+    """Name and kind that an output was declared with, or twice `None`."""
+    maker, _, index = tensor._keras_history
+    if not isinstance(maker, DeclaredRoles):
+        return None, None
+    outputs, states, _ = maker.roles
+    return [*outputs.items(), *((x, "state") for x in states)][index]
+
+
+def _parts(model: keras.Model) -> dict[str, str]:
+    declarations = _declarations(model)
+    if len(declarations) == 1:
+        return dict(declarations[0].roles.parts)
+    return _parts_by_name(model)
+
+
 # Models that declare nothing.
 
 
 def _roles_by_name(model: keras.Model) -> Roles:
-    states = [x.name for x in model.inputs if re.match(r"state_\d+$", x.name)]
-    if len(states) >= len(model.outputs):
-        states = []
-    names = _output_names(model)
+    names = numbered(_given_names(model), "output")
+    states = _states_by_name(model)
     known = [i for i, name in enumerate(names) if name in _KIND_OF_NAME]
     answer = known[0] if len(known) == 1 else 0
     kinds: dict[str, str | None] = dict.fromkeys(
@@ -268,6 +365,20 @@ def _roles_by_name(model: keras.Model) -> Roles:
     if names[answer] in kinds:
         kinds[names[answer]] = _kind(model, answer, names[answer])
     return Roles(kinds, tuple(states), _parts_by_name(model))
+
+
+def _states_by_name(model: keras.Model) -> list[str]:
+    """The last inputs, if their names and the last outputs' shapes fit."""
+    shapes = {
+        x.name: x.shape for x in model.inputs if re.match(r"state_\d+$", x.name)
+    }
+    number = len(shapes)
+    fits = (
+        0 < number < len(model.outputs)
+        and [x.name for x in model.inputs[-number:]] == list(shapes)
+        and [x.shape for x in model.outputs[-number:]] == [*shapes.values()]
+    )
+    return list(shapes) if fits else []
 
 
 def _kind(model: keras.Model, index: int, name: str) -> str | None:
@@ -293,23 +404,36 @@ def _is_softmax(layer: keras.Operation, rank: int) -> bool:
     return getattr(layer, "activation", None) is keras.activations.softmax
 
 
-def _output_names(model: keras.Model) -> list[str]:
-    """The names that the model's author gave to its outputs, or numbers."""
+def _given_names(model: keras.Model) -> list[str | None]:
+    """The names that outputs were declared with, or that their author gave."""
     structure = getattr(model, "output", None)  # A Sequential has none.
-    if isinstance(structure, dict):
-        return sorted(structure)
     makers = map(_maker, model.outputs)
     names = [None if _is_named_by_keras(x) else x.name for x in makers]
     # Several outputs of one layer would share its name.
-    return numbered(
-        [x if names.count(x) == 1 else None for x in names], "output"
-    )
+    names = [x if names.count(x) == 1 else None for x in names]
+    if isinstance(structure, dict):
+        names = paths_in(structure)
+    declared = [_declared(x)[0] for x in model.outputs]
+    return [x or name for x, name in zip(declared, names, strict=True)]
 
 
 def _is_named_by_keras(layer: keras.Operation) -> bool:
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", type(layer).__name__)
     name = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
     return re.fullmatch(rf"{name}(_\d+)?", layer.name) is not None
+
+
+def paths_in(structure: typing.Any) -> list[str]:
+    """Names of nested tensors by keys and places, such as `key` and `key_0`.
+
+    Args:
+        structure: Nested tensors.
+
+    Returns:
+        List of names, in the order in which Keras flattens the tensors.
+    """
+    paths = keras.tree.flatten_with_path(structure)
+    return ["_".join(map(str, path)) for path, _ in paths]
 
 
 def numbered(names: Sequence[str | None], word: str) -> list[str]:
@@ -321,10 +445,15 @@ def numbered(names: Sequence[str | None], word: str) -> list[str]:
 
     Returns:
         List of names.
+
+    Raises:
+        ValueError: If such a name is taken.
     """
     if list(names) == [None]:
         return [f"{word}s"]
-    return [x or f"{word}_{i}" for i, x in enumerate(names)]
+    filled = [x or f"{word}_{i}" for i, x in enumerate(names)]
+    _check_unique(filled)
+    return filled
 
 
 def _parts_by_name(model: keras.Model) -> dict[str, str]:

@@ -16,6 +16,7 @@ from keras_relational.analysis.block_attention import player_entities
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
+from keras_relational.models.declared_roles import answer_index
 from keras_relational.playground.arrays import as_numbers
 from keras_relational.playground.arrays import as_pixels
 from keras_relational.playground.arrays import integer
@@ -101,7 +102,8 @@ class BoxWorldPuzzles:
             "attention": [],
         }
         if end is None:
-            logits, *_ = self._outputs.predict_on_batch(image)
+            outputs = keras.tree.flatten(self._outputs.predict_on_batch(image))
+            logits = outputs[answer_index(models.roles(self.model))]
             policy = ops.softmax(logits.astype("float32"))[0]
             answer["policy"] = as_numbers(ops.convert_to_numpy(policy))
             answer["attention"] = self._attention(image)

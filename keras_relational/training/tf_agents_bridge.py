@@ -16,6 +16,7 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 
 from keras_relational import models
+from keras_relational.models.declared_roles import answer_index
 
 
 class KerasNetwork(tf.Module):
@@ -39,7 +40,8 @@ class KerasNetwork(tf.Module):
         self.num_trainable = len(model.trainable_variables)
         variables = model.trainable_variables + model.non_trainable_variables
         self.values = [variable.value for variable in variables]
-        states = models.roles(model).states
+        roles = models.roles(model)
+        states, self.answer_index = roles.states, answer_index(roles)
         self.is_recurrent = bool(states)
         self.state_spec = [
             tf.TensorSpec(x.shape[1:], x.dtype, x.name)
@@ -82,7 +84,9 @@ class KerasNetwork(tf.Module):
             inputs,
             training=False,
         )
-        logits, values, *state = outputs
+        outputs = keras.tree.flatten(outputs)
+        logits = outputs.pop(self.answer_index)
+        values, *state = outputs
         # Under a mixed policy they are in its compute dtype.
         logits, values = (tf.cast(x, tf.float32) for x in (logits, values))
         state = [
@@ -121,13 +125,14 @@ class KerasPolicy(tf_policy.TFPolicy):
         self, network: KerasNetwork, time_step_spec: Any, action_spec: Any
     ) -> None:
         self.network = network
-        num_actions = network.model.outputs[0].shape[-1]
+        logits = network.model.outputs[network.answer_index]
+        num_actions = logits.shape[-1]
         first, last = int(action_spec.minimum), int(action_spec.maximum)
         if (first, last) != (0, num_actions - 1):
             raise ValueError(
                 f"The environment's actions are {first} to {last}, and the "
                 f"model's 0 to {num_actions - 1}. Received: a model with "
-                f"logits of shape {network.model.outputs[0].shape}"
+                f"logits of shape {logits.shape}"
             )
         info_spec = {"logits": tf.TensorSpec((num_actions,), tf.float32)}
         if network.is_recurrent:

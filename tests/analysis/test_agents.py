@@ -49,6 +49,17 @@ def test_played_as_the_plain_rules_have_it(world, recurrent):
         assert played["solved"][row] == record["solved"]
 
 
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_the_policy_is_found_by_its_role(world, recurrent):
+    """In whatever order an agent returns policy and value."""
+    model = agent(world, recurrent)
+    policy, value, *states = model.outputs
+    swapped = keras.Model(model.inputs, [value, policy, *states])
+    one, other = (analysis.play(world, range(5), x) for x in (model, swapped))
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name])
+
+
 def test_an_agent_that_remembers_in_half_precision(world):
     keras.config.set_dtype_policy("mixed_bfloat16")
     played = analysis.play(world, range(3), agent(world, True))

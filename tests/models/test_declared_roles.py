@@ -1,5 +1,6 @@
 """What models say about themselves, and who can read it when."""
 
+import collections
 import json
 
 import keras
@@ -176,6 +177,149 @@ def test_any_model_is_exported_as_it_declares(tmp_path):
     np.testing.assert_allclose(
         answer["probabilities"], tf.nn.softmax(logits), atol=1e-5
     )
+
+
+def two_answers(structure=list, names=("first", "second")):
+    """Two outputs of different shapes. The first is a choice."""
+    x = keras.Input((4,), name="x")
+    outputs = [
+        keras.layers.Dense(units, name=name)(x)
+        for units, name in zip((3, 2), names, strict=True)
+    ]
+    if structure is not list:
+        outputs = structure(zip(names, outputs, strict=True))
+    return keras.Model(x, outputs)
+
+
+KINDS = {"shape": "logits", "colour": "raw"}
+
+
+@pytest.mark.parametrize("order", [(1, 0), (0,), (1,)], ids=str)
+def test_roles_go_with_the_outputs(order, tmp_path):
+    """Of a model that is built again from some, or in another order."""
+    model = models.declare(two_answers(), KINDS, parts={"head": "first"})
+    again = keras.Model(model.inputs, [model.outputs[i] for i in order])
+    expected = [list(KINDS.items())[i] for i in order]
+    for copy in (
+        again,
+        saved(again, tmp_path),
+        keras.models.clone_model(again),
+        models.declare(again, dict(expected), parts={"head": "first"}),
+    ):
+        assert list(models.roles(copy).outputs.items()) == expected
+        assert models.part(copy, "head").name == "first"
+    path = serving.export_model(again, tmp_path / "served")
+    signature = tf.saved_model.load(path).signatures["serving_default"]
+    answer = signature(x=tf.ones((2, 4)))
+    for name, logits in zip(KINDS, model(np.ones((2, 4))), strict=True):
+        if name in dict(expected):
+            is_choice = name == "shape"
+            np.testing.assert_allclose(
+                answer.pop("probabilities" if is_choice else name),
+                tf.nn.softmax(logits) if is_choice else logits,
+                rtol=1e-5,
+            )
+    assert set(answer) <= {"label"}
+
+
+def test_roles_of_a_model_with_one_more_output():
+    model = models.declare(two_answers(), KINDS, parts={"head": "first"})
+    extra = keras.layers.Dense(1, name="extra")(model.inputs[0])
+    again = keras.Model(model.inputs, [extra, *reversed(model.outputs)])
+    assert models.roles(again) == (
+        {"extra": None, "colour": "raw", "shape": "logits"},
+        (),
+        {"head": "first"},
+    )
+    again = keras.Model(model.inputs, [*model.outputs, model.outputs[0]])
+    with pytest.raises(ValueError, match=r"shape more than once\. models\.dec"):
+        models.roles(again)
+    assert models.part(again, "head").name == "first"  # It is certain.
+    named = models.declare(again, {"a": "raw", "b": "raw", "c": "logits"})
+    assert list(models.roles(named).outputs) == ["a", "b", "c"]
+
+
+def test_states_go_with_the_outputs():
+    model = mine()
+    worth, move, memory = model.outputs
+    inputs = model.inputs
+    roles = models.roles(keras.Model(inputs, [move, worth, memory]))
+    assert list(roles.outputs) == ["move", "worth"]
+    assert roles.states == ("what_i_remember",)
+    roles = models.roles(keras.Model(inputs, [worth, move]))
+    assert list(roles.outputs) == ["worth", "move"]
+    assert roles.states == ()
+    for bad in (
+        keras.Model(inputs, [memory, worth, move]),
+        keras.Model(inputs[::-1], [worth, move, memory]),
+    ):
+        with pytest.raises(ValueError, match="must be its last inputs, and it"):
+            models.roles(bad)
+
+
+def test_names_that_outputs_have_go_to_them(tmp_path):
+    """In whatever order they are declared."""
+    names, swapped = ("b", "a"), {"a": "raw", "b": "logits"}
+    for structure in (list, dict, collections.OrderedDict):
+        model = two_answers(structure, names)
+        for declared in (swapped, dict(reversed(swapped.items()))):
+            declared = models.declare(model, declared)
+            for copy in (declared, saved(declared, tmp_path)):
+                assert models.roles(copy).outputs == swapped
+                shapes = dict(
+                    zip(models.roles(copy).outputs, copy.outputs, strict=True)
+                )
+                assert shapes["b"].shape[-1] == 3
+                assert shapes["a"].shape[-1] == 2
+        again = models.declare(declared, {"a": "raw", "b": "logits"})
+        assert models.roles(again).outputs == swapped
+    refused = r"the names that they have, or new names in the model's order"
+    with pytest.raises(ValueError, match=refused):
+        models.declare(two_answers(list, names), {"a": "raw", "c": "raw"})
+    with pytest.raises(ValueError, match=refused):
+        models.declare(two_answers(dict, names), {"c": "raw", "d": "raw"})
+
+
+def test_names_of_outputs_in_a_nested_dictionary(tmp_path):
+    x = keras.Input((4,), name="x")
+    outputs = [keras.layers.Dense(n)(x) for n in (1, 2, 3)]
+    model = keras.Model(x, {"b": outputs[:2], "a": outputs[2]})
+    assert list(models.roles(model).outputs) == ["a", "b_0", "b_1"]
+    path = serving.export_model(model, tmp_path, outputs="raw")
+    signature = tf.saved_model.load(path).signatures["serving_default"]
+    answer = signature(x=tf.ones((2, 4)))
+    assert {k: v.shape[1] for k, v in answer.items()} == {
+        **{"a": 3, "b_0": 1, "b_1": 2}
+    }
+
+
+def test_a_name_that_a_number_would_take():
+    x = keras.Input((4,))
+    outputs = [
+        keras.layers.Dense(2)(x),
+        keras.layers.Dense(2, name="output_0")(x),
+    ]
+    with pytest.raises(ValueError, match="output_0 more than once"):
+        models.roles(keras.Model(x, outputs))
+    with pytest.raises(ValueError, match="state_0 more than once"):
+        models.declare(
+            agent(),
+            {"policy": "logits", "state_0": "raw"},
+            states=["state_0", "state_1"],
+        )
+
+
+def test_an_input_named_as_a_state_need_not_be_one():
+    x = keras.Input((4,), name="x")
+    country = keras.Input((2,), name="state_0")
+    outputs = [
+        keras.layers.Dense(3, name="logits")(x),
+        keras.layers.Dense(5, name="price")(country),
+    ]
+    model = keras.Model([x, country], outputs)
+    assert models.roles(model)[:2] == ({"logits": "logits", "price": None}, ())
+    model = keras.Model([country, x], outputs)
+    assert models.roles(model)[:2] == ({"logits": "logits", "price": None}, ())
 
 
 @keras.saving.register_keras_serializable("test_declared_roles")

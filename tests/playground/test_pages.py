@@ -167,6 +167,15 @@ def test_the_policy_and_the_attention_are_the_agents(puzzles):
         assert np.sum(head["weights"]) == pytest.approx(1, abs=1e-3)
 
 
+def test_the_policy_is_found_by_its_role(puzzles):
+    model = puzzles.model
+    swapped = keras.Model(model.inputs, model.outputs[::-1])
+    request = {"puzzle": 0, "moves": []}
+    policy = BoxWorldPuzzles(swapped, SMALL).answer(request)["policy"]
+    expected = puzzles.answer(request)["policy"]
+    np.testing.assert_allclose(policy, expected, atol=1e-4)
+
+
 def test_the_end_of_a_puzzle(puzzles):
     world = boxworld.world_of_options(SMALL)
     seed = unseen_world_seeds(1)[0]

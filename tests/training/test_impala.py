@@ -235,6 +235,26 @@ def test_the_right_moves_become_likely():
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
+def test_the_policy_is_found_by_its_role(recurrent):
+    """In whatever order a model returns policy and value."""
+    keras.utils.set_random_seed(0)
+    model = agents.small_model(recurrent)
+    policy, value, *states = model.outputs
+    swapped = keras.Model(model.inputs, [value, policy, *states])
+    environment = agents.small_environment()
+    specs = environment.time_step_spec(), environment.action_spec()
+    policies = [
+        impala.ImpalaAgent(*specs, x).collect_policy for x in (model, swapped)
+    ]
+    step = environment.reset()
+    one, other = (
+        x.action(step, x.get_initial_state(environment.batch_size)).info
+        for x in policies
+    )
+    np.testing.assert_array_equal(one["logits"], other["logits"])
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
 def test_agent_of_a_mixed_policy(recurrent):
     environment = agents.small_environment()
     keras.config.set_dtype_policy("mixed_bfloat16")
