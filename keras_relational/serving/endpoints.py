@@ -9,8 +9,9 @@ import keras
 import tensorflow as tf
 
 from keras_relational.models.declared_roles import KINDS
-from keras_relational.models.declared_roles import Roles
+from keras_relational.models.declared_roles import answer_index
 from keras_relational.models.declared_roles import numbered
+from keras_relational.models.declared_roles import paths_in
 from keras_relational.models.declared_roles import roles
 from keras_relational.serving.graph_checks import asserted_indices
 from keras_relational.serving.graph_checks import at_least_one_row
@@ -35,8 +36,10 @@ def endpoints(
 
     Raises:
         ValueError: If the model is not built, if the kind of its answer is
-            unknown or not certain, or if an answer that should be a choice is
-            not a choice among two classes or more.
+            unknown or not certain, if an answer that should be a choice is not
+            a choice among two classes or more, if names of inputs or outputs
+            are not unique, or if an output has no batch axis. A function
+            raises one if it adds an output whose name another has.
     """
     if kind not in (None, *KINDS):
         raise ValueError(
@@ -44,13 +47,17 @@ def endpoints(
             f"Received: outputs={kind!r}"
         )
     declared = roles(model)
-    names = [*declared.outputs, *declared.states]
-    answer_index = _answer_index(declared)
-    kind = kind or declared.outputs[names[answer_index]]
-    _check_kind(model, kind, answer_index)
+    place = answer_index(declared)
+    input_names = _input_names(model)
+    # A new state is sent back under the name of the input.
+    states = input_names[len(input_names) - len(declared.states) :]
+    names = [*declared.outputs, *states]
+    kind = kind or declared.outputs[names[place]]
+    _check_kind(model, kind, place)
+    _check_batched(names, model.outputs)
     input_signature = [
         tf.TensorSpec((None, *x.shape[1:]), x.dtype, name=name)
-        for x, name in zip(model.inputs, _input_names(model), strict=True)
+        for x, name in zip(model.inputs, input_names, strict=True)
     ]
     # Takes a list of inputs, whatever the structure of the model's inputs.
     of_lists = keras.Model(model.inputs, model.outputs)
@@ -61,9 +68,10 @@ def endpoints(
         with asserted_indices(model):
             outputs = keras.tree.flatten(of_lists(inputs, training=False))
         named = dict(zip(names, outputs, strict=True))
-        if kind != "raw":
-            named |= _choice(kind, named.pop(names[answer_index]))
-        return named
+        if kind == "raw":
+            return named
+        choice = _choice(kind, named.pop(names[place]))
+        return _with_others(named, choice, ", or pass outputs='raw'")
 
     def serving_default(*inputs):
         return _finished(answer(inputs), inputs)
@@ -73,8 +81,9 @@ def endpoints(
             outputs = answer(inputs)
         for number, call in enumerate(calls):
             prefix = f"layer_{number}_" if len(calls) > 1 else ""
-            for name, value in _propositions(*call).items():
-                outputs[prefix + name] = value
+            found = _propositions(*call).items()
+            others = {prefix + name: value for name, value in found}
+            outputs = _with_others(outputs, others)
         return _finished(outputs, inputs)
 
     functions = {"serving_default": serving_default}
@@ -83,18 +92,8 @@ def endpoints(
     return functions, input_signature
 
 
-def _answer_index(declared: Roles):
-    """The place of the answer: a choice before anything else."""
-    kinds = list(declared.outputs.values())
-    for wanted in (("logits", "probabilities"), ("raw",)):
-        for index, kind in enumerate(kinds):
-            if kind in wanted:
-                return index
-    return 0
-
-
-def _check_kind(model, kind, answer_index):
-    output = model.outputs[answer_index]
+def _check_kind(model, kind, place):
+    output = model.outputs[place]
     if kind is None:
         layer = output._keras_history.operation
         raise ValueError(
@@ -115,16 +114,26 @@ def _check_kind(model, kind, answer_index):
         )
 
 
+def _check_batched(names, outputs):
+    for name, output in zip(names, outputs, strict=True):
+        if len(output.shape) == 0:
+            raise ValueError(
+                "An output needs an axis for the batch. Received: the output "
+                f"{name!r}, a single number for all examples. Leave it out, by "
+                "keras.Model(model.inputs, the other outputs)"
+            )
+
+
 def _input_names(model):
-    # Keras sorts the inputs of a dictionary by their keys.
     structure = getattr(model, "input", None)
-    keys = sorted(structure) if isinstance(structure, dict) else ()
-    given = keys or [
+    given = [
         None
         if re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name)
         else name
         for name in (x.name for x in model.inputs)
     ]
+    if isinstance(structure, dict):
+        given = paths_in(structure)
     return numbered(given, "input")
 
 
@@ -169,12 +178,24 @@ def _choice(kind, values):
     }
 
 
+def _with_others(outputs, others, advice=""):
+    """The outputs, and others that have other names."""
+    for name in others:
+        if name in outputs:
+            raise ValueError(
+                f"The export adds an output {name!r}, and the model has one of "
+                "that name. Give the model's own another name, by "
+                f"models.declare(model, ...){advice}"
+            )
+    return outputs | others
+
+
 def _finished(outputs, inputs):
-    """The outputs in types that JSON has, with as many rows as the inputs."""
-    batch_size = tf.shape(inputs[0])[0]
-    return {
-        name: tf.cast(x, tf.float32 if x.dtype.is_floating else x.dtype)[
-            :batch_size
-        ]
-        for name, x in outputs.items()
-    }
+    """The outputs in types that JSON has, without rows for an empty batch."""
+    is_empty = tf.equal(tf.shape(inputs[0])[0], 0)
+
+    def finished(x):
+        rows = tf.where(is_empty, 0, tf.shape(x)[0])
+        return tf.cast(x, tf.float32 if x.dtype.is_floating else x.dtype)[:rows]
+
+    return {name: finished(x) for name, x in outputs.items()}

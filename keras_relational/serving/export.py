@@ -45,7 +45,8 @@ def export_model(
     else of the layer that makes the output, or a key of a dictionary. Names
     that Keras made up, such as `keras_tensor_5`, are replaced. A single input
     becomes `inputs` and a single output `outputs`. Several become `input_0`,
-    `input_1`, and so on.
+    `input_1`, and so on. An output of the model with the name of one that a
+    signature adds, such as `label`, is refused.
 
     Several outputs. One output is the model's answer: the first one whose kind
     is `"logits"` or `"probabilities"`, or else the first output. The other
@@ -64,7 +65,8 @@ def export_model(
     in a `CategoryEncoding`, an `Embedding` or any layer with a method
     `index_bounds`, such as the id of a fourth task of three. It also refuses to
     answer if logits or probabilities are NaN. An empty batch gives an empty
-    answer.
+    answer. All other batches give all rows of each output, also if there are
+    more than examples. Servers that combine requests refuse such a model.
 
     Floating-point outputs are float32 under any dtype policy. Nothing is
     compiled with XLA, because a server without XLA, such as TensorFlow Serving
@@ -96,9 +98,10 @@ def export_model(
         ImportError: If the extra `serving` is not installed.
         RuntimeError: If Keras runs on another backend than TensorFlow.
         ValueError: If `version` is not a positive integer; if the model is not
-            built; if the kind of its answer is not certain; or if the answer
+            built; if the kind of its answer is not certain; if the answer
             should be logits or probabilities, and is not a choice among two
-            classes or more, `(batch, ..., num_classes)`.
+            classes or more, `(batch, ..., num_classes)`; if two inputs or two
+            outputs have one name; or if an output has no axis for the batch.
 
     Example:
 

@@ -222,6 +222,110 @@ def test_names_that_were_given_are_kept(tmp_path):
     assert names_of(model, tmp_path) == (["left", "right"], ["total"])
 
 
+def several(*names, kinds=None):
+    """A model with an output of each name, and a declaration of kinds."""
+    x = keras.Input((4,), name="x")
+    outputs = [keras.layers.Dense(3, name=f"dense_{i}")(x) for i in range(9)]
+    model = keras.Model(x, outputs[: len(names)])
+    kinds = kinds or ["logits"] + ["raw"] * (len(names) - 1)
+    return models.declare(model, dict(zip(names, kinds, strict=True)))
+
+
+@pytest.mark.parametrize("name", ["label", "probabilities"])
+def test_an_output_with_the_name_of_an_added_one_is_refused(name, tmp_path):
+    """Not replaced. The user renames it, or takes all outputs as they are."""
+    model = several("logits", name, "box")
+    with pytest.raises(ValueError, match=f"adds an output '{name}', and the"):
+        serving.export_model(model, tmp_path / "refused")
+    assert not list((tmp_path / "refused").glob("*"))
+    renamed = models.declare(
+        model, {"logits": "logits", "mine": "raw", "box": "raw"}
+    )
+    for number, (one, kind) in enumerate(((model, "raw"), (renamed, None))):
+        signature = exported(one, tmp_path / str(number), outputs=kind)
+        answers = answer(signature["serving_default"], x=ROWS)
+        logits, own, box = model.predict(ROWS, verbose=0)
+        np.testing.assert_allclose(answers["box"], box, rtol=1e-5)
+        own_name = "mine" if kind is None else name
+        np.testing.assert_allclose(answers[own_name], own, rtol=1e-5)
+        if kind is None:
+            np.testing.assert_array_equal(answers["label"], logits.argmax(-1))
+    # One whose place the added one takes is no other.
+    model = several("probabilities", "box", kinds=["probabilities", "raw"])
+    assert set(
+        exported(model, tmp_path / "own")["serving_default"].structured_outputs
+    ) == {"probabilities", "label", "box"}
+
+
+def test_an_output_with_the_name_of_a_proposition_is_refused(tmp_path):
+    x = keras.Input((6, 4), name="x")
+    y = layers.PrediNet(2, 3, 4)(x)
+    outputs = [
+        keras.layers.Dense(2, name="logits")(y),
+        keras.layers.Dense(2, name="distances")(y),
+    ]
+    model = keras.Model(x, outputs)
+    with pytest.raises(ValueError, match="adds an output 'distances', and the"):
+        serving.export_model(model, tmp_path / "refused")
+    assert not list((tmp_path / "refused").glob("*"))
+    model = models.declare(model, {"logits": "logits", "miles": "raw"})
+    x = np.random.default_rng(0).random((2, 6, 4), "float32")
+    answers = answer(exported(model, tmp_path / "1")["propositions"], x=x)
+    np.testing.assert_allclose(
+        answers["miles"], model.predict(x, verbose=0)[1], rtol=1e-4
+    )
+    assert answers["distances"].shape == (2, 2, 3)
+
+
+def test_outputs_with_other_rows_than_the_batch_are_whole(tmp_path):
+    x = keras.Input((4, 2), name="x")
+    table = keras.layers.Dense(3)(keras.ops.ones((5, 2)) + 0 * x[:1, :1, :1])
+    model = keras.Model(
+        x,
+        {
+            "rows": keras.ops.reshape(x, (-1, 2)),
+            "halves": keras.ops.reshape(x, (-1, 2, 2)),
+            "first": x[:1, :],
+            "table": table[0],
+            "plain": x,
+        },
+    )
+    signature = exported(model, tmp_path, outputs="raw")["serving_default"]
+    rng = np.random.default_rng(0)
+    for batch_size in (1, 3):
+        x = rng.random((batch_size, 4, 2), "float32")
+        answers = answer(signature, x=x)
+        expected = model.predict_on_batch(x)
+        assert answers["rows"].shape == (4 * batch_size, 2)
+        assert answers["table"].shape == (5, 3)
+        for name, value in expected.items():
+            np.testing.assert_allclose(answers[name], value, rtol=1e-5)
+    for value in answer(signature, x=np.zeros((0, 4, 2), "float32")).values():
+        assert len(value) == 0
+
+
+def test_a_number_for_all_examples_is_refused(tmp_path):
+    x = keras.Input((4,))
+    model = keras.Model(x, {"mean": keras.ops.mean(x), "same": x * 1})
+    with pytest.raises(ValueError, match="the output 'mean', a single number"):
+        serving.export_model(model, tmp_path, outputs="raw")
+
+
+def test_a_new_state_has_the_name_of_its_input(tmp_path):
+    """That is the key, where the inputs are a dictionary."""
+    frames, memory = keras.Input((None, 4)), keras.Input((5,))
+    x, new = keras.layers.GRU(5, return_sequences=True, return_state=True)(
+        frames, initial_state=[memory]
+    )
+    model = keras.Model([frames, memory], [x, new])
+    states = [memory.name]
+    model = models.declare(model, {"x": "raw"}, states=states)
+    signature = exported(model, tmp_path)["serving_default"]
+    _, inputs = signature.structured_input_signature
+    assert set(inputs) == {"input_0", "input_1"}
+    assert set(signature.structured_outputs) == {"x", "input_1"}
+
+
 # Propositions.
 
 
