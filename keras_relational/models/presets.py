@@ -46,7 +46,8 @@ def from_preset(
 
     Args:
         preset: One of `preset_names()`; or a folder or archive that
-            `save_to_preset` made; or the URL of an archive. A URL is downloaded
+            `save_to_preset` made; or the URL of an archive. A name means the
+            library's preset, whatever folders there are. A URL is downloaded
             once, into the folder `keras_relational` of Keras' cache, as
             `keras.utils.get_file` does.
         file_hash: SHA-256 of the archive, 64 hexadecimal digits. A URL needs
@@ -133,7 +134,9 @@ def save_to_preset(
         model: `keras.Model`.
         preset_dir: Path of a folder, or of an archive if it ends with `.zip`.
             It is made if it does not exist. A preset in its place is replaced.
-            `sha256sum` prints the `file_hash` of an archive.
+            The name of a preset of the library alone is refused, because
+            `from_preset` would load that one. `sha256sum` prints the
+            `file_hash` of an archive.
         metadata: Mapping that JSON can store, for the card: for example the
             data it was trained on, its results, and the licence.
         half_precision: If `True`, float32 weights are stored as float16, which
@@ -141,8 +144,9 @@ def save_to_preset(
             before you publish it: weights are rounded to 11 bits.
 
     Raises:
-        ValueError: If JSON cannot store the metadata, or a weight is too large
-            for half precision.
+        ValueError: If JSON cannot store the metadata, a weight is too large
+            for half precision, or the path is the name of a preset of the
+            library.
         OSError: If a file cannot be written. The error names it.
 
     Example:
@@ -163,6 +167,14 @@ def save_to_preset(
             f"Received: metadata={metadata!r:.200}"
         ) from error
     folder = pathlib.Path(preset_dir)
+    # "./name" is refused, too: as a `Path` it is the same as the name.
+    if str(folder) in preset_names():
+        raise ValueError(
+            f"{str(folder)!r} is the name of a preset of the library, which "
+            "from_preset would load. Take another name, or a folder elsewhere, "
+            f"such as {str('presets' / folder)!r}. Received: preset_dir="
+            f"{str(preset_dir)!r}"
+        )
     if folder.suffix == ".zip":
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (

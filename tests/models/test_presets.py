@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import json
+import pathlib
 import threading
 import zipfile
 
@@ -66,6 +67,22 @@ def test_refuses_weights_too_large_for_half_precision(tmp_path):
     with pytest.raises(ValueError, match=r"too large .* 70000\.0 in /layers"):
         models.save_to_preset(model, tmp_path, half_precision=True)
     assert not (tmp_path / "model.keras").exists()
+
+
+def test_the_name_of_a_preset_of_the_library_is_refused(tmp_path, monkeypatch):
+    """`from_preset` would load the library's. A folder elsewhere is fine."""
+    monkeypatch.chdir(tmp_path)
+    name = models.preset_names()[0]
+    for path in (name, f"./{name}", f"{name}/", pathlib.Path(name)):
+        with pytest.raises(ValueError, match=f"such as 'presets/{name}'"):
+            models.save_to_preset(dense(), path)
+    assert not list(tmp_path.iterdir())
+    for path in (f"presets/{name}", tmp_path / name, f"{name}.zip"):
+        models.save_to_preset(dense(), path)
+        assert models.from_preset(path).count_params() == 8
+    # Whatever folders there are, a name means the library's.
+    assert models.preset_metadata(name)["license"] == "Apache-2.0"
+    assert models.from_preset(f"./{name}").count_params() == 8
 
 
 def test_replaces_a_preset(tmp_path):
