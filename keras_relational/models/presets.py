@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import functools
 import hashlib
 import io
 import json
@@ -141,12 +142,14 @@ def save_to_preset(
             data it was trained on, its results, and the licence.
         half_precision: If `True`, float32 weights are stored as float16, which
             halves the file. The loaded model has float32 weights again. Test it
-            before you publish it: weights are rounded to 11 bits.
+            before you publish it: weights are rounded to 11 bits. A weight with
+            numbers too large or too small for that stays float32. In a matrix
+            that has negative numbers, such as a kernel, a small number is
+            rounded like the largest ones of its row and its column.
 
     Raises:
-        ValueError: If JSON cannot store the metadata, a weight is too large
-            for half precision, or the path is the name of a preset of the
-            library.
+        ValueError: If JSON cannot store the metadata, or the path is the name
+            of a preset of the library.
         OSError: If a file cannot be written. The error names it.
 
     Example:
@@ -227,16 +230,28 @@ def _copy_halved(old, new):
             continue
         values = item[()]
         if item.dtype == "float32":
-            with np.errstate(over="ignore"):
-                half = values.astype("float16")
-            if np.isinf(half).sum() > np.isinf(values).sum():
-                raise ValueError(
-                    "A weight is too large for half precision, which goes to "
-                    f"65504: {np.abs(values).max()} in {item.name}. Leave "
-                    "`half_precision` out"
-                )
-            values = half
+            values = _halved(values)
         new.create_dataset(name, data=values).attrs.update(item.attrs)
+
+
+def _halved(values):
+    """The values as float16, or as they are if that loses more than digits.
+
+    float16 has 11 bits from 2⁻¹⁴ to 65504. A smaller number keeps fewer bits,
+    and below 2⁻²⁵ none. This matters for a variance, which divides. It does not
+    matter for one of many numbers in a sum with larger ones.
+    """
+    with np.errstate(over="ignore"):
+        half = values.astype("float16")
+    size = np.abs(values)
+    if values.ndim > 1 and (values < 0).any():
+        axes = range(values.ndim)
+        others = [tuple(x for x in axes if x != axis) for axis in axes]
+        largest = [size.max(x, keepdims=True) for x in others]
+        size = functools.reduce(np.minimum, largest)
+    with np.errstate(invalid="ignore"):  # Infinity less infinity.
+        fits = np.abs(half - values) <= 2.0**-11 * size
+    return half if fits.all() else values
 
 
 @contextlib.contextmanager

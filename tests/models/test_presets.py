@@ -3,15 +3,18 @@
 import functools
 import hashlib
 import http.server
+import io
 import json
 import pathlib
 import threading
 import zipfile
 
+import h5py
 import keras
 import numpy as np
 import pytest
 
+from keras_relational import layers
 from keras_relational import models
 
 pytestmark = pytest.mark.any_backend
@@ -61,12 +64,65 @@ def test_half_precision_halves_the_file(tmp_path):
         )
 
 
-def test_refuses_weights_too_large_for_half_precision(tmp_path):
-    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.set_weights([np.array([[7e4]]), np.zeros(1)])
-    with pytest.raises(ValueError, match=r"too large .* 70000\.0 in /layers"):
-        models.save_to_preset(model, tmp_path, half_precision=True)
-    assert not (tmp_path / "model.keras").exists()
+def stored(weights, folder):
+    """Weights as half precision keeps them, and the types in the file."""
+    normalization = keras.layers.BatchNormalization(epsilon=1e-12)
+    model = keras.Sequential(
+        [keras.Input((3,)), normalization, keras.layers.Dense(4)]
+    )
+    model.set_weights(weights)
+    models.save_to_preset(model, folder, half_precision=True)
+    found = []
+    with (
+        zipfile.ZipFile(folder / "model.keras") as archive,
+        h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file,
+    ):
+        file.visititems(lambda _, x: found.append(getattr(x, "dtype", None)))
+    types = [str(x) for x in found if x is not None]
+    loaded = models.from_preset(folder)
+    return loaded.get_weights(), sorted(types)
+
+
+def test_small_and_large_numbers_outlive_half_precision(tmp_path):
+    """A variance of zero would make other numbers of small differences."""
+    rng = np.random.default_rng(0)
+    kernel = rng.normal(size=(3, 4)).astype("float32")
+    kernel[0, 0] = 1e-6  # Beside larger ones it hardly counts.
+    weights = [np.ones(3), np.zeros(3), np.zeros(3), np.ones(3)]
+    weights += [kernel, np.array([0.5, 1.0, 2.0, 3.0])]
+    weights = [np.float32(x) for x in weights]
+    plain, types = stored(weights, tmp_path)
+    assert types == ["float16"] * 6
+    for one, other in zip(weights, plain, strict=True):
+        np.testing.assert_array_equal(other, one.astype("float16"))
+    variance = np.float32([8.9e-9, 1.0, 1e5])
+    small_column = kernel.copy()
+    small_column[:, 1] = [1e-8, 1e-6, -1e-7]
+    for place, value in (
+        *((0, [1e-7, 1.0, 1.0]), (0, [1.0, 1.0, 70_000.0])),
+        *((3, variance), (4, small_column), (4, 1e-6 * kernel)),
+        *((4, 1e5 * kernel), (5, [3e-8, 1.0, 1.0, 1.0])),
+    ):
+        changed = weights.copy()
+        changed[place] = np.float32(value)
+        loaded, types = stored(changed, tmp_path)
+        assert types == ["float16"] * 5 + ["float32"]
+        np.testing.assert_array_equal(loaded[place], changed[place])
+
+
+def test_small_variances_in_a_table_outlive_half_precision(tmp_path):
+    """Those of `BatchContextNormalization`: one for each step and feature."""
+    layer = layers.BatchContextNormalization(
+        over_time=False, statistics="training", name="normalization"
+    )
+    model = keras.Sequential([keras.Input((2, 2)), layer])
+    variance = np.float32([[8.9e-9, 1.0], [1.0, 8.9e-9]])
+    layer.variance.assign(variance)
+    models.save_to_preset(model, tmp_path, half_precision=True)
+    loaded = models.from_preset(tmp_path).get_layer("normalization")
+    np.testing.assert_array_equal(
+        keras.ops.convert_to_numpy(loaded.variance), variance
+    )
 
 
 def test_the_name_of_a_preset_of_the_library_is_refused(tmp_path, monkeypatch):
