@@ -113,7 +113,10 @@ def declare(
     structure = keras.tree.pack_sequence_as(
         structure, keras.tree.flatten(tensors)
     )
-    return keras.Model(inputs, structure, name=model.name)
+    named_model = keras.Model(inputs, structure, name=model.name)
+    # Keras takes the global policy, and scales no loss without this one.
+    named_model.dtype_policy = model.dtype_policy
+    return named_model
 
 
 def roles(model: keras.Model) -> Roles:

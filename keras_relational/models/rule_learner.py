@@ -407,6 +407,7 @@ def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:
     if "decoder" in declared.parts:
         outputs = part(model, "decoder")(outputs)
     known = keras.Model(numbers, outputs, name=f"{model.name}_over_fillers")
+    known.dtype_policy = model.dtype_policy  # Keras takes the global one.
     return declare(known, declared.outputs)
 
 

@@ -206,6 +206,7 @@ def position_student(
         "attention": scores[:, 0],
     }
     student = keras.Model(agent.input, outputs, name="student")
+    student.dtype_policy = agent.dtype_policy  # Keras takes the global one.
     student.compile(
         keras.optimizers.Adam(learning_rate, beta_2=0.99, epsilon=1e-8),
         {

@@ -88,6 +88,7 @@ def train_classifier(
             f"steps_per_execution={steps_per_execution}"
         )
     trained = MinibatchModel(model.inputs, model.outputs)
+    trained.dtype_policy = model.dtype_policy  # Keras takes the global one.
     trained.compile(
         optimizer or keras.optimizers.SGD(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -159,7 +159,9 @@ def _up_to(model, last_part):
 
 def _behind(model, last_part):
     features = models.part(model, last_part).output
-    return keras.Model([features, model.inputs[1]], model.output)
+    behind = keras.Model([features, model.inputs[1]], model.output)
+    behind.dtype_policy = model.dtype_policy  # Keras takes the global one.
+    return behind
 
 
 def _through(frozen, data):

@@ -98,6 +98,19 @@ def test_outputs_stay_as_they_are():
         np.testing.assert_array_equal(after[name], before[name])
 
 
+def test_the_policy_stays():
+    """Without it Keras does not scale the loss, and small gradients vanish."""
+    for structure in (list, dict):
+        keras.config.set_dtype_policy("mixed_float16")
+        model = two_answers(structure)
+        keras.config.set_dtype_policy("float32")
+        declared = models.declare(model, {"first": "logits", "second": "raw"})
+        assert declared.dtype_policy.name == "mixed_float16"
+        declared.compile("sgd", "mse")
+        scaled = keras.optimizers.LossScaleOptimizer
+        assert isinstance(declared.optimizer, scaled)
+
+
 def test_a_mask_is_passed_on():
     words = keras.Input((3,), dtype="int32")
     x = keras.layers.Embedding(5, 2, mask_zero=True)(words)

@@ -94,6 +94,14 @@ def test_it_is_made_of_its_parts(autoencoder, sequential, mode):
     np.testing.assert_allclose(known(NUMBERS), outputs, atol=1e-5)
 
 
+def test_over_fillers_the_policy_stays():
+    keras.config.set_dtype_policy("mixed_float16")
+    model = models.rule_learner(models.filler_autoencoder())
+    keras.config.set_dtype_policy("float32")
+    known = models.over_fillers(model, FILLERS)
+    assert known.dtype_policy.name == "mixed_float16"
+
+
 def test_a_corelnet_scores_the_similarities_of_fillers(autoencoder):
     model = models.rule_learner(autoencoder, "corelnet", num_steps=9)
     sequences = FILLERS[NUMBERS]

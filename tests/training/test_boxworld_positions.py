@@ -112,6 +112,16 @@ def test_all_of_the_agent_but_its_value_learns():
         assert changed == ("value_column" not in weight.path), weight.path
 
 
+def test_the_student_has_the_policy_of_the_agent():
+    keras.config.set_dtype_policy("mixed_float16")
+    agent = models.boxworld_agent("relational", (3, 7, 3))
+    keras.config.set_dtype_policy("float32")
+    student = training.position_student(agent, learning_rate=5e-4)
+    assert student.dtype_policy.name == "mixed_float16"
+    scaled = keras.optimizers.LossScaleOptimizer
+    assert isinstance(student.optimizer, scaled)
+
+
 def test_refuses_an_agent_that_has_no_attention_to_teach():
     agent = models.boxworld_agent("convolutional", SMALLEST.image_shape)
     with pytest.raises(ValueError, match="a relational or a simplicial agent"):

@@ -37,6 +37,20 @@ def test_training_changes_every_weight(data):
         assert (old != new).any()
 
 
+def test_small_gradients_in_half_precision():
+    """The loss is scaled, whatever the global policy is by then."""
+    keras.config.set_dtype_policy("mixed_float16")
+    x = keras.Input((1,))
+    dense = keras.layers.Dense(2, kernel_initializer="zeros")
+    model = keras.Model(x, keras.layers.Rescaling(0.01)(dense(x)))
+    keras.config.set_dtype_policy("float32")
+    y = np.arange(40) % 2
+    rows = (1e-6 * (2 * y[:, None] - 1)).astype("float32")
+    training.train_classifier(model, rows, y, **ARGUMENTS)
+    kernel = keras.ops.convert_to_numpy(dense.kernel)
+    assert kernel[0, 0] < 0 < kernel[0, 1]
+
+
 def test_the_seed_fixes_the_result_and_another_changes_it(data):
     losses = []
     for seed in (4, 4, 5):

@@ -125,6 +125,15 @@ def test_stage_3_alone_pretrains_and_continues(tmp_path):
         train([3], num_batches=60)
 
 
+@pytest.mark.parametrize("last_frozen", ["central", "coordinates"])
+def test_behind_frozen_layers_the_policy_stays(last_frozen):
+    keras.config.set_dtype_policy("mixed_float16")
+    model = models.relations_classifier(num_tasks=2)
+    keras.config.set_dtype_policy("float32")
+    behind = training.transfer._behind(model, last_frozen)
+    assert behind.dtype_policy.name == "mixed_float16"
+
+
 def test_unknown_stage():
     with pytest.raises(ValueError, match=r"Received: stages=\(5,\)"):
         training.four_stage_transfer(
