@@ -5,7 +5,7 @@ import json
 import pathlib
 import sys
 
-PARTS = ("requests", "files", "rollover", "layers")
+PARTS = ("requests", "files", "rollover", "layers", "exports")
 
 
 def main():
@@ -19,6 +19,7 @@ def main():
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--rollover-requests", type=int, default=1_000)
     parser.add_argument("--layers", type=int, default=10_000)
+    parser.add_argument("--exports", type=int, default=200)
     parser.add_argument("--only", choices=PARTS, help="one part of it")
     parser.add_argument(
         "--patience",
@@ -35,6 +36,7 @@ def main():
     )
     args = parser.parse_args()
     # The rest imports TensorFlow, for which --help need not wait.
+    from fuzz import exports
     from fuzz import files
     from fuzz import layers
     from fuzz import requests
@@ -59,6 +61,8 @@ def main():
         rollover.run(report, args.rollover_requests, args.patience)
     if args.only in (None, "layers"):
         layers.run(report, args.layers, args.seed)
+    if args.only in (None, "exports"):
+        exports.run(report, args.exports)
     report.print()
     if args.output:
         content = json.dumps(report.as_dict(), indent=1)

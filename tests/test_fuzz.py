@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fuzz import draws
+from fuzz import exports
 from fuzz import files
 from fuzz import layer_cases
 from fuzz import layer_checks
@@ -53,6 +54,23 @@ def test_a_rollover():
     outcomes = report.outcomes["rollover"]
     assert outcomes["rest by version 2"]
     assert outcomes["grpc by version 2"]
+
+
+def test_exports():
+    report = Report(seed=1)
+    exports.run(report, 20)
+    assert [found.problem for found in report.findings] == []
+    assert set(report.outcomes["exports"]) == {"answered", "refused"}
+
+
+def test_a_wrong_export_is_found(monkeypatch):
+    """And shrunk to a case that can be run again."""
+    monkeypatch.setattr(exports, "is_refused", lambda *_: True)
+    report = Report(seed=1)
+    exports.run(report, 20)
+    (found,) = report.findings
+    assert "not refused" in found.problem
+    assert "check(Case(names=('logits',), structure=" in found.problem
 
 
 def test_an_attack_follows_from_seed_class_and_index():

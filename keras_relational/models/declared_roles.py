@@ -410,12 +410,14 @@ def _is_softmax(layer: keras.Operation, rank: int) -> bool:
 def _given_names(model: keras.Model) -> list[str | None]:
     """The names that outputs were declared with, or that their author gave."""
     structure = getattr(model, "output", None)  # A Sequential has none.
-    makers = map(_maker, model.outputs)
-    names = [None if _is_named_by_keras(x) else x.name for x in makers]
-    # Several outputs of one layer would share its name.
-    names = [x if names.count(x) == 1 else None for x in names]
+    names: list[str | None]
     if isinstance(structure, dict):
-        names = paths_in(structure)
+        names = [*paths_in(structure)]
+    else:
+        makers = map(_maker, model.outputs)
+        names = [None if _is_named_by_keras(x) else x.name for x in makers]
+        # Several outputs of one layer would share its name.
+        names = [x if names.count(x) == 1 else None for x in names]
     declared = [_declared(x)[0] for x in model.outputs]
     return [x or name for x, name in zip(declared, names, strict=True)]
 
