@@ -14,7 +14,7 @@ CHECKS = (
     *["saving"] * 2,
     *["graph"] * 2,
     "xla",
-    *["backends"] * 2,
+    "backends",
 )
 
 # The first is what a case is shrunk to. oneDNN and XLA take other ways for
