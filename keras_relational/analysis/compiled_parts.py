@@ -8,6 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_relational.models.image_model import reads_pixels
+from keras_relational.models.image_model import to_pixels
+
 
 class CompiledPart(keras.Model):
     """A function of a model's inputs, as a model that computes in batches.
@@ -50,6 +53,7 @@ def once_for_each_model(make: Callable) -> Callable:
     def make_once(model):
         if model not in made:
             made[model] = make(model)
+            made[model].reads_pixels = reads_pixels(model)
         return made[model]
 
     return make_once
@@ -59,13 +63,16 @@ def predict(part: keras.Model, inputs: Any, batch_size: int) -> Any:
     """The same as `part.predict`, without the setup of each of its calls.
 
     Args:
-        part: `keras.Model`.
+        part: `keras.Model`, made by a function that `once_for_each_model`
+            decorates.
         inputs: Array, or sequence of arrays, of the model's inputs.
         batch_size: Largest number of examples in a batch.
 
     Returns:
         Nested arrays.
     """
+    if part.reads_pixels:
+        inputs = keras.tree.map_structure(to_pixels, inputs)
     (length,) = {len(x) for x in keras.tree.flatten(inputs)}
 
     def batch(start):

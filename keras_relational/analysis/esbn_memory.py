@@ -25,6 +25,7 @@ from keras_relational.analysis.single_layer import call_arguments
 from keras_relational.analysis.single_layer import only_layer
 from keras_relational.datasets import distribution_of_three
 from keras_relational.layers import ESBN
+from keras_relational.models.image_model import to_pixels
 from keras_relational.training import nearest_filler
 
 
@@ -198,11 +199,12 @@ def plot_predictions(
     Raises:
         ImportError: If matplotlib is not installed.
     """
-    nearest = nearest_filler(predicted, fillers / 255)
+    fillers = to_pixels(fillers) / 255
+    nearest = nearest_filler(predicted, fillers)
     columns = {
         "predicted": predicted,
-        "nearest": fillers[nearest] / 255,
-        "target": fillers[np.asarray(targets)] / 255,
+        "nearest": fillers[nearest],
+        "target": fillers[np.asarray(targets)],
     }
     figure = new_figure(3, 0.95 * len(predicted) + 0.4)
     grid = figure.subplots(len(predicted), 3, squeeze=False)

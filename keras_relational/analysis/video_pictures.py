@@ -25,6 +25,7 @@ from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
+from keras_relational.models.image_model import to_pixels
 
 
 def draw_object_files(
@@ -242,6 +243,7 @@ def draw_roll_out(
         ImportError: If Pillow is not installed.
         OSError: If the file cannot be written; the error names it.
     """
+    video = to_pixels(video[None])[0]
     given = video[:num_given]
     rolling = models.roll_out_model(model, num_frames)
     rolled = rolling.predict(given[None], verbose=0)[0]
@@ -272,7 +274,7 @@ def plot_predicted_frames(
         ValueError: If predictions have another shape than the frames to
             predict.
     """
-    frames = np.asarray(sequence)[1:] / 255
+    frames = to_pixels(np.asarray(sequence)[None])[0, 1:] / 255
     for name, predicted in predictions.items():
         if np.shape(predicted) != frames.shape:
             raise ValueError(

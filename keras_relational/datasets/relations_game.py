@@ -191,12 +191,20 @@ def tiles(images: np.ndarray) -> np.ndarray:
     Returns:
         Float32 array `(batch, 9, 432)` between 0 and 1, row by row.
 
+    Raises:
+        ValueError: If the images are not uint8.
+
     Example:
 
     >>> images, _, _ = generate("same", 2, seed=0)
     >>> tiles(images).shape
     (2, 9, 432)
     """
+    if images.dtype != "uint8":
+        raise ValueError(
+            "`images` must be uint8, with pixels from 0 to 255. Received: "
+            f"images.dtype={images.dtype}"
+        )
     cut = images.reshape(-1, 3, 12, 3, 12, 3).swapaxes(2, 3)
     return cut.reshape(-1, 9, 432).astype("float32") / 255
 

@@ -69,5 +69,13 @@ def pack_pixels(images: np.ndarray) -> np.ndarray:
 
     Returns:
         int32 array `(...)` of packed colours.
+
+    Raises:
+        ValueError: If the pixels are not integers.
     """
+    if images.dtype.kind not in "ui":
+        raise ValueError(
+            "`images` must be integers from 0 to 255. Received: "
+            f"images.dtype={images.dtype}"
+        )
     return images.astype("int32") @ np.array([1 << x for x in SHIFTS], "int32")

@@ -21,6 +21,11 @@
 - Roles of a model's outputs, states and parts: `declare` declares them, for any
   Keras model. `roles` (`Roles`) and `part` read them. Training, analysis and
   export depend on them.
+
+Models of images have channels last. They expect integers from 0 to 255. They
+also take floats: an image whose pixels are all below 2 is taken as one from 0
+to 1, and any other as one from 0 to 255. A NumPy array with pixels below 0 or
+above 255 is refused. In a tensor such pixels become 0 or 255.
 """
 
 from keras_relational.models.adding_model import ADDING_CORES

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import keras
 
+from keras_relational.models.image_model import as_image_model
 from keras_relational.validation import check_choice
 
 KINDS = ("logits", "probabilities", "raw")
@@ -80,7 +81,8 @@ def declare(
 
     Returns:
         `keras.Model` with the same inputs, outputs, layers and weights. Compile
-        this new model.
+        this new model. If it divides images of uint8 by 255 or 256, it also
+        takes them as floats, from 0 to 255 or from 0 to 1.
 
     Raises:
         ValueError: If the names or kinds do not fit the model.
@@ -114,6 +116,7 @@ def declare(
         structure, keras.tree.flatten(tensors)
     )
     named_model = keras.Model(inputs, structure, name=model.name)
+    named_model = as_image_model(named_model)
     # Keras takes the global policy, and scales no loss without this one.
     named_model.dtype_policy = model.dtype_policy
     return named_model

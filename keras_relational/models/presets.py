@@ -22,6 +22,7 @@ import numpy as np
 from keras_relational.file_io import atomic_path
 from keras_relational.file_io import read_json
 from keras_relational.file_io import write_atomically
+from keras_relational.models.image_model import as_image_model
 
 _SHIPPED = pathlib.Path(__file__).parents[1] / "presets"
 _MODEL = "model.keras"
@@ -56,6 +57,8 @@ def from_preset(
 
     Returns:
         `keras.Model` with its trained weights. It is not compiled for training.
+        A model that divides images of uint8 by 255 or 256 also takes them as
+        floats, from 0 to 255 or from 0 to 1.
 
     Raises:
         ValueError: If there is no such preset, its files are damaged, or the
@@ -76,7 +79,8 @@ def from_preset(
                 f"{path} is not the model of {folder / _METADATA}: its SHA-256 "
                 f"is {found}, expected {expected}. Get the preset again."
             )
-        return keras.saving.load_model(path, compile=False, safe_mode=True)
+        model = keras.saving.load_model(path, compile=False, safe_mode=True)
+    return as_image_model(model)
 
 
 def preset_metadata(

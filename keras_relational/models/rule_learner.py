@@ -14,6 +14,8 @@ from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
+from keras_relational.models.image_model import reads_pixels
+from keras_relational.models.image_model import to_pixels
 from keras_relational.models.initial_weights import uniform
 from keras_relational.validation import check_choice
 
@@ -398,6 +400,8 @@ def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:
     >>> over_fillers(model, np.zeros((5, 32, 32), "uint8")).input_shape
     (None, None)
     """
+    if reads_pixels(model):
+        fillers = to_pixels(fillers)
     steps = model.input_shape[1]
     numbers = keras.Input((steps,), dtype="int32", name="numbers")
     encoder = part(model, "encoder").layer

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational.datasets import dynamic_objects
+from keras_relational.models.image_model import to_pixels
 from keras_relational.random_streams import stream
 from keras_relational.training.minibatches import GeneratedBatches
 from keras_relational.training.supervised import predictions
@@ -78,7 +79,7 @@ def frame_embeddings(
     Returns:
         float32 array `(n, time, features)`.
     """
-    frames = sequences.reshape(-1, *sequences.shape[2:])
+    frames = to_pixels(sequences).reshape(-1, *sequences.shape[2:])
     encoder = models.part(model, "encoder")
     z = predictions(encoder, frames, batch_size * sequences.shape[1])
     return z.reshape(*sequences.shape[:2], -1)

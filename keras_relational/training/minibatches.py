@@ -12,11 +12,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_relational.models.image_model import ImageModel
 from keras_relational.random_streams import stream
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
-class MinibatchModel(keras.Model):
+class MinibatchModel(ImageModel):
     """A functional model whose `fit` takes blocks of batches: `Minibatches`.
 
     One step of `fit` trains on every batch of a block in turn, within one

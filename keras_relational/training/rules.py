@@ -16,6 +16,7 @@ from keras import ops
 from keras_relational import models
 from keras_relational import runs
 from keras_relational.layers.operations import at_least_float32
+from keras_relational.models.image_model import to_pixels
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import predictions
 
@@ -357,4 +358,6 @@ def as_put_out(fillers: np.ndarray) -> np.ndarray:
     Returns:
         Array of the same shape.
     """
-    return (fillers if fillers.ndim == 2 else fillers / 255).astype("float32")
+    if fillers.ndim > 2:
+        fillers = to_pixels(fillers) / 255
+    return fillers.astype("float32")

@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational import runs
+from keras_relational.models.image_model import as_image_model
 from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
 
@@ -154,7 +155,8 @@ def _check_pretrained(directory, num_batches):
 
 
 def _up_to(model, last_part):
-    return keras.Model(model.inputs[0], models.part(model, last_part).output)
+    features = models.part(model, last_part).output
+    return as_image_model(keras.Model(model.inputs[0], features))
 
 
 def _behind(model, last_part):

@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_relational import models
 from keras_relational.datasets import intuitive_physics
+from keras_relational.models.image_model import to_pixels
 from keras_relational.random_streams import stream
 from keras_relational.training.minibatches import GeneratedBatches
 
@@ -71,7 +72,7 @@ class VideoBatches(GeneratedBatches):
             The frames that the model sees, in uint8, and all but the first, in
             float32 with pixels between 0 and 1.
         """
-        frames = self.make_videos(n, seed=seed)
+        frames = to_pixels(self.make_videos(n, seed=seed))
         return frames[:, : self.num_given], frames[:, 1:] / np.float32(255)
 
 
@@ -128,7 +129,7 @@ def pixel_errors(
     errors = []
     for i in range(0, len(targets), batch_size):
         rows = slice(i, i + batch_size)
-        true = targets[rows] / np.float32(255)
+        true = to_pixels(targets[rows]) / np.float32(255)
         errors.append(np.mean((predict(inputs[rows]) - true) ** 2, axis=axis))
     return np.concatenate(errors)
 
@@ -202,6 +203,7 @@ def simple_roll_out_errors(
     Raises:
         ValueError: If the videos are too short.
     """
+    videos = to_pixels(videos)
     mean = np.float32(videos.mean((0, 1)) / 255)
     predictions = {
         "mean_image": lambda given: mean,

@@ -213,6 +213,10 @@ class TestImages:
         np.testing.assert_array_equal(
             distribution_of_three.load_images(tmp_path), images
         )
+        np.testing.assert_array_equal(
+            distribution_of_three.load_images(tmp_path, invert=True),
+            255 - images,
+        )
         halved = images.reshape(12, 16, 2, 16, 2).mean((2, 4))
         np.testing.assert_allclose(
             distribution_of_three.load_images(tmp_path, 16), halved, atol=1

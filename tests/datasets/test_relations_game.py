@@ -377,6 +377,8 @@ def test_tiles_are_cut_row_by_row():
         tile = images[:, row : row + 12, column : column + 12]
         expected = tile.reshape(2, -1) / 255
         np.testing.assert_allclose(tiles[:, place], expected, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"uint8.*dtype=float64"):
+        relations_game.tiles(images / 255)
 
 
 def test_load_data():

@@ -43,6 +43,16 @@ def test_refusals_carry_the_explanation(server):
         serving.model_status(server.rest_url, version=2)
 
 
+def test_images_of_floats_are_refused(server):
+    """The signature is of uint8: nobody would see on which scale they are."""
+    for scale in (1, 255):
+        inputs = {"image": IMAGES.astype("float32") / scale}
+        with pytest.raises(serving.ServingError, match=r"400.*uint8"):
+            serving.predict_rest(server.rest_url, inputs)
+        with pytest.raises(serving.ServingError, match=r"uint8"):
+            serving.predict_grpc(server.grpc_address, inputs)
+
+
 def test_model_names_are_escaped(server):
     with pytest.raises(serving.ServingError, match="not found: 'a/b c:d'"):
         serving.model_status(server.rest_url, "a/b c:d")
