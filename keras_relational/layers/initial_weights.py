@@ -92,7 +92,8 @@ def draw_apart(
         return
     for number, weight in enumerate(layer.weights):
         own_copy = clone_initializer(initializer, *numbers, number)
-        weight.assign(own_copy(weight.shape, weight.dtype))
+        draw = keras.initializers.get(own_copy)
+        weight.assign(draw(weight.shape, weight.dtype))
 
 
 def _has_seed(initializer):

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_relational import layers
+from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
@@ -56,14 +57,15 @@ def analogy_scorer(
         The model divides pixels by 255.
 
     Raises:
-        ValueError: If `normalization` is unknown, or `image_size` is not a
-            multiple of 16.
+        ValueError: If `normalization` is unknown, `image_size` is not a
+            multiple of 16, or Keras' data format is not channels last.
 
     Example:
 
     >>> analogy_scorer(image_size=32).output_shape
     (None, 7)
     """
+    check_channels_last()
     check_choice("normalization", normalization, NORMALIZATIONS)
     _check_image_size(image_size)
     inputs = {
@@ -174,14 +176,15 @@ def visual_analogy_scorer(
         divides pixels by 255.
 
     Raises:
-        ValueError: If `normalization` is unknown, or `image_size` is not a
-            multiple of 16.
+        ValueError: If `normalization` is unknown, `image_size` is not a
+            multiple of 16, or Keras' data format is not channels last.
 
     Example:
 
     >>> visual_analogy_scorer().output_shape
     (None, 4)
     """
+    check_channels_last()
     check_choice("normalization", normalization, ROW_NORMALIZATIONS)
     _check_image_size(image_size)
     images = keras.Input(

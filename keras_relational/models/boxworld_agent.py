@@ -13,6 +13,7 @@ from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.layers import SlotPooling
 from keras_relational.layers import StridedConv2D
 from keras_relational.layers import VirtualEntities
+from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
 
@@ -75,7 +76,8 @@ def boxworld_agent(
         `(batch, time)`, and the states after the last frame.
 
     Raises:
-        ValueError: If `network` is unknown or the image is too small.
+        ValueError: If `network` is unknown, the image is too small, or Keras'
+            data format is not channels last.
 
     Example:
 
@@ -83,6 +85,7 @@ def boxworld_agent(
     >>> logits, value
     ((None, 4), (None,))
     """
+    check_channels_last()
     check_choice("network", network, NETWORKS)
     if min(image_shape[:2]) < 3:
         raise ValueError(

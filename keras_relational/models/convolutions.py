@@ -1,4 +1,4 @@
-"""The convolutions of encoders."""
+"""The convolutions of encoders, and the order of axes that they need."""
 
 import functools
 from collections.abc import Callable
@@ -6,6 +6,21 @@ from collections.abc import Callable
 import keras
 
 from keras_relational import layers
+
+
+def check_channels_last() -> None:
+    """Raises a `ValueError` if Keras' default is that channels come first.
+
+    Models of images have channels last. Some layers of Keras would otherwise
+    take the width of an image for its channels.
+    """
+    data_format = keras.config.image_data_format()
+    if data_format != "channels_last":
+        raise ValueError(
+            "Models of images have channels last. Call "
+            "keras.config.set_image_data_format('channels_last') first. "
+            f"Received: keras.config.image_data_format() = {data_format!r}"
+        )
 
 
 def in_turn(number: int) -> list[Callable]:

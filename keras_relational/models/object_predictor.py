@@ -4,6 +4,7 @@ import keras
 
 from keras_relational import layers
 from keras_relational.models.analogy_scorer import named_normalization
+from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
@@ -32,11 +33,15 @@ def image_autoencoder(embedding_size: int = 10) -> keras.Model:
         `keras.Model` from uint8 images `(batch, 64, 64, 1)` to images of the
         same shape with pixels between 0 and 1. The model divides pixels by 255.
 
+    Raises:
+        ValueError: If Keras' data format is not channels last.
+
     Example:
 
     >>> image_autoencoder().output_shape
     (None, 64, 64, 1)
     """
+    check_channels_last()
     encoder = keras.Sequential(
         [
             keras.Input(IMAGE_SHAPE),

@@ -52,7 +52,9 @@ def _slot_attention(x):
     x = _with_places(x)
     x = layers.SlotAttention(4, UNITS, UNITS, name="reasoner")(x)
     # Slots have no order: in training a slot takes now this, now that.
-    return keras.layers.GlobalMaxPooling1D(name="slots_as_one")(x)
+    return keras.layers.GlobalMaxPooling1D(
+        "channels_last", name="slots_as_one"
+    )(x)
 
 
 def _shared_workspace(x):
@@ -72,7 +74,7 @@ def _relational_convolution(x):
 
 
 def _mlp(x):
-    x = keras.layers.Flatten(name="entities_as_one")(x)
+    x = keras.layers.Flatten("channels_last", name="entities_as_one")(x)
     return keras.layers.Dense(UNITS, "relu", name="reasoner")(x)
 
 
@@ -165,7 +167,7 @@ def set_classifier(
     entities = keras.Input((num_entities, num_features), name="entities")
     x = keras.layers.Dense(UNITS, name="embedding")(entities)
     x = _FOR_CLASSES[reasoner](x)
-    x = keras.layers.Flatten()(x)
+    x = keras.layers.Flatten("channels_last")(x)
     x = keras.layers.Dense(32, "relu", name="hidden")(x)
     x = keras.layers.Dense(num_classes, name="logits")(x)
     model = keras.Model(entities, x, name=f"{reasoner}_set_classifier")

@@ -7,6 +7,7 @@ from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import PrediNet
 from keras_relational.layers import RelationNetwork
 from keras_relational.layers import StridedConv2D
+from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
 
@@ -55,13 +56,15 @@ def relations_classifier(
         ids `(batch,)`. The model divides pixels by 256.
 
     Raises:
-        ValueError: If `central` is not one of `CENTRAL_MODULES`.
+        ValueError: If `central` is not one of `CENTRAL_MODULES`, or Keras' data
+            format is not channels last.
 
     Example:
 
     >>> relations_classifier("predinet").output_shape
     (None, 2)
     """
+    check_channels_last()
     check_choice("central module", central, CENTRAL_MODULES)
     images = keras.Input((36, 36, 3), dtype="uint8", name="image")
     x = keras.layers.Rescaling(1 / 256, name="rescaling")(images)

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.datasets import distribution_of_three
+from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
@@ -60,7 +61,8 @@ def filler_autoencoder(
         the same shape.
 
     Raises:
-        ValueError: If `fillers` is unknown.
+        ValueError: If `fillers` is unknown, or if Keras' data format is not
+            channels last, for images.
 
     Example:
 
@@ -96,6 +98,7 @@ def filler_autoencoder(
 
 
 def _image_layers(batch_normalization):
+    check_channels_last()
     convolution = {"kernel_size": 4, "strides": 2, "padding": "same"}
 
     def hidden(layer, fan_in, **arguments):

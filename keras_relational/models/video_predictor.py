@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.layers.operations import update_row
+from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
@@ -90,7 +91,8 @@ def video_predictor(
     Raises:
         ValueError: If `core` does not return sequences and states, if
             `positions` is `True` and the core takes only vectors, if a number
-            is not a positive integer, or if `mean_pixel` is not from 0 to 1.
+            is not a positive integer, if `mean_pixel` is not from 0 to 1, or
+            if Keras' data format is not channels last.
 
     Example:
 
@@ -98,6 +100,7 @@ def video_predictor(
     >>> video_predictor(core, positions=False).output_shape
     (None, None, 64, 64, 1)
     """
+    check_channels_last()
     if not (core.return_sequences and core.return_state):
         raise ValueError(
             "`core` must return sequences and states. Received: "

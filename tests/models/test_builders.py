@@ -1,0 +1,228 @@
+"""What holds for every function that builds a model, found by its type."""
+
+import inspect
+import typing
+
+import keras
+import numpy as np
+import pytest
+
+from keras_relational import layers
+from keras_relational import models
+from keras_relational.models.image_model import reads_pixels
+
+pytestmark = pytest.mark.any_backend
+
+# Functions that return a model but build none.
+OTHERS = ("declare", "from_preset", "part")
+
+
+def cell():
+    return keras.layers.GRUCell(4)
+
+
+def core():
+    return models.video_core("gru", 4, 2)
+
+
+def fillers():
+    return np.random.default_rng(0).integers(256, size=(5, 32, 32))
+
+
+# By builder: how it builds a small model. A builder that is given a model gets
+# one that was built before.
+VARIANTS = {
+    "adding_model": {x: [x] for x in models.ADDING_CORES},
+    "analogy_scorer": {"": ["temporal_context", 16, 2]},
+    "bouncing_balls_predictor": {
+        x: ["4balls", "gru", 4, 2, 4, False, 0.5, 16, x]
+        for x in models.VIDEO_NETWORKS
+    },
+    "boxworld_agent": {
+        **{x: [x, (5, 6, 3)] for x in models.NETWORKS},
+        "memory": ["relational", (5, 6, 3), 4, 1, 2, "unsigned", cell],
+    },
+    "coordinates_predictor": {"": [3]},
+    "filler_autoencoder": {x: [x] for x in models.FILLERS},
+    "image_autoencoder": {"": []},
+    "intuitive_physics_predictor": {
+        x: ["scoff", 4, 2, 2, False, 16, x] for x in models.VIDEO_NETWORKS
+    },
+    "maze_memory": {x: [x, 8] for x in models.MAZE_MEMORIES},
+    "object_predictor": {"": [models.image_autoencoder]},
+    "over_fillers": {
+        "": [
+            lambda: models.rule_learner(models.filler_autoencoder()),
+            fillers,
+        ]
+    },
+    "relations_classifier": {x: [x] for x in models.CENTRAL_MODULES}
+    | {"tasks": ["predinet", 2, 3, 2]},
+    "roll_out_model": {
+        "": [
+            lambda: models.video_predictor(core(), 1, 1, 0.5, False, 16),
+            2,
+        ]
+    },
+    "rule_learner": {
+        x: [models.filler_autoencoder, "esbn", x]
+        for x in ("multiple_choice", "generative")
+    },
+    "set_classifier": {x: [x, 3, 4] for x in models.SET_REASONERS},
+    "single_ball_predictor": {
+        x: [8, 1, 2, "shared", 0.0, 2, 0.5, 16, x]
+        for x in models.VIDEO_NETWORKS
+    },
+    "sorter": {x: [x, 3, 4] for x in models.SORTERS},
+    "task_rule_learner": {
+        x: ["identity_rules", models.filler_autoencoder, x]
+        for x in ("esbn", "corelnet")
+    },
+    "video_core": {x: [x, 8] for x in models.VIDEO_CORES},
+    "video_predictor": {
+        x: [core, 1, 1, 0.5, False, 16, x] for x in models.VIDEO_NETWORKS
+    },
+    "visual_analogy_scorer": {"": ["source_target", 16]},
+}
+TAKE_A_MODEL = (
+    *("object_predictor", "over_fillers", "roll_out_model"),
+    *("rule_learner", "task_rule_learner"),
+)
+CASES = [(x, y) for x, variants in VARIANTS.items() for y in variants]
+
+
+def builders():
+    """Names of the public functions that return a model or a layer."""
+    for name in models.__all__:
+        function = getattr(models, name)
+        if not inspect.isfunction(function) or name in OTHERS:
+            continue
+        kind = typing.get_type_hints(function)["return"]
+        if isinstance(kind, type) and issubclass(kind, keras.layers.Layer):
+            yield name
+
+
+def arguments(name, variant):
+    return [x() if callable(x) else x for x in VARIANTS[name][variant]]
+
+
+def build(name, variant):
+    return getattr(models, name)(*arguments(name, variant))
+
+
+def inputs_of(model, rows=3):
+    """Random inputs, of length 3 where any length is allowed."""
+    rng = np.random.default_rng(0)
+
+    def array(tensor):
+        shape = (
+            rows,
+            *(3 if size is None else size for size in tensor.shape[1:]),
+        )
+        if tensor.dtype == "uint8" and len(shape) > 1:
+            return rng.integers(256, size=shape, dtype="uint8")
+        if "int" in tensor.dtype:
+            return rng.integers(3, size=shape).astype(tensor.dtype)
+        return rng.normal(size=shape).astype(tensor.dtype)
+
+    sequential = isinstance(model, keras.Sequential)
+    inputs = model.inputs[0] if sequential else model.input
+    return keras.tree.map_structure(array, inputs)
+
+
+def as_arrays(outputs):
+    return [keras.ops.convert_to_numpy(x) for x in keras.tree.flatten(outputs)]
+
+
+@pytest.fixture
+def channels_first():
+    """A function that makes channels first the default, until the test ends."""
+    before = keras.config.image_data_format()
+    yield lambda: keras.config.set_image_data_format("channels_first")
+    keras.config.set_image_data_format(before)
+
+
+def test_every_builder_is_tested():
+    assert set(builders()) == set(VARIANTS)
+
+
+@pytest.mark.parametrize(("name", "variant"), CASES)
+def test_channels_first(name, variant, channels_first):
+    """A model of images is refused. Any other is the same as ever."""
+    expected, given = build(name, variant), arguments(name, variant)
+    channels_first()
+    if reads_pixels(expected) and name not in TAKE_A_MODEL:
+        with pytest.raises(ValueError, match="images have channels last"):
+            getattr(models, name)(*given)
+        return
+    found = getattr(models, name)(*given)
+    if not isinstance(found, keras.Model):
+        assert "channels_first" not in str(found.get_config())
+        return
+    found.set_weights(expected.get_weights())
+    x = inputs_of(expected)
+    for one, other in zip(
+        as_arrays(expected(x)), as_arrays(found(x)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", models.preset_names())
+def test_presets_with_channels_first(name, channels_first):
+    expected = models.from_preset(name)
+    channels_first()
+    found, x = models.from_preset(name), inputs_of(expected)
+    for one, other in zip(
+        as_arrays(expected(x)), as_arrays(found(x)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_layers_of_images_with_channels_first(channels_first):
+    x = np.random.default_rng(0).normal(size=(2, 5, 4, 3)).astype("float32")
+    predinet = layers.PrediNet(2, 3, 4)
+    shared = [layers.AppendCoordinates(), predinet]
+    expected = [layer(x) for layer in shared]
+    channels_first()
+    for layer, one in zip(shared, expected, strict=True):
+        again = type(layer).from_config(layer.get_config())
+        again.build(x.shape)
+        again.set_weights(layer.get_weights())
+        np.testing.assert_array_equal(*as_arrays([one, again(x)]))
+    with pytest.raises(ValueError, match="needs data_format"):
+        layers.StridedConv2D(4, 2)
+    convolution = layers.StridedConv2D(4, 2, data_format="channels_last")
+    assert convolution(x).shape == (2, 4, 3, 4)
+
+
+OF_MODELS = [x for x in VARIANTS if x not in ("maze_memory", "video_core")]
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_images_on_other_scales(name):
+    """Integers, and floats up to 255 or 1, have the same outputs."""
+    model = build(name, next(iter(VARIANTS[name])))
+    x = inputs_of(model)
+    has_images = any(
+        a.dtype == "uint8" and a.ndim > 2 for a in keras.tree.flatten(x)
+    )
+    assert reads_pixels(model) == has_images
+    if not has_images:
+        return
+    expected = as_arrays(model(x))
+
+    def scaled(function):
+        return keras.tree.map_structure(
+            lambda a: function(a) if a.dtype == "uint8" and a.ndim > 2 else a,
+            x,
+        )
+
+    for other in (
+        scaled(lambda a: a.astype("float32")),
+        scaled(lambda a: a.astype("float32") / 255),
+        scaled(lambda a: a.astype("int64")),
+    ):
+        for one, two in zip(expected, as_arrays(model(other)), strict=True):
+            np.testing.assert_array_equal(one, two)
+    with pytest.raises(ValueError, match="from -1"):
+        model(scaled(lambda a: a / 127.5 - 1))
