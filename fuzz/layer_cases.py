@@ -6,16 +6,16 @@ runs it, shrunk, and printed as a program.
 
 from hypothesis import strategies as st
 
-# What must hold. Those that compile take long, and are drawn less often.
-CHECKS = (
-    *["rows"] * 6,
-    *["precision"] * 5,
-    *["seeds"] * 2,
-    *["saving"] * 2,
-    *["graph"] * 2,
-    "xla",
-    "backends",
-)
+# What must hold, and its share of the cases. Checks that compile take long.
+CHECKS = {
+    "rows": 9,
+    "precision": 7,
+    "seeds": 3,
+    "saving": 3,
+    "graph": 2,
+    "xla": 1,
+    "backends": 1,
+}
 
 # The first is what a case is shrunk to. oneDNN and XLA take other ways for
 # large products than for small ones.
@@ -39,23 +39,25 @@ def layer(name, **arguments):
 
 
 @st.composite
-def cases(draw, names=None):
-    """Cases of all layers, or of some."""
-    name = draw(st.sampled_from(names or [*LAYERS]))
+def cases(draw, name, check):
+    """Cases of one layer and one check."""
     batch = draw(st.sampled_from(BATCHES))
     found = LAYERS[name](draw, batch)
-    check = draw(st.sampled_from([*CHECKS, *found.get("checks", ())]))
-    policies = ["mixed_bfloat16", "mixed_float16"]
+    policy = "float32"
+    if check == "precision":
+        policy = draw(st.sampled_from(("mixed_bfloat16", "mixed_float16")))
     offset = draw(st.sampled_from(OFFSETS))
+    scale = draw(st.sampled_from(SCALES))
+    if policy == "mixed_float16" and not found.get("normalizes"):
+        # Products of large numbers are too large for float16.
+        offset, scale = min(offset, 1), min(scale, 1)
     case = {
         "spec": found["spec"],
         "shapes": found["shapes"],
         "check": check,
-        "policy": draw(st.sampled_from(policies))
-        if check == "precision"
-        else "float32",
+        "policy": policy,
         "offset": offset,
-        "scale": draw(st.sampled_from(SCALES)),
+        "scale": scale,
         "integers": draw(st.sampled_from([False, False, False, True])),
         "masked": found.get("mask", True)
         and draw(st.sampled_from([False, False, True])),
@@ -113,11 +115,13 @@ def _pooling(draw, batch):
 
 
 def _two_simplicial(draw, batch):
+    score = draw(st.sampled_from(("unsigned", "trilinear", "determinant")))
+    key_dim = draw(st.sampled_from((1, 2, 4, 8)))
     spec = layer(
         "TwoSimplicialAttention",
         num_heads=draw(number),
-        key_dim=draw(st.sampled_from((1, 2, 4, 8))),
-        score=draw(st.sampled_from(("unsigned", "signed"))),
+        key_dim=3 * key_dim if score == "determinant" else key_dim,
+        score=score,
     )
     features = draw(st.sampled_from(FEATURES))
     shapes = {"query": _set(draw, batch, features)}
@@ -270,7 +274,7 @@ def _rims_arguments(draw):
 
 def _steps(draw, batch):
     """A few steps, each a vector, a set or an image."""
-    time = draw(st.sampled_from((1, 2, 3, 5)))
+    time = draw(st.sampled_from((1, 2, 3)))
     step = draw(
         st.sampled_from(([], [1], [3], [6], [2, 2])).map(lambda x: [*x])
     )

@@ -141,45 +141,41 @@ class _FoundError(Exception):
     """Tells Hypothesis that a case fails."""
 
 
-def explore(seed, number, patience=300.0, names=None):
-    """Tries a number of cases.
+def explore(seed, shares, patience=300.0):
+    """Tries cases.
+
+    Args:
+        seed: Integer.
+        shares: Number of cases by layer and check.
+        patience: Seconds until an answer.
 
     Returns:
-        The number of cases by layer, check and outcome, and the findings: a
-        list of a case, shrunk, and its problem. A layer and a check have one
-        finding at most.
+        The number of cases by check and outcome, and the findings: a list of a
+        case, shrunk, and its problem. A layer and a check have one at most.
     """
-    counts, findings = collections.Counter(), {}
+    counts, findings = collections.Counter(), []
     with Children(patience) as children:
-        while counts.total() < number:
-            before = len(findings)
-            _explore_until_found(
-                seed + before,
-                number - counts.total(),
-                children,
-                counts,
-                findings,
-                names,
-            )
-            if len(findings) == before:
-                break
-    return counts, [*findings.values()]
+        for (name, check), number in shares.items():
+            found = _first_failure(seed, name, check, number, children, counts)
+            if found:
+                findings.append(found)
+                case, problem = found
+                print(
+                    f"{name}, {check}: {problem}\n{program(case)}\n", flush=True
+                )
+    return counts, findings
 
 
-def _explore_until_found(seed, number, children, counts, findings, names):
-    shrinking = []
+def _first_failure(seed, name, check, number, children, counts):
+    """The first case that fails, shrunk, and its problem, or `None`."""
+    failed = []
 
     def holds(case):
-        key = case["spec"]["layer"], case["check"]
-        if key in findings or (shrinking and shrinking[0] != key):
-            if not shrinking:
-                counts[(*key, "known")] += 1
-            return
         outcome, problem = children.answer(case)
-        if not shrinking:
-            counts[(*key, outcome)] += 1
+        if not failed:
+            counts[check, outcome] += 1
         if problem:
-            shrinking[:] = [key, case, problem]
+            failed[:] = case, problem  # The last that fails is the smallest.
             raise _FoundError
 
     settings = hypothesis.settings(
@@ -190,27 +186,39 @@ def _explore_until_found(seed, number, children, counts, findings, names):
         suppress_health_check=[*hypothesis.HealthCheck],
         report_multiple_bugs=False,
     )
-    test = hypothesis.given(layer_cases.cases(names))(holds)
+    test = hypothesis.given(layer_cases.cases(name, check))(holds)
     try:
         hypothesis.seed(seed)(settings(test))()
     except (_FoundError, hypothesis.errors.Flaky):
-        key, case, problem = shrinking
-        findings[key] = case, problem
-        print(f"{key[0]}, {key[1]}: {problem}\n{program(case)}\n", flush=True)
+        return tuple(failed)
+
+
+def shares_of(number, seed):
+    """How many cases each layer and check have, in an order that is drawn."""
+    pairs = [
+        (name, check)
+        for check, share in layer_cases.CHECKS.items()
+        for name in layer_cases.LAYERS
+        for _ in range(share)
+    ]
+    np.random.default_rng(seed).shuffle(pairs)
+    return collections.Counter(
+        tuple(map(str, pairs[i % len(pairs)])) for i in range(number)
+    )
 
 
 def run(report, number, seed=0, jobs=None):
     """Adds cases and findings to a report. `jobs` is the number of cores."""
     start = time.perf_counter()
     jobs = jobs or os.cpu_count()
-    parts = [len(x) for x in np.array_split(np.arange(number), jobs)]
+    shares = [*shares_of(number, seed).items()]
     # A fork would copy threads of TensorFlow, if there are any.
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
-        seeds = [1_000_000 * (seed + 1) + 1_000 * i for i in range(jobs)]
-        results = list(pool.map(explore, seeds, parts))
+        parts = [dict(shares[i::jobs]) for i in range(jobs)]
+        results = list(pool.map(explore, [seed] * jobs, parts))
     for counts, findings in results:
-        for (_, check, outcome), count in counts.items():
+        for (check, outcome), count in counts.items():
             for _ in range(count):
                 report.add(f"layers.{check}", outcome)
         for case, problem in findings:

@@ -319,12 +319,21 @@ def test_what_fails_is_shrunk(monkeypatch):
             return ("wrong", "a problem") if wrong else ("right", None)
 
     monkeypatch.setattr(fuzzed_layers, "Children", Answers)
-    counts, findings = fuzzed_layers.explore(0, 200, names=["CoRelNet"])
-    assert counts.total() == 200
-    assert 1 < len(findings) <= len(set(layer_cases.CHECKS))
-    for case, problem in findings:
-        assert problem == "a problem"
-        assert case["shapes"]["inputs"] == [8, 1, 1]
-        program = fuzzed_layers.program(case)
-        literal = program.split("case = ")[1].split("\nprint(")[0]
-        assert ast.literal_eval(literal) == case
+    shares = {("CoRelNet", "rows"): 30, ("PrediNet", "seeds"): 1}
+    counts, findings = fuzzed_layers.explore(0, shares)
+    assert counts["rows", "wrong"] == 1
+    ((case, problem),) = findings
+    assert problem == "a problem"
+    assert case["spec"]["layer"] == "CoRelNet"
+    assert case["shapes"]["inputs"] == [8, 1, 1]
+    program = fuzzed_layers.program(case)
+    literal = program.split("case = ")[1].split("\nprint(")[0]
+    assert ast.literal_eval(literal) == case
+
+
+def test_cases_are_shared_among_layers_and_checks():
+    pairs = sum(layer_cases.CHECKS.values()) * len(layer_cases.LAYERS)
+    shares = fuzzed_layers.shares_of(2 * pairs, seed=0)
+    assert shares["ESBN", "xla"] == 2
+    assert shares["ESBN", "rows"] == 2 * layer_cases.CHECKS["rows"]
+    assert shares.total() == 2 * pairs
