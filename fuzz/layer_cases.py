@@ -143,9 +143,12 @@ def _transformer_block(draw, batch):
         hidden_units=draw(size),
         num_iterations=draw(st.sampled_from((1, 2))),
     )
+    shape = _set(draw, batch)
     return {
         "spec": spec,
-        "shapes": {"inputs": _set(draw, batch)},
+        "shapes": {"inputs": shape},
+        # Of one feature a layer normalization leaves nothing.
+        "normalizes": shape[-1] > 1,
         "any_size": True,
     }
 
@@ -165,7 +168,7 @@ def _simplicial_block(draw, batch):
         "entities": _set(draw, batch, features),
         "virtual_entities": [batch, draw(number), features],
     }
-    return {"spec": spec, "shapes": shapes}
+    return {"spec": spec, "shapes": shapes, "normalizes": features > 1}
 
 
 def _time_series(draw, batch, time=None):
@@ -538,7 +541,6 @@ def _slot_attention(draw, batch):
     return {
         "spec": spec,
         "shapes": {"inputs": shape},
-        # With one feature nothing but the offset is left.
         "normalizes": shape[-1] > 1,
         "any_size": True,
     }
@@ -613,7 +615,9 @@ def _convolution(draw, batch):
 
 def _time_folded(draw, batch):
     inner = draw(
-        st.sampled_from(("Dense", "Flatten", "TemporalContextNormalization"))
+        st.sampled_from(
+            ("Dense", "LayerNormalization", "TemporalContextNormalization")
+        )
     )
     arguments = {"units": draw(size)} if inner == "Dense" else {}
     spec = layer(
@@ -623,8 +627,8 @@ def _time_folded(draw, batch):
     return {
         "spec": spec,
         "shapes": {"inputs": shape},
-        "normalizes": inner == "TemporalContextNormalization",
-        "mask": inner != "Flatten",
+        "normalizes": inner != "Dense"
+        and (inner != "LayerNormalization" or shape[-1] > 1),
     }
 
 

@@ -184,7 +184,7 @@ def bounds(case, layer, inputs, outputs, dtype="float32"):
     unit, rng = UNITS[dtype], np.random.default_rng(0)
 
     def rounded(array):
-        if np.asarray(array).dtype.kind != "f":
+        if np.asarray(array).dtype == "bool":
             return array
         noise = 1 + unit * rng.uniform(-1, 1, np.shape(array))
         return (array * noise).astype("float32")

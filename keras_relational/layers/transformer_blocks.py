@@ -186,6 +186,15 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
 
+    @property
+    def input_dtype(self) -> str:
+        """The dtype that Keras casts inputs to: float32 or more.
+
+        They are normalized first. Half precision would round away what their
+        features differ by.
+        """
+        return keras.backend.result_type(self.compute_dtype, "float32")
+
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         features = check_entities_shape(self, input_shape)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
@@ -297,7 +306,10 @@ class RelationalTransformerBlock(keras.layers.Layer):
 
     def _feedforward(self, entities, attended, iteration):
         update = self.update(self.hidden(attended))
-        return self.output_normalizations[iteration](entities + update)
+        # At first the entities are float32 in half precision. `+` takes no two
+        # types on TensorFlow.
+        total = ops.add(entities, update)
+        return self.output_normalizations[iteration](total)
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -444,6 +456,7 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
     ) -> tuple:
         self._check_virtual_entities(entities.shape, virtual_entities.shape)
         entities, mask = flatten_entities(self, entities, entities_mask)
+        virtual_entities = ops.cast(virtual_entities, self.input_dtype)
         n = ops.shape(entities)[1]
         # Standard entities first, then the virtual ones.
         both = ops.concatenate([entities, virtual_entities], axis=1)

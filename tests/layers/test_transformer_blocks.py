@@ -338,6 +338,21 @@ def test_refuses_arguments(cls, arguments, message):
         cls(**arguments)
 
 
+@pytest.mark.any_backend
+def test_half_precision_does_not_round_the_inputs():
+    """They are normalized first, so a common offset changes nothing."""
+    x = np.random.default_rng(0).integers(0, 9, (2, 5, 8)).astype("float32")
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    relational = RelationalTransformerBlock(**RELATIONAL)
+    simplicial = SimplicialTransformerBlock(**SIMPLICIAL)
+    for call in (relational, lambda x: simplicial(x, x[:, :3])[0]):
+        near, far = (
+            ops.convert_to_numpy(ops.cast(call(inputs), "float32"))
+            for inputs in (x, 1000 + x)
+        )
+        np.testing.assert_allclose(far, near, atol=0.05)
+
+
 def test_an_initializer_may_be_a_plain_function():
     def threes(shape, dtype=None):
         return 3 * ops.ones(shape, dtype)
