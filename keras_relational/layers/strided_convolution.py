@@ -78,6 +78,8 @@ class StridedConv2D(keras.layers.Conv2D):
     def call(
         self, inputs: keras.KerasTensor, training: bool = False
     ) -> keras.KerasTensor:
+        # Keras casts floats alone to the dtype of a layer.
+        inputs = ops.cast(inputs, self.compute_dtype)
         products = self.in_inference
         if keras.backend.backend() == "tensorflow" and max(self.strides) > 1:
             products = False
