@@ -334,10 +334,14 @@ def check_seeds(case):
 
 def functional(layer, inputs):
     """A model of the layer, for any batch size."""
+
+    def symbol(x, name=None):
+        return keras.Input(x.shape[1:], dtype=str(x.dtype), name=name)
+
     symbolic = {
-        name: tree.map_structure(
-            lambda x: keras.Input(x.shape[1:], dtype=str(x.dtype)), value
-        )
+        name: [symbol(x) for x in value]
+        if isinstance(value, list)
+        else symbol(value, name)
         for name, value in inputs.items()
     }
     return keras.Model(symbolic, layer(**symbolic))
