@@ -1,6 +1,29 @@
-# Every target makes what it needs: Python 3.11 and make are enough to start.
-PYTHON ?= python3.11
-VENVS := .venv .venv-jax .venv-oldest .venv-torch .venv-lint .venv-docs
+# Every target makes what it needs: make and a supported Python are enough.
+# It takes the newest Python that it finds; PYTHON=python3.12 names another.
+
+# $(call find,3.13 3.12): the first of these versions that can be started, under
+# its own name or as `python3`, and that can make environments.
+find = $(shell for version in $(1); do \
+	for python in python$$version python3 python; do \
+		$$python -c "import ensurepip, sys; \
+			sys.exit('%d.%d' % sys.version_info[:2] != '$$version')" \
+			2>/dev/null && echo $$python && exit; \
+	done; done)
+version = $(if $(1),$(shell $(1) -c "import sys; print('%d.%d' % sys.version_info[:2])"))
+
+ifdef PYTHON
+OLDEST_PYTHON := $(PYTHON)
+else
+PYTHON := $(call find,3.13 3.12 3.11)
+# NumPy 2.0, the oldest, has no build for Python 3.13.
+OLDEST_PYTHON := $(call find,3.11 3.12)
+endif
+
+VENVS := .venv .venv-newest .venv-torch .venv-lint .venv-docs
+
+# In an environment, after its installation. Another Python makes it anew.
+DONE := installed-$(call version,$(PYTHON))
+OLDEST_DONE := installed-$(call version,$(OLDEST_PYTHON))
 
 # TensorFlow leaves oneDNN off on CPUs without AVX-512; convolutions and their
 # gradients then take about twice as long.
@@ -12,8 +35,11 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 
 PYTEST := -m pytest --numprocesses=auto --dist=worksteal
 
-# Most of the time goes into compiling what runs once.
-QUICK_XLA := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+# Most of the time goes into compiling what runs once. JAX 0.12 does not know
+# the last flag, and ends.
+QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+QUICK_TENSORFLOW := XLA_FLAGS="$(QUICK_XLA) --xla_cpu_use_fusion_emitters=false"
+QUICK_JAX := XLA_FLAGS="$(QUICK_XLA)"
 
 # A test that hangs says where, and fails.
 NO_HANG := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
@@ -32,62 +58,73 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
-.PHONY: demo test test-all test-oldest test-torch lint dist docs bench fuzz clean
+.PHONY: demo test test-all test-newest test-oldest test-torch lint dist docs bench fuzz clean
 
 # What goes into each environment, with the time and the space that it takes.
-.venv/installed: EXTRAS := dev
-.venv/installed: COST := about a minute, 2.5 GB
+.venv/$(DONE): EXTRAS := dev
+.venv/$(DONE): COST := about a minute, 2.5 GB
+# tf-agents' own requirements, of 2023, exclude Python 3.12, NumPy 2.4 and
+# PyTorch. `dev` has what it uses.
+.venv/$(DONE): WITHOUT_REQUIREMENTS := tf-agents==0.19.0
 # The newest releases, with JAX alone.
-.venv-jax/installed: EXTRAS := gymnasium,jax,plots,test
-.venv-jax/installed: COST := half a minute, 0.7 GB
+.venv-newest/$(DONE): EXTRAS := gymnasium,jax,plots,test
+.venv-newest/$(DONE): COST := half a minute, 0.7 GB
 # The oldest releases, with JAX alone.
-.venv-oldest/installed: EXTRAS := oldest
-.venv-oldest/installed: COST := half a minute, 0.7 GB
-# tf-agents, in `dev`, excludes torch. TensorFlow is for the tests that compare.
-.venv-torch/installed: EXTRAS := plots,tensorflow,test,torch
-.venv-torch/installed: COST := a minute or two; torch for Linux brings gigabytes of CUDA
-.venv-lint/installed: EXTRAS := lint
-.venv-lint/installed: COST := half a minute, 0.3 GB
+.venv-oldest/$(OLDEST_DONE): EXTRAS := oldest
+.venv-oldest/$(OLDEST_DONE): COST := half a minute, 0.7 GB
+.venv-oldest/$(OLDEST_DONE): PYTHON := $(OLDEST_PYTHON)
+# TensorFlow is for the tests that compare.
+.venv-torch/$(DONE): EXTRAS := plots,tensorflow,test,torch
+.venv-torch/$(DONE): COST := a minute or two; torch for Linux brings gigabytes of CUDA
+.venv-lint/$(DONE): EXTRAS := lint
+.venv-lint/$(DONE): COST := half a minute, 0.3 GB
 # The site reads docstrings without importing the package.
-.venv-docs/installed: EXTRAS := docs
-.venv-docs/installed: COST := half a minute, 0.3 GB
+.venv-docs/$(DONE): EXTRAS := docs
+.venv-docs/$(DONE): COST := half a minute, 0.3 GB
 
-$(VENVS:%=%/installed): setup.cfg pyproject.toml
-	@echo "Installing keras_relational[$(EXTRAS)] into $(@D) ($(COST)) ..."
-	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
+
+$(VENVS:%=%/$(DONE)) .venv-oldest/$(OLDEST_DONE): setup.cfg pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python of a supported version with the module venv was found. Install Python 3.11, 3.12 or 3.13 (on Debian and Ubuntu, python3.12 and python3.12-venv), or say where it is: make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "Installing keras_relational[$(EXTRAS)] into $(@D), with $(PYTHON) ($$($(PYTHON) --version); $(COST)) ..."
+	@$(PYTHON) -m venv $(if $(wildcard $(@D)/installed*),--clear) $(@D)
+	@$(PIP) --editable '.[$(EXTRAS)]'
+	@$(if $(WITHOUT_REQUIREMENTS),$(PIP) --no-deps $(WITHOUT_REQUIREMENTS))
 	@touch $@
 
-demo: .venv/installed
+demo: .venv/$(DONE)
 	@.venv/bin/python examples/demo.py
 
-test: .venv/installed .venv-jax/installed
+test: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running the tests (20 to 45 minutes on two cores) ..."
-	@$(QUICK_XLA) .venv/bin/python $(PYTEST) $(NO_HANG) -m "not slow"
-	@echo "Running on JAX, without TensorFlow, what must run on any backend ..."
-	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-jax/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
+	@$(QUICK_TENSORFLOW) .venv/bin/python $(PYTEST) $(NO_HANG) -m "not slow"
+	@$(MAKE) --no-print-directory test-newest
 
-test-all: .venv/installed .venv-jax/installed
+test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
 	@.venv/bin/python $(PYTEST)
-	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-jax/bin/python $(PYTEST) $(LAYER_TESTS)
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
 
-test-oldest: .venv-oldest/installed
+test-newest: .venv-newest/$(DONE)
+	@echo "Running on JAX, without TensorFlow, what must run on any backend, with the newest releases (five to ten minutes on two cores) ..."
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
+
+test-oldest: .venv-oldest/$(OLDEST_DONE)
 	@echo "Running layers and training on JAX with the oldest releases of Keras and NumPy (two to three minutes on two cores) ..."
-	@KERAS_BACKEND=jax $(QUICK_XLA) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests/layers tests/training
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests/layers tests/training
 
-test-torch: .venv-torch/installed
+test-torch: .venv-torch/$(DONE)
 	@echo "Running on torch the layers, models, data, supervised training and analysis (five to ten minutes on two cores) ..."
 	@KERAS_BACKEND=torch .venv-torch/bin/python $(PYTEST) $(NO_HANG) -m "not slow" $(TORCH_TESTS)
 
-lint: .venv-lint/installed
+lint: .venv-lint/$(DONE)
 	@.venv-lint/bin/ruff check .
 	@.venv-lint/bin/ruff format --check .
 	@PYTHONPATH=. .venv-lint/bin/lint-imports --no-cache
 	@.venv-lint/bin/mypy
 
 # The wheel and the source distribution, each installed alone and used on JAX.
-dist: .venv-lint/installed
+dist: .venv-lint/$(DONE)
 	@echo "Building into dist/, then installing and trying both (a minute or two) ..."
 	@rm -rf build dist
 	@.venv-lint/bin/python -m build --quiet
@@ -100,17 +137,17 @@ dist: .venv-lint/installed
 	done
 
 # Strict: a broken link or a missing docstring is an error.
-docs: .venv-docs/installed
+docs: .venv-docs/$(DONE)
 	@.venv-docs/bin/python tools/gather_pages.py
 	@.venv-docs/bin/zensical build --strict --clean
 	@echo "The site is in build/site. Look at it with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"
 
-bench: .venv/installed
+bench: .venv/$(DONE)
 	@.venv/bin/python -m benchmarks
 
-fuzz: .venv/installed
+fuzz: .venv/$(DONE)
 	@echo "Attacking the server and the readers, and trying layers (about forty minutes on two cores) ..."
 	@.venv/bin/python -m fuzz
 
 clean:
-	rm -rf $(VENVS) build dist *.egg-info
+	rm -rf $(VENVS) .venv-oldest build dist *.egg-info

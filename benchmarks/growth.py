@@ -5,8 +5,8 @@
 Each line is one layer, one of whose sizes doubles. The time is that of the
 outputs and of the gradients of all weights, compiled. The memory is what the
 compiled program needs besides weights and inputs. Beside them stands the time
-that the multiplications of the layer's docstring need at the machine's rate of
-matrix products, three times those of the outputs.
+that the multiplications in the program need at the machine's rate of matrix
+products, three times those of the outputs.
 """
 
 import argparse
@@ -22,7 +22,6 @@ from keras import ops
 
 from benchmarks.measuring import matrix_product_rate
 from benchmarks.measuring import median_seconds
-from benchmarks.stated_costs import costs
 from keras_relational import layers
 
 BATCH, FEATURES = 32, 64
@@ -35,17 +34,12 @@ class Case(NamedTuple):
     Args:
         layer: The layer.
         shape: The shape of an example.
-        sizes: The sizes in the formulas of its docstring that are not
-            attributes of the layer.
-        steps: How often the formulas count.
         batch: The number of examples.
         base: Number of the first entities that pairs are made of, or 0.
     """
 
     layer: keras.layers.Layer
     shape: tuple[int, ...]
-    sizes: dict[str, int]
-    steps: int = 1
     batch: int = BATCH
     base: int = 0
 
@@ -71,31 +65,21 @@ def doubled(low: int, high: int) -> list[int]:
 
 def _predinet(n, num_heads=32, batch=BATCH):
     layer = layers.PrediNet(num_heads, 16, 16)
-    return Case(layer, (n, FEATURES), _entities(n), batch=batch)
+    return Case(layer, (n, FEATURES), batch=batch)
 
 
 def _simplicial(n, num_heads=2, base=0):
-    sizes = {"v": base or n, "q": base or n}
     layer = layers.TwoSimplicialAttention(num_heads, 32)
-    return Case(layer, (n, FEATURES), _entities(n, **sizes), base=base)
-
-
-def _entities(n, **sizes):
-    return {"n": n, "m": FEATURES, **sizes}
+    return Case(layer, (n, FEATURES), base=base)
 
 
 def _scoff(num_object_files=6, num_schemata=4, time=16):
     layer = layers.SCOFF(64, num_object_files, num_schemata)
-    sizes = {"n": 1, "q": 1, "m": FEATURES, "g": 3}
-    return Case(layer, (time, FEATURES), sizes, time)
+    return Case(layer, (time, FEATURES))
 
 
-def _sequence(layer):
-    def case(time):
-        sizes = {"time": time, "features": FEATURES}
-        return Case(layer(), (time, FEATURES), sizes)
-
-    return case
+def _of_length(layer):
+    return lambda length: Case(layer(), (length, FEATURES))
 
 
 PANELS = {
@@ -104,27 +88,17 @@ PANELS = {
         Line(
             "MultiHeadAttentionPooling",
             doubled(8, 512),
-            lambda n: Case(
-                layers.MultiHeadAttentionPooling(4, 16, 16),
-                (n, FEATURES),
-                _entities(n),
-            ),
+            _of_length(lambda: layers.MultiHeadAttentionPooling(4, 16, 16)),
         ),
         Line(
             "RelationNetwork",
             doubled(8, 128),
-            lambda n: Case(
-                layers.RelationNetwork(64, 64), (n, FEATURES), _entities(n)
-            ),
+            _of_length(lambda: layers.RelationNetwork(64, 64)),
         ),
         Line(
             "RelationalTransformerBlock",
             doubled(8, 512),
-            lambda n: Case(
-                layers.RelationalTransformerBlock(2, 32, 64, 1),
-                (n, FEATURES),
-                _entities(n),
-            ),
+            _of_length(lambda: layers.RelationalTransformerBlock(2, 32, 64, 1)),
         ),
         Line(
             "TwoSimplicialAttention, base of 8",
@@ -151,9 +125,9 @@ PANELS = {
         Line(
             "TemporalContextNormalization",
             doubled(8, 512),
-            _sequence(layers.TemporalContextNormalization),
+            _of_length(layers.TemporalContextNormalization),
         ),
-        Line("ESBN", doubled(8, 256), _sequence(lambda: layers.ESBN(64, 64))),
+        Line("ESBN", doubled(8, 256), _of_length(lambda: layers.ESBN(64, 64))),
         Line("SCOFF", doubled(8, 128), lambda t: _scoff(time=t)),
     ],
     "examples of a batch": [
@@ -227,10 +201,41 @@ def measured(case: Case) -> Point:
     step = jax.jit(jax.grad(loss)).lower(*arguments).compile()
     memory = step.memory_analysis().temp_size_in_bytes
     seconds = median_seconds(lambda: jax.block_until_ready(step(*arguments)))
-    cell = getattr(layer, "cell", layer)
-    count = costs(cell, case.sizes).get("multiplications", 0) * case.steps
-    floor = 3 * 2 * count * case.batch / matrix_product_rate()
+    count = multiplications(jax.make_jaxpr(outputs)(inputs).jaxpr)
+    floor = 3 * 2 * count / matrix_product_rate()
     return Point(seconds, memory / MIB, floor)
+
+
+def multiplications(program) -> int:
+    """The multiplications in products of matrices of a JAX program.
+
+    Products of tensors that are summed right away are among them.
+    """
+    import jax
+
+    summed = {
+        id(x)
+        for step in program.eqns
+        if step.primitive.name == "reduce_sum"
+        for x in step.invars
+    }
+    count = 0
+    for step in program.eqns:
+        size = math.prod(step.outvars[0].aval.shape) if step.outvars else 0
+        if step.primitive.name == "dot_general":
+            (contracted, _), _ = step.params["dimension_numbers"]
+            shape = step.invars[0].aval.shape
+            count += size * math.prod(shape[axis] for axis in contracted)
+        elif step.primitive.name == "mul" and id(step.outvars[0]) in summed:
+            count += size
+        repeats = step.params.get("length", 1)  # of a loop
+        within = 0
+        for value in jax.tree.leaves(list(step.params.values())):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                within += multiplications(inner)
+        count += repeats * within
+    return count
 
 
 def table_row(line: Line, points: Sequence[Point]) -> str:

@@ -41,8 +41,10 @@ def use_legacy_keras() -> None:
     for name in ("tf_keras", "tf_agents"):
         if importlib.util.find_spec(name) is None:
             raise ImportError(
-                f"Agents need {name}, which is not installed. Run: "
-                "pip install 'keras_relational[rl]'"
+                f"Agents need {name}, which is not installed. Run these two "
+                "commands:\n"
+                "  pip install 'keras_relational[rl]'\n"
+                "  pip install --no-deps tf-agents==0.19.0"
             )
     chosen = os.environ.get("TF_USE_LEGACY_KERAS")
     if chosen in ("1", "True", "true"):

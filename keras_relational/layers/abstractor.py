@@ -33,14 +33,6 @@ class Abstractor(EntitiesAndSymbols):
     Reference: [Altabaa et al., 2024](https://arxiv.org/abs/2304.00195). In the
     authors' program residual sums and layer normalizations can be left out.
 
-    Cost of an example of n entities with m features, and symbols of size s. C
-    is the cost of `RelationalCrossAttention` with these sizes. The numbers
-    kept are for the gradient.
-
-        multiplications = num_layers (C + 2 n s hidden_units)
-        numbers kept = num_layers n (m + 7 s + 2 hidden_units
-                       + num_heads (4 key_dim + 2 n))
-
     Args:
         num_heads: Positive integer, number of heads: of relations.
         key_dim: Positive integer, size of queries, keys and values of a head.

@@ -30,14 +30,6 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
     only says "a weighted sum of the resulting vectors". The weights w follow
     the authors' model.
 
-    Cost of an example. The numbers kept are for the gradient.
-
-        multiplications = n m num_heads (2 key_dim + value_dim)
-                          + n² num_heads (key_dim + 1)
-                          + n num_heads value_dim
-        numbers kept = 2 n² num_heads
-                       + n num_heads (2 key_dim + value_dim) + n m
-
     Args:
         num_heads: Positive integer, k in the paper.
         key_dim: Positive integer, size of keys and queries.

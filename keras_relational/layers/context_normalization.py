@@ -232,11 +232,6 @@ class TemporalContextNormalization(ContextNormalization):
     equation (3). Here the sum is over steps, and gain and shift are per
     feature, as in the authors' code.
 
-    Cost of a sequence. There are no products of matrices, and about six
-    operations for each number. The numbers kept are for the gradient.
-
-        numbers kept = 3 time features
-
     Args:
         segment_lengths: Optional tuple of positive integers. The sequence is
             cut into segments of these lengths, and each is a context. For

@@ -17,8 +17,6 @@ class AppendCoordinates(keras.layers.Layer):
     et al., 2020](https://arxiv.org/abs/1905.10307). In the authors' model the
     coordinates of a 5×5 image run from 0 to 0.8 in steps of 0.2.
 
-    Cost. None but the copy of the image.
-
     Args:
         low: Number, the position of the first row and column.
         high: Number, the position of the last row and column. If an axis has

@@ -31,12 +31,6 @@ class CoRelNet(keras.layers.Layer):
     https://arxiv.org/abs/2206.05056). `causal` is the form of the authors'
     program.
 
-    Cost of an example of n entities with m features. The numbers kept are for
-    the gradient. With neither `causal` nor a mask they are n (n + 2 m).
-
-        multiplications = n² m
-        numbers kept = n (5 n + 2 m)
-
     Args:
         causal: Boolean. If `True`, entities are compared with earlier ones
             only.

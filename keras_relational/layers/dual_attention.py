@@ -41,15 +41,6 @@ class RelationalAttention(EntitiesAndSymbols):
     Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727).
     Both divisions follow the authors' program.
 
-    Cost of an example of n entities with m features, and symbols of size s.
-    The numbers kept are for the gradient.
-
-        width = num_heads key_dim
-        multiplications = n width (4 m + s + width + num_relations + 3 n)
-                          + n² num_heads num_relations
-        numbers kept = n (m + s + 6 width + num_heads num_relations)
-                       + n² (2 num_heads + num_relations)
-
     Args:
         num_heads: Positive integer, number of heads.
         key_dim: Positive integer, size of queries, keys and values of a head.
@@ -255,13 +246,6 @@ class DualAttention(EntitiesAndSymbols):
     Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727).
     As in the authors' program, W_O mixes the heads of one kind.
 
-    Cost of an example of n entities with m features. R is the cost of its
-    `RelationalAttention`. The numbers kept are for the gradient.
-
-        width = num_heads key_dim
-        multiplications = R + n width (3 m + width + 2 n)
-        numbers kept = R + n (4 width + 2 n num_heads)
-
     Args:
         num_heads: Positive integer, number of heads of self-attention.
         num_relational_heads: Positive integer, number of relational heads.
@@ -451,9 +435,6 @@ class DualAttentionBlock(EntitiesAndSymbols):
     Reference: [Altabaa and Lafferty, 2024](https://arxiv.org/abs/2405.16727).
     With their weights it computes what the blocks of the authors' package
     `dual-attention` compute. Layer normalizations have ε = 1e-5, as theirs.
-
-    Cost. That of `DualAttention`, of the attention to the context, and of the
-    two dense layers: 2 n m hidden_units multiplications.
 
     Args:
         num_heads: Positive integer, number of heads of self-attention.

@@ -20,8 +20,6 @@ class EpisodicRNN(keras.layers.Layer):
     The cell remembers nothing of earlier episodes. So a batch may have
     sequences of one length, cut from episodes of any length.
 
-    Cost. `time` times that of a step of the cell.
-
     Args:
         cell: A Keras RNN cell. Keras' own cells must have no dropout, because
             `keras.layers.RNN` draws it once for a whole sequence.

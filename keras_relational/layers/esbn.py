@@ -55,14 +55,6 @@ class ESBN(keras.layers.Layer):
     2021](https://arxiv.org/abs/2012.14601). That paper also normalizes the
     values first.
 
-    Cost of a sequence without ẑ. The extra step is counted. The numbers kept
-    are for the gradient.
-
-        multiplications = (time + 1) units (4 units + 5 key_dim + 1)
-                          + time² (features + key_dim)
-        numbers kept = (time + 1) (10 units + 2 key_dim + 4 time)
-                       + 2 time features
-
     Args:
         units: Positive integer, size of the controller.
         key_dim: Positive integer, size of the keys.

@@ -25,11 +25,6 @@ class LayerNormLSTMCell(keras.layers.Layer):
     (20) to (22). Webb et al., 2020, use it in the row "layer norm. (recurrent)"
     of their Tables 1 and 2.
 
-    Cost of a step of an example. The numbers kept are for the gradient.
-
-        multiplications = 4 units (units + features)
-        numbers kept = 38 units + features
-
     Args:
         units: Positive integer. Size of h and of c.
         kernel_initializer: Initializer of W.

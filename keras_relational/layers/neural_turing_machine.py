@@ -34,13 +34,6 @@ class NTMCell(keras.layers.Layer):
     A stateful `keras.layers.RNN` resets all states to zero, including the
     memory. It does not return to the learned memory.
 
-    Cost of a step of an example. The numbers kept are for the gradient.
-
-        multiplications = 4 units (units + features + 2 memory_dim)
-                          + 3 memory_size memory_dim
-        numbers kept = 14 units + features
-                       + memory_dim (3 memory_size + 8)
-
     Args:
         units: Positive integer, size of the controller.
         memory_size: Positive integer, number of rows of the memory.

@@ -47,11 +47,6 @@ class BatchContextNormalization(ContextNormalization):
     There is no moving average. By default, μ and σ are computed from the
     present batch, also at inference.
 
-    Cost of a sequence. There are no products of matrices, and about six
-    operations for each number. The numbers kept are for the gradient.
-
-        numbers kept = 5 time features
-
     Args:
         group_size: Optional positive integer, the size of a context: a number
             of examples, or, with `over_time`, of steps.
@@ -258,12 +253,6 @@ class SlidingWindowNormalization(ContextNormalization):
     the previous example. At the beginning of the long sequence the window is
     shorter. Reference: the row "sliding-window TCN" in Table 1 of [Webb et al.,
     2020](https://arxiv.org/abs/2007.05059).
-
-    Cost of a sequence. There are no products of matrices, and about six
-    operations for each number of each window. The numbers kept are for the
-    gradient.
-
-        numbers kept = 5 time features (window_size + 1)
 
     Args:
         window_size: Positive integer, the number of steps of a context.

@@ -33,13 +33,6 @@ class PrediNet(keras.layers.Layer):
     section 2. The method `propositions` returns the terms of the propositions
     in equation (1).
 
-    Cost of an example. The numbers kept are for the gradient.
-
-        multiplications = n m (key_dim (2 num_heads + 1) + num_relations)
-                          + num_heads n (2 key_dim + num_relations + 4)
-        numbers kept = 2 n m + n (key_dim + num_relations + 2)
-                       + num_heads (5 n + 2 key_dim)
-
     Args:
         num_heads: Positive integer, number of heads, k in the paper.
         num_relations: Positive integer, number of relations that each head

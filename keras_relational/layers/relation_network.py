@@ -27,12 +27,6 @@ class RelationNetwork(keras.layers.Layer):
     https://arxiv.org/abs/1706.01427), in the form of [Shanahan et al., 2020](
     https://arxiv.org/abs/1905.10307), section 4 and Table S2.
 
-    Cost of an example of n entities with m features. The numbers kept are for
-    the gradient.
-
-        multiplications = 2 n m hidden_units + n² units (hidden_units + 1)
-        numbers kept = n² (2 hidden_units + units)
-
     Args:
         units: Positive integer, size of the output.
         hidden_units: Positive integer, size of the hidden layer.

@@ -40,12 +40,6 @@ class InnerProductRelations(keras.layers.Layer):
     Lafferty, 2023](https://arxiv.org/abs/2310.03240). The authors' program adds
     a bias to both attributes. This layer has none.
 
-    Cost of an example of n entities with m features. The numbers kept are for
-    the gradient. A symmetric layer has half of the first summand.
-
-        multiplications = num_relations key_dim n (2 m + n)
-        numbers kept = n (m + 2 num_relations key_dim)
-
     Args:
         num_relations: Positive integer, number of relations.
         key_dim: Positive integer, size of an attribute. By default m.
@@ -159,13 +153,6 @@ class RelationalConvolution(keras.layers.Layer):
 
     Reference: relational convolutions of [Altabaa and Lafferty, 2023](
     https://arxiv.org/abs/2310.03240).
-
-    Cost of an example of n entities with r relations and G groups. The numbers
-    kept are for the gradient. With the pooling `"max"` there are s! times as
-    many multiplications.
-
-        multiplications = G graphlet_size² r filters
-        numbers kept = n² r + G (graphlet_size² r + filters)
 
     Args:
         filters: Positive integer, number of patterns.
@@ -340,12 +327,6 @@ class SoftGroups(keras.layers.Layer):
     https://arxiv.org/abs/2310.03240). The formula of α follows the authors'
     program.
 
-    Cost of an example with G groups of m features, and k soft groups. The
-    numbers kept are for the gradient.
-
-        multiplications = k G m
-        numbers kept = G m + k G (3 graphlet_size + 3)
-
     Args:
         graphlet_size: Positive integer, as in the `RelationalConvolution`.
         groups: As in the `RelationalConvolution`.
@@ -487,8 +468,6 @@ class PositionalGroups(keras.layers.Layer):
 
     Reference: temporal grouping of [Altabaa and Lafferty, 2023](
     https://arxiv.org/abs/2310.03240).
-
-    Cost. None.
 
     Args:
         num_groups: Positive integer, number of soft groups.

@@ -34,12 +34,6 @@ class RelationalCrossAttention(EntitiesAndSymbols):
     Reference: [Altabaa et al., 2024](https://arxiv.org/abs/2304.00195). The
     division by √key_dim follows one of the authors' two programs.
 
-    Cost of an example of n entities with m features, and symbols of size s.
-    The numbers kept are for the gradient.
-
-        multiplications = num_heads key_dim n (2 m + 2 s + 2 n)
-        numbers kept = n (m + s + num_heads (4 key_dim + 2 n))
-
     Args:
         num_heads: Positive integer, number of heads: of relations.
         key_dim: Positive integer, size of queries, keys and values of a head.

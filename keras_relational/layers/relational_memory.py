@@ -28,16 +28,6 @@ class RelationalMemoryCell(keras.layers.Layer):
     [Santoro et al., 2018](https://arxiv.org/abs/1806.01822), section 3. The
     gates are an input gate and a forget gate. There is no output gate.
 
-    Cost of a step of an example. The numbers kept are for the gradient.
-
-        width = num_heads key_dim
-        multiplications = features units + 3 units²
-                          + num_slots units (5 units + 2 width)
-                          + units width
-                          + num_slots (num_slots + 1) (units + width)
-        numbers kept = num_slots (24 units + 4 width)
-                       + 3 num_heads num_slots (num_slots + 1)
-
     Args:
         units: Positive integer. Size of a row.
         num_slots: Positive integer. Number of rows.

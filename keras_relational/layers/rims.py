@@ -53,24 +53,11 @@ class RIMsCell(SlotCell):
     to `units`. The second is scaled down by 100 at first. Otherwise the h of a
     GRU would grow with every step.
 
-    Cost of a step of an example with n positions of m features. g is the number
-    of gates, 4 in an LSTM and 3 in a GRU. The modules that are not active are
-    computed, too. The numbers kept are for the gradient.
-
-        reading = num_heads (key_dim + value_dim)
-        sending = num_message_heads (message_key_dim + message_value_dim)
-        multiplications = (n + 1) reading (m + num_modules)
-                          + num_modules units num_heads key_dim
-                          + num_modules g units (units + num_heads value_dim)
-                          + num_modules sending (2 units + num_modules)
-        numbers kept = num_modules (20 units + 2 sending + reading)
-                       + (n + 1) (m + reading)
-
     Args:
         units: Positive integer. Size of the state of one module.
         num_modules: Positive integer. Number of modules, k_T in the paper.
         num_active: Positive integer. Number of modules that are updated at a
-            step, k_A in the paper.
+            step, k_A in the paper. The others are computed, too.
         dynamics: `"lstm"` or `"gru"`, the kind of network that a module is.
         num_heads: Positive integer. Number of heads of the attention to the
             input.
@@ -319,13 +306,11 @@ class RIMs(SlotRNN):
     acts on attention scores. A step's input is a vector, a set or an image
     (`accepts_sets` is `True`).
 
-    Cost. `time` times that of a step of the cell.
-
     Args:
         units: Positive integer. Size of the state of one module.
         num_modules: Positive integer. Number of modules, k_T in the paper.
         num_active: Positive integer. Number of modules that are updated at a
-            step, k_A in the paper.
+            step, k_A in the paper. The others are computed, too.
         dynamics: `"lstm"` or `"gru"`, the kind of network that a module is.
         num_heads: Positive integer. Number of heads of the attention to the
             input.

@@ -107,23 +107,6 @@ class SCOFFCell(SlotCell):
     of messages come from the new h, and each schema has its own queries, keys
     and values of messages.
 
-    Cost of a step of an example with n positions of m features, encodings
-    included. g is the number of gates, 3 in a GRU and 4 in an LSTM, and q the
-    smaller of n and `num_object_files`. Each object file tries every schema.
-    The numbers kept are for the gradient.
-
-        reading = num_heads (key_dim + value_dim)
-        sending = num_message_heads (message_key_dim + message_value_dim)
-        multiplications = n reading (m + num_object_files)
-                          + num_object_files units key_dim (num_heads + 2)
-                          + num_schemata g units (num_object_files units
-                          + q num_heads value_dim)
-                          + num_object_files sending (2 units
-                          + num_object_files)
-        numbers kept = num_object_files (9 num_schemata units + 8 units
-                       + 2 sending + reading) + n (m + reading)
-                       + q num_schemata g units
-
     Args:
         units: Positive integer. Size of the state of one object file.
         num_object_files: Positive integer. Number of object files, n_f in the
@@ -639,8 +622,6 @@ class SCOFF(SlotRNN):
     A step's input is a vector, a set or an image (`accepts_sets` is `True`).
     SCOFF passes on a mask of steps, even if its inputs have a mask of
     positions. `keras.layers.Bidirectional` passes on the mask as it is.
-
-    Cost. `time` times that of a step of the cell.
 
     Args:
         units: Positive integer. Size of the state of one object file.

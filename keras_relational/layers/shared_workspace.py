@@ -49,13 +49,6 @@ class SharedWorkspace(keras.layers.Layer):
     - Exactly `num_writers` slots write into a row, even if scores are equal.
     - The first memory is an identity matrix.
 
-    Cost of an example of n slots with m features and k rows of u features. The
-    numbers kept are for the gradient.
-
-        multiplications = k u (5 u + 2 n) + 2 n m u + 2 m u
-                          + n u m + k u (u + m) + n k (u + m)
-        numbers kept = n (5 m + 3 u) + k (22 u + m) + 8 num_heads n k
-
     Args:
         num_heads: Positive integer that divides m and u, number of heads.
         num_writers: Positive integer, how many slots write into a row of the

@@ -42,14 +42,6 @@ class SlotAttention(keras.layers.Layer):
     in training. Otherwise it is the same fixed numbers for all examples, so
     that a trained model gives one answer. The authors draw in both cases.
 
-    Cost of an example of n entities with m features. The numbers kept are for
-    the gradient, with k = num_slots.
-
-        multiplications = 2 n m units + num_iterations k units
-                          (7 units + 2 n + 2 hidden_units)
-        numbers kept = n (2 m + 2 units) + num_iterations k
-                       (4 n + 17 units + 2 hidden_units)
-
     Args:
         num_slots: Positive integer, number of slots.
         units: Positive integer, size of a slot.

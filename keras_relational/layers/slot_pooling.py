@@ -27,11 +27,6 @@ class SlotPooling(keras.layers.Layer):
     files exchangeable. The paper also says that the results are concatenated,
     but not how the attention works. Here the attention adds them up.
 
-    Cost of a vector. The numbers kept are for the gradient.
-
-        multiplications = num_slots units (m + num_heads + 1)
-        numbers kept = num_slots (4 units + m + 3 num_heads)
-
     Args:
         num_slots: Positive integer. Number of slots. The last axis of the
             inputs has them one after the other.

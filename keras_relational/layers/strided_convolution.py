@@ -18,11 +18,6 @@ class StridedConv2D(keras.layers.Conv2D):
     alone are mostly faster there: then set `in_inference=False`. On TensorFlow
     they are faster with strides above 1, in loops too, and always used there.
 
-    Cost. Each block meets each part of the kernel. So with `n` blocks there are
-    as many multiplications as `keras.layers.Conv2D` has for `n` places, more
-    than it has with `padding="valid"`. The image is copied once, and each part
-    of the kernel has outputs of its own.
-
     Args:
         *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole
             multiple of `strides`. `data_format`, `dilation_rate` and `groups`

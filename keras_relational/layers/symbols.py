@@ -62,8 +62,6 @@ class PositionalSymbols(_Symbols):
     Reference: positional symbols of [Altabaa et al., 2024](
     https://arxiv.org/abs/2304.00195).
 
-    Cost. None but the copies for each example.
-
     Args:
         max_length: Positive integer, length of the longest sequence.
         symbols_initializer: Initializer of the symbols `(max_length, m)`. The
@@ -135,8 +133,6 @@ class PositionRelativeSymbols(_Symbols):
 
     Reference: position-relative symbols of [Altabaa et al., 2024](
     https://arxiv.org/abs/2304.00195). The clip follows the authors' program.
-
-    Cost. None but the copies for each pair of positions.
 
     Args:
         max_distance: Positive integer. Larger distances have the same symbol.
@@ -223,12 +219,6 @@ class SymbolicAttention(_Symbols):
     https://arxiv.org/abs/2304.00195). Heads, b and the division by √size are
     those of the same authors' [dual attention](
     https://arxiv.org/abs/2405.16727).
-
-    Cost of an example of n entities with m features. The numbers kept are for
-    the gradient.
-
-        multiplications = n m (m + 2 num_symbols)
-        numbers kept = n (3 m + 2 num_heads num_symbols)
 
     Args:
         num_symbols: Positive integer, size of the library.

@@ -16,8 +16,6 @@ class TimeFolded(keras.layers.TimeDistributed):
     that reads its whole batch, gets all steps of all sequences as one batch.
     With `unroll` a batch is one step of all sequences.
 
-    Cost. `time` times that of the layer.
-
     Args:
         layer: A `keras.layers.Layer`, such as the encoder of an image.
         unroll: Boolean. If `True` and the number of steps is fixed, the layer

@@ -25,8 +25,6 @@ class VirtualEntities(keras.layers.Layer):
     2-simplicial Transformer: e_{N+1} to e_{N+M} in section 2 of [Clift et al.,
     2019](https://arxiv.org/abs/1909.00668).
 
-    Cost. None but the copies for each example.
-
     Args:
         num_entities: Positive integer, number of virtual entities, M in the
             paper.
@@ -122,14 +120,6 @@ class RelationalTransformerBlock(keras.layers.Layer):
     https://arxiv.org/abs/1909.00668), equations (1) to (4), section 4 and
     Remark 4.1. Equation (2) leaves out the division by √key_dim, but the
     authors' agents divide.
-
-    Cost of an example of n entities with m features. The numbers kept are for
-    the gradient.
-
-        multiplications = num_iterations n (m hidden_units
-                          + num_heads key_dim (3 m + 2 n + hidden_units))
-        numbers kept = num_iterations n (7 m + 3 hidden_units
-                       + num_heads (2 n + 4 key_dim))
 
     Args:
         num_heads: Positive integer, number of heads.
@@ -328,20 +318,6 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
     https://arxiv.org/abs/1909.00668). The softmax of equation (13) runs over
     the M² pairs of virtual entities. The inner layer normalization is over all
     2-simplicial heads together.
-
-    Cost of an example of n standard and v virtual entities with m features. S
-    is the cost of `TwoSimplicialAttention` with these sizes. The numbers kept
-    are for the gradient.
-
-        width = num_heads key_dim
-        simplicial_width = num_simplicial_heads simplicial_key_dim
-        multiplications = num_iterations (S
-                          + (n + v) m (3 width + hidden_units)
-                          + (n + v) hidden_units (width + simplicial_width)
-                          + 2 width (n² + n v + v²))
-        numbers kept = num_iterations ((n + v) (7 m + 3 hidden_units
-                       + 4 width + 6 simplicial_width) + 2 num_heads n²
-                       + 6 num_simplicial_heads n v²)
 
     Args:
         num_heads: Positive integer, number of 1-simplicial heads.

@@ -50,14 +50,6 @@ class TwoSimplicialAttention(keras.layers.Layer):
     `"determinant"` cuts a, b and c into pieces of three numbers. It is the sum
     of the determinants of the pieces, divided by √d.
 
-    Cost of an example with n entities in the query and v in the base, of m
-    features each. q is the smaller of n and v: if the base is smaller, B is
-    applied first, to every pair of values, and if it is larger, last.
-    `"trilinear"` and `"determinant"` need n v² key_dim more in each head.
-
-        multiplications = num_heads key_dim (m (n + 3 v) + v (2 n + v)
-                          + n v² + q key_dim (v + key_dim))
-
     Memory. If `n` and `v` are known and no scores are returned, the layer
     computes the weights block by block, and again for the gradient. A block is
     as many queries as have 1 MiB of weights for each head and example, and at
