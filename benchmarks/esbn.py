@@ -21,7 +21,7 @@ from benchmarks.measuring import seconds_of
 from benchmarks.measuring import torch_epoch
 from keras_relational import models
 from keras_relational.datasets import distribution_of_three
-from keras_relational.layers import esbn
+from keras_relational.layers.memory import esbn
 from keras_relational.training import predictions
 
 

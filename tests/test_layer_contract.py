@@ -12,7 +12,7 @@ from layer_contract import CHECKS
 from layer_contract import LayerCase
 from layer_contract import LayerContract
 
-from keras_relational.layers.attention import masked_softmax
+from keras_relational.layers._attention import masked_softmax
 
 registered = keras.saving.register_keras_serializable("layer_contract")
 

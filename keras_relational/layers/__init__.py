@@ -40,59 +40,65 @@ Beside them:
   of ESBN do.
 """
 
-from keras_relational.layers.abstractor import Abstractor
 from keras_relational.layers.attention_pooling import MultiHeadAttentionPooling
-from keras_relational.layers.context_normalization import (
-    TemporalContextNormalization,
-)
 from keras_relational.layers.coordinates import AppendCoordinates
 from keras_relational.layers.corelnet import CoRelNet
-from keras_relational.layers.dual_attention import DualAttention
-from keras_relational.layers.dual_attention import DualAttentionBlock
-from keras_relational.layers.dual_attention import RelationalAttention
 from keras_relational.layers.episodic_rnn import EpisodicRNN
-from keras_relational.layers.esbn import ESBN
-from keras_relational.layers.layer_norm_lstm import LayerNormLSTMCell
-from keras_relational.layers.lstm_controller import LSTMKernel
-from keras_relational.layers.neural_turing_machine import NTMCell
-from keras_relational.layers.normalization_baselines import NORMALIZATIONS
-from keras_relational.layers.normalization_baselines import (
+from keras_relational.layers.memory.esbn import ESBN
+from keras_relational.layers.memory.lstm_controller import LSTMKernel
+from keras_relational.layers.memory.neural_turing_machine import NTMCell
+from keras_relational.layers.normalizations.alternatives import NORMALIZATIONS
+from keras_relational.layers.normalizations.alternatives import (
     BatchContextNormalization,
 )
-from keras_relational.layers.normalization_baselines import (
+from keras_relational.layers.normalizations.alternatives import (
     SlidingWindowNormalization,
 )
-from keras_relational.layers.normalization_baselines import normalization
+from keras_relational.layers.normalizations.alternatives import normalization
+from keras_relational.layers.normalizations.layer_norm_lstm import (
+    LayerNormLSTMCell,
+)
+from keras_relational.layers.normalizations.temporal_context import (
+    TemporalContextNormalization,
+)
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.relational_convolution import InnerProductRelations
 from keras_relational.layers.relational_convolution import PositionalGroups
 from keras_relational.layers.relational_convolution import RelationalConvolution
 from keras_relational.layers.relational_convolution import SoftGroups
-from keras_relational.layers.relational_cross_attention import (
-    RelationalCrossAttention,
-)
-from keras_relational.layers.relational_memory import RelationalMemoryCell
-from keras_relational.layers.rims import RIMs
-from keras_relational.layers.rims import RIMsCell
-from keras_relational.layers.scoff import SCOFF
-from keras_relational.layers.scoff import SCOFFCell
-from keras_relational.layers.shared_workspace import SharedWorkspace
-from keras_relational.layers.slot_attention import SlotAttention
-from keras_relational.layers.slot_pooling import SlotPooling
+from keras_relational.layers.slots.relational_memory import RelationalMemoryCell
+from keras_relational.layers.slots.rims import RIMs
+from keras_relational.layers.slots.rims import RIMsCell
+from keras_relational.layers.slots.scoff import SCOFF
+from keras_relational.layers.slots.scoff import SCOFFCell
+from keras_relational.layers.slots.shared_workspace import SharedWorkspace
+from keras_relational.layers.slots.slot_attention import SlotAttention
+from keras_relational.layers.slots.slot_pooling import SlotPooling
 from keras_relational.layers.strided_convolution import StridedConv2D
-from keras_relational.layers.symbols import PositionalSymbols
-from keras_relational.layers.symbols import PositionRelativeSymbols
-from keras_relational.layers.symbols import SymbolicAttention
 from keras_relational.layers.time_folded import TimeFolded
-from keras_relational.layers.transformer_blocks import (
+from keras_relational.layers.transformer.abstractor import Abstractor
+from keras_relational.layers.transformer.blocks import (
     RelationalTransformerBlock,
 )
-from keras_relational.layers.transformer_blocks import (
+from keras_relational.layers.transformer.blocks import (
     SimplicialTransformerBlock,
 )
-from keras_relational.layers.transformer_blocks import VirtualEntities
-from keras_relational.layers.two_simplicial_attention import (
+from keras_relational.layers.transformer.blocks import VirtualEntities
+from keras_relational.layers.transformer.dual_attention import DualAttention
+from keras_relational.layers.transformer.dual_attention import (
+    DualAttentionBlock,
+)
+from keras_relational.layers.transformer.dual_attention import (
+    RelationalAttention,
+)
+from keras_relational.layers.transformer.relational_cross_attention import (
+    RelationalCrossAttention,
+)
+from keras_relational.layers.transformer.symbols import PositionalSymbols
+from keras_relational.layers.transformer.symbols import PositionRelativeSymbols
+from keras_relational.layers.transformer.symbols import SymbolicAttention
+from keras_relational.layers.transformer.two_simplicial_attention import (
     TwoSimplicialAttention,
 )
 

@@ -2,11 +2,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.layers.attention import dot_products
-from keras_relational.layers.attention import masked_softmax
-from keras_relational.layers.entities import check_same_size
-from keras_relational.layers.entities import entities_shape
-from keras_relational.layers.entities import flatten_entities
+from keras_relational.layers._attention import dot_products
+from keras_relational.layers._attention import masked_softmax
+from keras_relational.layers._entities import check_same_size
+from keras_relational.layers._entities import entities_shape
+from keras_relational.layers._entities import flatten_entities
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

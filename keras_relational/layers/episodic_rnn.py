@@ -4,8 +4,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_relational.layers.cells import zero_states
-from keras_relational.layers.operations import shapes_match
+from keras_relational.layers._cells import zero_states
+from keras_relational.layers._operations import shapes_match
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

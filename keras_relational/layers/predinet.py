@@ -1,13 +1,13 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.attention import dot_products
-from keras_relational.layers.attention import masked_softmax
-from keras_relational.layers.entities import check_same_size
-from keras_relational.layers.entities import entities_shape
-from keras_relational.layers.entities import flatten_entities
-from keras_relational.layers.initial_weights import InitializerLike
-from keras_relational.layers.initial_weights import add_weights
+from keras_relational.layers._attention import dot_products
+from keras_relational.layers._attention import masked_softmax
+from keras_relational.layers._entities import check_same_size
+from keras_relational.layers._entities import entities_shape
+from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._initial_weights import InitializerLike
+from keras_relational.layers._initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
 
 

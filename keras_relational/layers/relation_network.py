@@ -1,11 +1,11 @@
 import keras
 from keras import ops
 
-from keras_relational.layers.entities import entities_shape
-from keras_relational.layers.entities import flatten_entities
-from keras_relational.layers.initial_weights import InitializerLike
-from keras_relational.layers.initial_weights import add_weights
-from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers._entities import entities_shape
+from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._initial_weights import InitializerLike
+from keras_relational.layers._initial_weights import add_weights
+from keras_relational.layers._operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 

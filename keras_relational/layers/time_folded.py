@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from keras_relational.layers.operations import shapes_match
+from keras_relational.layers._operations import shapes_match
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")

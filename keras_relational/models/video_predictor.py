@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_relational import layers
-from keras_relational.layers.operations import update_row
+from keras_relational.layers._operations import update_row
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare

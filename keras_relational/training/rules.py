@@ -15,7 +15,7 @@ from keras import ops
 
 from keras_relational import models
 from keras_relational import runs
-from keras_relational.layers.operations import at_least_float32
+from keras_relational.layers._operations import at_least_float32
 from keras_relational.models.image_model import to_pixels
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import predictions

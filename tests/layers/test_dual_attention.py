@@ -10,7 +10,7 @@ from keras_relational.layers import DualAttentionBlock
 from keras_relational.layers import PositionRelativeSymbols
 from keras_relational.layers import RelationalAttention
 from keras_relational.layers import SymbolicAttention
-from keras_relational.layers.attention import rotated
+from keras_relational.layers._attention import rotated
 
 ENTITIES, SYMBOLS, PAIRS = (2, 4, 12), (2, 4, 6), (1, 4, 4, 6)
 MORE_ENTITIES, MORE_SYMBOLS = (2, 6, 12), (2, 6, 6)

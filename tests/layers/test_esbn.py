@@ -6,7 +6,7 @@ from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 
 from keras_relational.layers import ESBN
-from keras_relational.layers import esbn
+from keras_relational.layers.memory import esbn
 
 UNITS, KEY_DIM = 3, 4
 

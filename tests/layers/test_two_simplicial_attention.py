@@ -9,7 +9,7 @@ from layer_contract import outputs_and_gradients
 from simplicial_reference import attention_in_loops
 
 from keras_relational.layers import TwoSimplicialAttention
-from keras_relational.layers import two_simplicial_attention
+from keras_relational.layers.transformer import two_simplicial_attention
 
 SCORES = two_simplicial_attention.SCORES
 triple_product = two_simplicial_attention.unsigned_scalar_triple_product

@@ -1,0 +1,1 @@
+"""Memories that are written and read step by step."""

@@ -1,0 +1,1 @@
+"""Normalizations over the steps of a sequence."""

@@ -1,0 +1,1 @@
+"""Slots: sets of vectors that share a law, a memory or an image."""

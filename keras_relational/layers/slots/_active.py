@@ -1,0 +1,116 @@
+"""Attention between slots, and the choice of active slots.
+
+A slot is a part of a recurrent state: an object file of SCOFF, a module of
+RIMs, a row of a relational memory.
+"""
+
+import keras
+from keras import ops
+
+from keras_relational.layers._attention import dot_product_attention
+from keras_relational.layers._attention import split_heads
+
+
+def attend_to_slots(
+    queries: keras.KerasTensor,
+    keys: keras.KerasTensor,
+    values: keras.KerasTensor,
+    num_heads: int,
+    dropout_mask: keras.KerasTensor | None = None,
+) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Lets each reader attend to all slots.
+
+    Args:
+        queries: `(batch, readers, heads * d)`.
+        keys: `(batch, slots, heads * d)`.
+        values: `(batch, slots, heads * size)`.
+        num_heads: Number of heads.
+        dropout_mask: Optional tensor of the shape of the scores, which are
+            multiplied by it.
+
+    Returns:
+        What each reader reads, `(batch, readers, heads * size)`, and the
+        attention scores `(batch, heads, readers, slots)`.
+    """
+    queries, keys, values = (
+        split_heads(x, num_heads) for x in (queries, keys, values)
+    )
+    return dot_product_attention(queries, keys, values, None, dropout_mask)
+
+
+def most_relevant(
+    relevance: keras.KerasTensor, num_active: int
+) -> keras.KerasTensor:
+    """The slots with the largest relevance, as one-hot rows.
+
+    Among equally relevant slots the first are taken. This matters at the first
+    step of RIMs, where all modules are equal. On torch `ops.top_k` does not
+    promise this order.
+
+    Args:
+        relevance: `(batch, slots)`.
+        num_active: How many slots to take.
+
+    Returns:
+        Boolean tensor `(batch, num_active, slots)`.
+    """
+    chosen = ops.argsort(-relevance, axis=-1)[:, :num_active]
+    return ops.one_hot(chosen, relevance.shape[-1], dtype="bool")
+
+
+def gather_active(
+    x: keras.KerasTensor | None,
+    active: keras.KerasTensor | None,
+    axis: int = 1,
+) -> keras.KerasTensor | None:
+    """Selects the active slots from a tensor of all slots.
+
+    It masks the slots and sums them, and `scatter_active` does the same in
+    reverse. A product with one-hot rows would round on some GPUs, and
+    `ops.take_along_axis` makes SCOFF's training no faster.
+
+    Args:
+        x: Tensor with an axis of slots, or `None`.
+        active: Boolean tensor of `most_relevant`. With `None` all slots are
+            active.
+        axis: The axis of slots.
+
+    Returns:
+        Tensor with `num_active` in place of `slots`, or `None` if `x` is
+        `None`.
+    """
+    if x is None or active is None:
+        return x
+    x = ops.expand_dims(x, axis)
+    before, after = [1] * (axis - 1), [1] * (len(x.shape) - axis - 2)
+    shape = (-1, *before, *active.shape[1:], *after)
+    return ops.sum(ops.where(ops.reshape(active, shape), x, 0), axis=axis + 1)
+
+
+def scatter_active(
+    x: keras.KerasTensor,
+    active: keras.KerasTensor | None,
+    others: keras.KerasTensor | int = 0,
+    axis: int = 1,
+) -> keras.KerasTensor:
+    """Puts the active slots back into a tensor of all slots.
+
+    Args:
+        x: Tensor with `num_active` along the axis of slots.
+        active: Boolean tensor of `most_relevant`. With `None` all slots are
+            active.
+        others: Values of the slots that are not active: a tensor of all slots,
+            or a number.
+        axis: The axis of slots.
+
+    Returns:
+        Tensor with `slots` in place of `num_active`.
+    """
+    if active is None:
+        return x
+    active = ops.swapaxes(active, 1, 2)
+    is_active = ops.any(active, axis=2)
+    shape = [1] * len(x.shape)
+    shape[0], shape[axis] = -1, is_active.shape[1]
+    x = gather_active(x, active, axis)
+    return ops.where(ops.reshape(is_active, shape), x, others)

@@ -1,0 +1,146 @@
+"""Base class of the cells of SCOFF and RIMs.
+
+The state of such a cell consists of slots, which change separately: the object
+files of SCOFF, or the modules of RIMs.
+"""
+
+import inspect
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from keras_relational.layers._operations import at_least_float32
+from keras_relational.layers.slots._dynamics import NUM_GATES
+from keras_relational.layers.slots._noise import dropout_mask
+from keras_relational.validation import check_choice
+from keras_relational.validation import check_dropout
+from keras_relational.validation import check_positive_integers
+
+
+def argument_names(cell_class: type) -> list[str]:
+    """Names of the arguments of a cell's constructor, without `**kwargs`."""
+    # `signature(cell_class)` would return the signature of Keras' `__new__`.
+    constructor = inspect.getattr_static(cell_class, "__init__")
+    parameters = inspect.signature(constructor).parameters.values()
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD][1:]
+
+
+class SlotCell(keras.layers.Layer):
+    """An RNN cell whose state consists of slots.
+
+    The constructor of a subclass stores each argument as an attribute of the
+    same name, then calls `set_up_slots`. A subclass has these methods:
+
+    - `step(inputs, states, mask=None, **noise)` computes the new states, and a
+      list of three tensors of scores. `mask` is a boolean tensor `(batch, n)`,
+      `True` for valid positions of the input.
+    - `noise(batch_shape, step_shape, training)` draws the random tensors that
+      `step` takes as `**noise`.
+    - `scores_shapes(step_shape)` gives the shapes of the three scores, without
+      the batch.
+    """
+
+    def set_up_slots(self, num_slots: int) -> None:
+        """Checks the arguments that all these cells have, and sets the sizes.
+
+        Args:
+            num_slots: Number of slots, a positive integer.
+
+        Raises:
+            ValueError: If an argument has a value that is not allowed.
+        """
+        names = (
+            *("units", "num_heads", "key_dim", "value_dim"),
+            *("message_key_dim", "message_value_dim"),
+        )
+        check_positive_integers(**{name: getattr(self, name) for name in names})
+        check_choice("dynamics", self.dynamics, NUM_GATES)
+        if self.num_active is not None:
+            check_positive_integers(num_active=self.num_active)
+            if self.num_active > num_slots:
+                raise ValueError(
+                    f"`num_active` must be at most {num_slots}, the number of "
+                    f"slots. Received: num_active={self.num_active}"
+                )
+        check_dropout(self.dropout)
+        self.num_slots = num_slots
+        self.output_size = num_slots * self.units
+        num_states = 1 if self.dynamics == "gru" else 2
+        self.state_size = [self.output_size] * num_states
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
+
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> tuple:
+        batch_shape, step_shape = (ops.shape(inputs)[0],), inputs.shape[1:]
+        noise = self.noise(batch_shape, step_shape, training)
+        states, scores = self.step(inputs, states, **noise)
+        if return_attention_scores:
+            return states[0], states, tuple(at_least_float32(x) for x in scores)
+        return states[0], states
+
+    def noise(
+        self, batch_shape: Sequence, step_shape: Sequence[int], training: bool
+    ) -> dict[str, keras.KerasTensor]:
+        """Draws the dropout masks of the attention scores.
+
+        Args:
+            batch_shape: First axes of the tensors: `(batch,)` for one step,
+                `(batch, time)` for all steps of a sequence.
+            step_shape: Shape of one step's input, without the batch.
+            training: Boolean. If `False`, nothing is drawn.
+
+        Returns:
+            Dictionary of tensors, by the names of `step`'s arguments.
+        """
+        if not training or not self.dropout:
+            return {}
+        inputs, _, messages = self.scores_shapes(step_shape)
+        return {
+            name: dropout_mask(
+                (*batch_shape, *shape),
+                self.dropout,
+                self.seed_generator,
+                self.compute_dtype,
+            )
+            for name, shape in (
+                ("dropout_mask", inputs),
+                ("message_dropout_mask", messages),
+            )
+        }
+
+    def split_slots(
+        self, states: Sequence[keras.KerasTensor]
+    ) -> list[keras.KerasTensor]:
+        """Each state, as `(batch, slots, units)`."""
+        return [
+            ops.reshape(x, (ops.shape(x)[0], self.num_slots, self.units))
+            for x in states
+        ]
+
+    def join_slots(
+        self, slots: Sequence[keras.KerasTensor]
+    ) -> list[keras.KerasTensor]:
+        """Each state, as `(batch, slots * units)`."""
+        return [ops.reshape(x, (-1, self.output_size)) for x in slots]
+
+    def arguments(self) -> dict:
+        """The constructor's arguments, as a configuration stores them."""
+        serializers = {
+            "activation": keras.activations.serialize,
+            "initializer": keras.initializers.serialize,
+        }
+        arguments = {}
+        for name in argument_names(type(self)):
+            value = getattr(self, name)
+            serialize = serializers.get(name.rpartition("_")[-1])
+            arguments[name] = serialize(value) if serialize else value
+        return arguments
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), **self.arguments()}

@@ -1,0 +1,102 @@
+"""The positions of one step's input, and masks of positions and of steps.
+
+A step's input is a vector, a set or an image. A layer reads it as a set
+`(batch, n, m)` of n positions, each a vector of size m. A vector is one
+position.
+"""
+
+import math
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from keras_relational.layers._operations import shapes_match
+
+
+def num_positions(step_shape: Sequence[int]) -> int:
+    """Number of positions of one step's input.
+
+    Args:
+        step_shape: Shape of the input without batch and time: `(m,)`,
+            `(n, m)` or `(height, width, m)`.
+
+    Returns:
+        1, `n` or `height * width`.
+    """
+    return math.prod(step_shape[:-1])
+
+
+def flatten_positions(inputs: keras.KerasTensor) -> keras.KerasTensor:
+    """`(batch, m)`, `(batch, n, m)`, `(batch, h, w, m)` → `(batch, n, m)`."""
+    shape = ops.shape(inputs)
+    return ops.reshape(
+        inputs, (shape[0], num_positions(inputs.shape[1:]), shape[-1])
+    )
+
+
+def check_step_inputs(
+    layer: keras.layers.Layer, shape: Sequence[int | None], axes: str
+) -> tuple[int, ...]:
+    """Checks that each step's input is a vector, a set or an image.
+
+    Args:
+        layer: The layer or cell, named in the error.
+        shape: Shape of its inputs.
+        axes: The axes before the axes of a step: `"batch"` or `"batch, time"`.
+
+    Returns:
+        The shape of a step's input, without those axes.
+
+    Raises:
+        ValueError: If a step has another rank, or a size that is unknown.
+    """
+    given = tuple(shape)[axes.count(",") + 1 :]
+    step_shape = tuple(size for size in given if size is not None)
+    if len(given) not in (1, 2, 3) or len(step_shape) < len(given):
+        raise ValueError(
+            f"{layer.name} takes inputs of shape ({axes}, m), ({axes}, n, m) or"
+            f" ({axes}, height, width, m): at each step a vector, a set or an "
+            "image, of fixed sizes. Received: inputs.shape="
+            f"{tuple(shape)}"
+        )
+    return step_shape
+
+
+def mask_of_steps(mask: keras.KerasTensor) -> keras.KerasTensor:
+    """Mask `(batch, time)`: a step is valid if any of its positions is.
+
+    Args:
+        mask: Boolean tensor `(batch, time)` or `(batch, time, ...)`.
+    """
+    mask = ops.cast(mask, "bool")
+    return ops.any(mask, axis=tuple(range(2, len(mask.shape))))
+
+
+def mask_of_positions(
+    layer: keras.layers.Layer,
+    sequences: keras.KerasTensor,
+    mask: keras.KerasTensor,
+) -> keras.KerasTensor:
+    """Mask `(batch, time, n)`, from a mask of positions or of steps.
+
+    Args:
+        layer: The layer, named in the error.
+        sequences: `(batch, time, ...)`, the inputs of all steps.
+        mask: Boolean tensor `(batch, time)`, or `sequences.shape[:-1]`.
+
+    Raises:
+        ValueError: If the mask has another shape.
+    """
+    step_shape = sequences.shape[2:]
+    same = shapes_match(mask.shape[:2], sequences.shape[:2])
+    if not same or tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):
+        raise ValueError(
+            f"{layer.name} takes a mask of steps (batch, time) or of "
+            "positions, of the inputs' shape without its last axis. "
+            f"Received: mask.shape={tuple(mask.shape)}, "
+            f"inputs.shape={tuple(sequences.shape)}"
+        )
+    batch_shape = ops.shape(sequences)[:2]
+    mask = ops.reshape(ops.cast(mask, "bool"), (*batch_shape, -1))
+    return ops.broadcast_to(mask, (*batch_shape, num_positions(step_shape)))

@@ -1,0 +1,82 @@
+"""Products of slots, or of positions, and kernels.
+
+A tensor `(batch, n, m)` is multiplied as a matrix `(batch * n, m)`. TensorFlow
+would transpose a tensor with three axes first, and XLA cannot tell the order of
+the axes then, in the gradient of a loop over batches of any size.
+"""
+
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+from keras_relational.layers._attention import weighted_sum
+
+
+def over_rows(layer: Callable, x: keras.KerasTensor) -> keras.KerasTensor:
+    """Applies a layer to each row of `(batch, n, m)`.
+
+    Args:
+        layer: Layer or function from `(rows, m)` to `(rows, k)`.
+        x: Tensor whose sizes are fixed, except for the batch.
+
+    Returns:
+        Tensor `(batch, n, k)`.
+    """
+    rows = layer(ops.reshape(x, (-1, x.shape[-1])))
+    return ops.reshape(rows, (-1, *x.shape[1:-1], rows.shape[-1]))
+
+
+def project(
+    x: keras.KerasTensor, kernel: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`(batch, n, m)` times `(m, ...)`: the same kernel for all n.
+
+    Returns:
+        Tensor `(batch, n, ...)`.
+    """
+    matrix = ops.reshape(kernel, (kernel.shape[0], -1))
+    rows = over_rows(lambda rows: ops.matmul(rows, matrix), x)
+    return ops.reshape(rows, (-1, x.shape[1], *kernel.shape[1:]))
+
+
+def project_each(
+    x: keras.KerasTensor, kernels: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`(batch, n, m)` times `(n, m, k)`: each of the n has its own kernel.
+
+    Returns:
+        Tensor `(batch, n, k)`.
+    """
+    return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), kernels), 0, 1)
+
+
+def project_attended(
+    weights: keras.KerasTensor,
+    values: keras.KerasTensor,
+    kernel: keras.KerasTensor,
+) -> keras.KerasTensor:
+    """`project(z, kernel)`, where `z_k = Σ_p weights_k,p values_p`.
+
+    Args:
+        weights: Attention weights `(batch, heads, slots, positions)`.
+        values: `(batch, heads, positions, value_dim)`.
+        kernel: `(heads * value_dim, ...)`.
+
+    Returns:
+        Tensor `(batch, slots, ...)`.
+    """
+    num_slots, n = weights.shape[2:]
+    if n >= num_slots:
+        return project(weighted_sum(weights, values), kernel)
+    # With fewer positions than slots it is less work to multiply the values by
+    # the kernel first. Each head has its own rows of the kernel. The result is
+    # (batch, positions * heads, ...).
+    heads, _, size = values.shape[1:]
+    rows = ops.reshape(ops.swapaxes(values, 1, 2), (-1, heads, size))
+    values = project_each(rows, ops.reshape(kernel, (heads, size, -1)))
+    values = ops.reshape(values, (-1, n * heads, values.shape[-1]))
+    weights = ops.transpose(weights, (0, 2, 3, 1))
+    weights = ops.reshape(weights, (-1, num_slots, n * heads))
+    shape = (-1, num_slots, *kernel.shape[1:])
+    return ops.reshape(ops.matmul(weights, values), shape)

@@ -1,0 +1,1 @@
+"""Attention to entities, pairs, and relations."""
