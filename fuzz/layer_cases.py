@@ -510,25 +510,6 @@ def _relational_convolution(draw, batch):
     }
 
 
-def _positional_groups(draw, batch):
-    spec = layer("PositionalGroups", num_groups=draw(number))
-    return {
-        "spec": spec,
-        "shapes": {"inputs": _set(draw, batch)},
-        "mixes_examples": True,
-    }
-
-
-def _soft_groups(draw, batch):
-    n = draw(st.integers(1, 5))
-    spec = layer("SoftGroups", graphlet_size=1)
-    shapes = {
-        "features": [batch, n, draw(st.sampled_from(FEATURES))],
-        "logits": [draw(st.sampled_from((1, batch))), draw(number), n],
-    }
-    return {"spec": spec, "shapes": shapes, "fixed": ["logits"]}
-
-
 def _slot_attention(draw, batch):
     spec = layer(
         "SlotAttention",
@@ -668,7 +649,6 @@ LAYERS = {
     "MultiHeadAttentionPooling": _pooling,
     "NTMCell": _ntm_cell,
     "PositionRelativeSymbols": _relative_symbols,
-    "PositionalGroups": _positional_groups,
     "PositionalSymbols": _positional_symbols,
     "PrediNet": _predinet,
     "RIMs": _rims,
@@ -686,7 +666,6 @@ LAYERS = {
     "SlidingWindowNormalization": _sliding_window,
     "SlotAttention": _slot_attention,
     "SlotPooling": _slot_pooling,
-    "SoftGroups": _soft_groups,
     "StridedConv2D": _convolution,
     "SymbolicAttention": _symbolic_attention,
     "TemporalContextNormalization": _context,

@@ -48,12 +48,11 @@ def with_symbols(symbols, layer):
     return keras.Model(entities, layer(entities, symbols(entities)))
 
 
-def soft_groups():
+def relational_convolution():
     entities = keras.Input((4, 6))
     relations = layers.InnerProductRelations(3)(entities)
-    logits = layers.PositionalGroups(2)(entities)
     features = layers.RelationalConvolution(3, 2, pooling="max")(relations)
-    return keras.Model(entities, layers.SoftGroups(2)(features, logits))
+    return keras.Model(entities, features)
 
 
 def episodic():
@@ -112,7 +111,6 @@ MODELS = {
     "PositionalSymbols": lambda: with_symbols(
         layers.PositionalSymbols(4), layers.RelationalCrossAttention(2, 3)
     ),
-    "PositionalGroups": soft_groups,
     "PrediNet": lambda: sequences(layers.PrediNet(2, 3, 4)),
     "RIMs": lambda: sequences(layers.RIMs(4, 3, 2)),
     "RIMsCell": lambda: cell(layers.RIMsCell(4, 3, 2, dynamics="gru")),
@@ -121,7 +119,7 @@ MODELS = {
         layers.PositionalSymbols(4),
         layers.RelationalAttention(2, 4, rotary=True),
     ),
-    "RelationalConvolution": soft_groups,
+    "RelationalConvolution": relational_convolution,
     "RelationalCrossAttention": lambda: with_symbols(
         layers.PositionRelativeSymbols(2),
         layers.RelationalCrossAttention(2, 3),
@@ -147,7 +145,6 @@ MODELS = {
     ),
     "SlotAttention": lambda: sequences(layers.SlotAttention(3, 4, 6, seed=1)),
     "SlotPooling": lambda: sequences(layers.SlotPooling(3, 4), (18,)),
-    "SoftGroups": soft_groups,
     "StridedConv2D": lambda: sequences(
         layers.StridedConv2D(4, 4, strides=2), (8, 8, 3)
     ),

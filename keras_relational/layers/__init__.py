@@ -20,8 +20,7 @@ Beside them:
 - `DualAttention` and `DualAttentionBlock`: heads of self-attention beside heads
   of `RelationalAttention`, in a Transformer's encoder or decoder layer.
 - `RelationalConvolution`: patterns of relations within groups of entities.
-  `InnerProductRelations` gives the relations. `SoftGroups` makes a few of all
-  groups, by the weights of `PositionalGroups` or others.
+  `InnerProductRelations` gives the relations.
 - `SlotAttention`: slots that compete for the entities. `SharedWorkspace`: a
   small memory through which slots speak to each other.
 - Transformer blocks: `RelationalTransformerBlock`, with attention to entities;
@@ -64,9 +63,7 @@ from keras_relational.layers.normalizations.temporal_context import (
 from keras_relational.layers.predinet import PrediNet
 from keras_relational.layers.relation_network import RelationNetwork
 from keras_relational.layers.relational_convolution import InnerProductRelations
-from keras_relational.layers.relational_convolution import PositionalGroups
 from keras_relational.layers.relational_convolution import RelationalConvolution
-from keras_relational.layers.relational_convolution import SoftGroups
 from keras_relational.layers.slots.relational_memory import RelationalMemoryCell
 from keras_relational.layers.slots.rims import RIMs
 from keras_relational.layers.slots.rims import RIMsCell
@@ -119,7 +116,6 @@ __all__ = [
     "MultiHeadAttentionPooling",
     "NTMCell",
     "PositionRelativeSymbols",
-    "PositionalGroups",
     "PositionalSymbols",
     "PrediNet",
     "RIMs",
@@ -136,7 +132,6 @@ __all__ = [
     "SlidingWindowNormalization",
     "SlotAttention",
     "SlotPooling",
-    "SoftGroups",
     "StridedConv2D",
     "SymbolicAttention",
     "TemporalContextNormalization",

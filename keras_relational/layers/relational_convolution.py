@@ -6,15 +6,11 @@ import numpy as np
 from keras import ops
 
 from keras_relational.layers._attention import dot_products
-from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import project_to_heads
 from keras_relational.layers._entities import check_entities_shape
-from keras_relational.layers._entities import check_same_size
-from keras_relational.layers._entities import entities_shape
 from keras_relational.layers._entities import flatten_entities
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
-from keras_relational.layers._operations import at_least_float32
 from keras_relational.validation import check_positive_integers
 
 # What `RelationalConvolution(groups=)` takes besides a list of groups.
@@ -149,7 +145,7 @@ class RelationalConvolution(keras.layers.Layer):
     of the group.
 
     The outputs are a vector for each group: entities for the next layer, whose
-    relations are relations between groups. `SoftGroups` makes a few of them.
+    relations are relations between groups.
 
     Reference: relational convolutions of [Altabaa and Lafferty, 2023](
     https://arxiv.org/abs/2310.03240).
@@ -281,7 +277,7 @@ class RelationalConvolution(keras.layers.Layer):
                 "entities to the number at build and mask the padding, or "
                 "build a new layer."
             )
-        return shape[3], members_of_groups(
+        return shape[3], _members_of_groups(
             self, self.groups, self.graphlet_size, shape[1]
         )
 
@@ -310,237 +306,7 @@ class RelationalConvolution(keras.layers.Layer):
         return ops.max(ops.reshape(matches, shape), axis=2)
 
 
-@keras.saving.register_keras_serializable(package="keras_relational")
-class SoftGroups(keras.layers.Layer):
-    """A few weighted sums over all groups of a `RelationalConvolution`.
-
-    The logits w say how much entity i belongs to soft group k. A group g of
-    entities belongs to it if all of its members do:
-
-        α_kg = softmax_g(Π_a softplus(w[k, g_a]))
-        outputs[k] = Σ_g α_kg features[g]
-
-    `PositionalGroups` learns a w for all examples. A w that depends on the
-    entities x is `keras.layers.Permute((2, 1))(keras.layers.Dense(k)(x))`.
-
-    Reference: groupings of [Altabaa and Lafferty, 2023](
-    https://arxiv.org/abs/2310.03240). The formula of α follows the authors'
-    program.
-
-    Args:
-        graphlet_size: Positive integer, as in the `RelationalConvolution`.
-        groups: As in the `RelationalConvolution`.
-
-    Call arguments:
-        features: Float tensor `(batch, G, m)`, a vector for each group.
-        logits: Float tensor `(batch, k, n)` or `(1, k, n)` with a fixed n.
-        features_mask: Optional boolean tensor `(batch, G)`. `True` marks a
-            valid group. The others have no weight. The mask is not passed on.
-        return_attention_scores: Boolean. If `True`, the layer also returns α.
-
-    Returns:
-        Tensor `(batch, k, m)` in the compute dtype. With
-        `return_attention_scores`, a pair: this tensor, and α, `(batch, k, G)`.
-
-    Raises:
-        ValueError: If `graphlet_size` is not a positive integer, `groups` is
-            not one of the above, or the logits do not fit the groups.
-
-    Example:
-
-    >>> entities = keras.Input((9, 64))
-    >>> relations = InnerProductRelations(16)(entities)
-    >>> features = RelationalConvolution(8, graphlet_size=3)(relations)
-    >>> logits = PositionalGroups(4)(entities)
-    >>> SoftGroups(graphlet_size=3)(features, logits).shape
-    (None, 4, 8)
-    """
-
-    def __init__(
-        self,
-        graphlet_size: int,
-        groups: str | Sequence = "combinations",
-        **kwargs: object,
-    ) -> None:
-        super().__init__(**kwargs)
-        check_positive_integers(graphlet_size=graphlet_size)
-        self.graphlet_size = graphlet_size
-        self.groups = _checked(groups, graphlet_size)
-        self.supports_masking = True
-
-    def build(
-        self,
-        features_shape: tuple[int | None, ...],
-        logits_shape: tuple[int | None, ...],
-    ) -> None:
-        self._members(features_shape, logits_shape)
-        self.sizes = features_shape[1], logits_shape[2]
-
-    def call(
-        self,
-        features: keras.KerasTensor,
-        logits: keras.KerasTensor,
-        features_mask: keras.KerasTensor | None = None,
-        return_attention_scores: bool = False,
-    ) -> keras.KerasTensor | tuple:
-        members = self._members(features.shape, logits.shape)
-        features, mask = flatten_entities(self, features, features_mask)
-        weights = ops.softplus(at_least_float32(logits))
-        weights = ops.take(weights, members.ravel(), axis=2)
-        shape = (-1, weights.shape[1], *members.shape)
-        weights = ops.prod(ops.reshape(weights, shape), axis=3)
-        # The logits may be the same for all examples, but the mask is not.
-        batch = ops.shape(features)[0]
-        weights = ops.broadcast_to(weights, (batch, *weights.shape[1:]))
-        weights = masked_softmax(
-            weights, None if mask is None else mask[:, None]
-        )
-        weights = ops.cast(weights, self.compute_dtype)
-        outputs = ops.matmul(weights, features)
-        return (outputs, weights) if return_attention_scores else outputs
-
-    def compute_mask(
-        self,
-        features: keras.KerasTensor,
-        features_mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
-
-    def compute_output_shape(
-        self,
-        features_shape: tuple[int | None, ...],
-        logits_shape: tuple[int | None, ...],
-    ) -> tuple[int | None, ...]:
-        return (features_shape[0], logits_shape[1], features_shape[2])
-
-    def compute_output_spec(
-        self,
-        features: keras.KerasTensor,
-        logits: keras.KerasTensor,
-        features_mask: keras.KerasTensor | None = None,
-        return_attention_scores: bool = False,
-    ) -> keras.KerasTensor | tuple:
-        self._members(features.shape, logits.shape)
-        shape = self.compute_output_shape(features.shape, logits.shape)
-        outputs = keras.KerasTensor(shape, self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        shape = (*shape[:2], features.shape[1])
-        return outputs, keras.KerasTensor(shape, self.compute_dtype)
-
-    def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "graphlet_size": self.graphlet_size,
-            "groups": self.groups,
-        }
-
-    def _members(self, features_shape, logits_shape):
-        """Checks both shapes, and returns the members of groups."""
-        check_entities_shape(self, features_shape, "features")
-        number = features_shape[1]
-        if self.built and (number, logits_shape[2]) != self.sizes:
-            raise ValueError(
-                f"{self.name} was built for (groups, entities) = {self.sizes}. "
-                f"Received: features.shape={tuple(features_shape)}, "
-                f"logits.shape={tuple(logits_shape)}"
-            )
-        if len(logits_shape) == 3 and None not in logits_shape[1:]:
-            members = members_of_groups(
-                self, self.groups, self.graphlet_size, logits_shape[2]
-            )
-            if number in (None, len(members)):
-                return members
-        raise ValueError(
-            f"{self.name} takes logits (batch or 1, k, n) of n entities, and "
-            "the features of their groups, (batch, G, m). Received: "
-            f"features.shape={tuple(features_shape)}, logits.shape="
-            f"{tuple(logits_shape)}, groups={self.groups!r}"
-        )
-
-
-@keras.saving.register_keras_serializable(package="keras_relational")
-class PositionalGroups(keras.layers.Layer):
-    """Learned weights of positions in soft groups, for `SoftGroups`.
-
-    `outputs[0, k, i] = logits[k, i]`: how much the entity at position i belongs
-    to soft group k, whatever it looks like.
-
-    Reference: temporal grouping of [Altabaa and Lafferty, 2023](
-    https://arxiv.org/abs/2310.03240).
-
-    Args:
-        num_groups: Positive integer, number of soft groups.
-        logits_initializer: Initializer of the logits `(num_groups, n)`.
-
-    Call arguments:
-        inputs: Float tensor `(batch, n, m)` with a fixed n. Only its shape is
-            used.
-
-    Returns:
-        Tensor `(1, num_groups, n)` in the compute dtype. It is the same for all
-        examples.
-
-    Raises:
-        ValueError: If `num_groups` is not a positive integer, or the inputs are
-            not 3D with a known n, the same as at build.
-
-    Example:
-
-    >>> entities = keras.Input((9, 64))
-    >>> PositionalGroups(4)(entities).shape
-    (1, 4, 9)
-    """
-
-    def __init__(
-        self,
-        num_groups: int,
-        logits_initializer: InitializerLike = "glorot_uniform",
-        **kwargs: object,
-    ) -> None:
-        super().__init__(**kwargs)
-        check_positive_integers(num_groups=num_groups)
-        self.num_groups = num_groups
-        self.logits_initializer = keras.initializers.get(logits_initializer)
-        self.supports_masking = True
-
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        _, n, _ = entities_shape(self, input_shape, fixed_size=True)
-        self.built_shape = tuple(input_shape)
-        shape = (self.num_groups, n)
-        add_weights(self, self.logits_initializer, logits=shape)
-
-    def call(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor:
-        check_same_size(self, self.built_shape, inputs.shape)
-        return ops.convert_to_tensor(self.logits, self.compute_dtype)[None]
-
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
-
-    def compute_output_shape(
-        self, input_shape: tuple[int | None, ...]
-    ) -> tuple[int | None, ...]:
-        return (1, self.num_groups, input_shape[1])
-
-    def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "num_groups": self.num_groups,
-            "logits_initializer": keras.initializers.serialize(
-                self.logits_initializer
-            ),
-        }
-
-
-def members_of_groups(
+def _members_of_groups(
     layer: keras.layers.Layer,
     groups: str | list[tuple[int, ...]],
     graphlet_size: int,

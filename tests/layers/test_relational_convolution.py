@@ -9,9 +9,7 @@ from keras import ops
 from layer_contract import LayerContract
 
 from keras_relational.layers import InnerProductRelations
-from keras_relational.layers import PositionalGroups
 from keras_relational.layers import RelationalConvolution
-from keras_relational.layers import SoftGroups
 
 NUM_RELATIONS, KEY_DIM, FILTERS, SIZE = 3, 2, 4, 3
 NONE = {
@@ -80,23 +78,6 @@ def convolution_in_loops(groups, pooling=None):
         return np.array(found)
 
     return reference
-
-
-def soft_groups_in_loops(weights, inputs, mask=None):
-    assert not weights
-    features, logits = inputs["features"], inputs["logits"]
-    members = list(combinations(logits.shape[-1]))
-    outputs = np.zeros((len(features), logits.shape[1], features.shape[-1]))
-    for example, group in np.ndindex(outputs.shape[:2]):
-        row = np.log1p(np.exp(logits[example % len(logits), group]))
-        shares = np.exp([np.prod([row[i] for i in g]) for g in members])
-        valid = range(len(members))
-        if mask is not None:
-            valid = np.flatnonzero(mask[example])
-        for g in valid:
-            share = shares[g] / sum(shares[k] for k in valid)
-            outputs[example, group] += share * features[example, g]
-    return outputs
 
 
 def combinations(n):
@@ -226,66 +207,12 @@ def test_without_pooling_permutations_are_all_orders():
     np.testing.assert_allclose(turned, found, atol=1e-4)
 
 
-def test_weights_of_soft_groups():
-    features, logits = random_array(2, 6, 4), np.zeros((1, 1, 4), "float32")
-    layer = SoftGroups(2)
-    outputs, scores = layer(features, logits, return_attention_scores=True)
-    np.testing.assert_allclose(scores, np.full((2, 1, 6), 1 / 6), atol=1e-6)
-    np.testing.assert_allclose(
-        outputs, features.mean(1, keepdims=True), atol=1e-5
-    )
-    logits[0, 0, 1:3] = 40  # Both together, far above all other pairs.
-    place = list(itertools.combinations(range(4), 2)).index((1, 2))
-    np.testing.assert_allclose(
-        layer(features, logits)[:, 0], features[:, place], atol=1e-4
-    )
-
-
 def test_one_convolution_after_another():
     """Groups are the entities of the next: relations between relations."""
     entities = keras.Input((5, 6))
     x = RelationalConvolution(8, 2)(InnerProductRelations(3)(entities))
     x = RelationalConvolution(7, 3)(InnerProductRelations(4)(x))
     assert x.shape == (None, 120, 7)
-
-
-class SoftGroupsTest(LayerContract):
-    @pytest.mark.any_backend
-    def test_contract(self):
-        self.run_layer_contract(
-            SoftGroups,
-            init_kwargs={"graphlet_size": SIZE, "groups": "combinations"},
-            input_shape={
-                "features_shape": (2, 10, 4),
-                "logits_shape": (2, 3, 5),
-            },
-            second_input_shape={
-                "features_shape": (2, 35, 4),
-                "logits_shape": (2, 3, 7),
-            },
-            fixed_size=True,
-            reference=soft_groups_in_loops,
-            supports_masking=True,
-            attention_scores_shape=(2, 3, 10),
-            expected_output_shape=(2, 3, 4),
-            expected_output_dtype="float32",
-            expected_num_trainable_weights=0,
-            **NONE,
-        )
-
-
-class PositionalGroupsTest(LayerContract):
-    def test_logits(self):
-        entities = random_array(3, 5, 4)
-        layer = PositionalGroups(2, "random_normal")
-        logits = layer(entities)
-        assert logits.shape == (1, 2, 5)
-        self.assertAllClose(logits[0], layer.logits.value)
-        assert layer(keras.Input((5, 9))).shape == (1, 2, 5)
-        again = PositionalGroups.from_config(layer.get_config())
-        assert again.get_config() == layer.get_config()
-        with pytest.raises(ValueError, match="was built for inputs of shape"):
-            layer(random_array(3, 6, 4))
 
 
 @pytest.mark.parametrize(
@@ -314,8 +241,5 @@ def test_refuses_bad_shapes():
     for shape in ((None, 4, 4), (None, None, None, 3), (None, 4, 5, 3)):
         with pytest.raises(ValueError, match=r"takes relations \(batch, n, n"):
             layer.build(shape)
-    for shapes in (((2, 6, 3), (2, 3, 5)), ((2, 6, 3), (2, 4))):
-        with pytest.raises(ValueError, match="features of their groups"):
-            SoftGroups(2).build(*shapes)
     with pytest.raises(ValueError, match="`key_dim` must be a positive"):
         InnerProductRelations(3, key_dim=0)
