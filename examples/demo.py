@@ -1,15 +1,15 @@
-"""From nothing to a served reasoner in some three minutes on 2 cores.
+"""From nothing to a served reasoner in some three minutes on two cores.
 
 Trains a PrediNet to say whether two objects are the same, tests it on kinds of
-objects it never saw, draws what its heads look at, exports it, serves it on
-this machine and asks it over REST and gRPC. `make demo` runs it.
+objects that it has never seen, draws what its heads look at, exports it, serves
+it on this machine and asks it over REST and gRPC. `make demo` runs it.
 """
 
-import functools
+import argparse
+import pathlib
 import tempfile
 import textwrap
 
-import command_line
 import keras
 
 from keras_relational import analysis
@@ -18,53 +18,55 @@ from keras_relational import serving
 from keras_relational import training
 from keras_relational.datasets import relations_game
 
-TESTS = ("hexominoes", "stripes")
-LINES = [f"accuracy on {kind}, never seen: {{{kind}:.1%}}" for kind in TESTS]
-NEXT = "python examples/predinet_relations_game.py --task colour_and_shape"
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--num-batches", type=int, default=60_000)
+parser.add_argument("--directory", type=pathlib.Path, default="runs/demo")
+args = parser.parse_args()
+args.directory.mkdir(parents=True, exist_ok=True)
 
+print("1. Making 150,000 images of pentominoes: are the two the same?")
+x, y, _ = relations_game.generate("same", 150_000, "pentominoes", seed=0)
+tests = {}
+for object_set in ("hexominoes", "stripes"):
+    images, labels, _ = relations_game.generate(
+        "same", 5_000, object_set, seed=1
+    )
+    tests[object_set] = images, labels
 
-def main(command):
-    command.option("--num-batches", int, 60_000, "steps, of 10 images")
-    args = command.parse_run()
-    print("1. Making 150,000 images of pentominoes: are the two the same?")
-    generate = functools.partial(relations_game.generate, "same")
-    x, y, _ = generate(150_000, seed=args.seed)
-    tests = {k: generate(5_000, k, args.seed + 1)[:2] for k in TESTS}
-    print(f"2. Training a PrediNet on {args.num_batches:,} batches of 10.")
-    keras.utils.set_random_seed(args.seed)
-    model = models.relations_classifier("predinet")
-    with command.open_run(may_differ=["num_batches"]) as run:
-        logged = {"run": run, "seed": args.seed, "verbose": args.verbose}
-        training.train_classifier(model, x, y, args.num_batches, **logged)
-        figures = {k: training.accuracy(model, *v) for k, v in tests.items()}
-        images, labels = tests["hexominoes"]
-        asked = images[[(labels == answer).argmax() for answer in (1, 0)]]
-        path = run.directory / "attention.png"
-        heads = analysis.draw_attentive_heads(model, images[:500], asked, path)
-        print(f"3. What four of its heads look at: {path}")
-        with tempfile.TemporaryDirectory() as exports:
-            serving.export_model(model, exports)
-            print("4. Exported as a SavedModel; serving it on this machine.")
-            with serving.serve(exports) as server:
-                ask(server, asked, heads)
-        print("   The server has stopped.")
-        command.finish(run, model, figures, LINES, NEXT)
+print(f"2. Training a PrediNet on {args.num_batches:,} batches of 10.")
+keras.utils.set_random_seed(0)
+model = models.relations_classifier("predinet")
+training.train_classifier(model, x, y, num_batches=args.num_batches)
+for object_set, (images, labels) in tests.items():
+    share = training.accuracy(model, images, labels)
+    print(f"   Accuracy on {object_set}, never seen: {share:.1%}")
+model.save(args.directory / "model.keras")
 
+# An image of each answer.
+images, labels = tests["hexominoes"]
+asked = images[[(labels == 1).argmax(), (labels == 0).argmax()]]
+picture = args.directory / "attention.png"
+heads = analysis.draw_attentive_heads(model, images[:500], asked, picture)
+print(f"3. What four of its heads look at: {picture}")
 
-def ask(server, images, heads):
-    rest, grpc = server.rest_url, server.grpc_address
-    request = {"image": images}
-    print(f"5. REST, {rest}, and gRPC, {grpc}:")
-    answers = serving.predict_rest(rest, request)
-    said = serving.predict_grpc(grpc, request, signature_name="propositions")
-    for i, image in enumerate(images):
-        print("\n" + textwrap.indent(analysis.board_as_text(image), " " * 6))
-        answer = ("different", "the same")[answers["label"][i]]
-        share = answers["probabilities"][i].max()
-        print(f"   Answer: {answer} (probability {share:.3f}).")
-        of_image = {name: x[i] for name, x in said.items()}
-        print(f"   {analysis.proposition_as_text(of_image, heads)}")
+with tempfile.TemporaryDirectory() as exports:
+    serving.export_model(model, exports)
+    print("4. Exported as a SavedModel; serving it on this machine.")
+    with serving.serve(exports) as server:
+        print(f"5. REST, {server.rest_url}, and gRPC, {server.grpc_address}:")
+        answers = serving.predict_rest(server.rest_url, {"image": asked})
+        propositions = serving.predict_grpc(
+            server.grpc_address,
+            {"image": asked},
+            signature_name="propositions",
+        )
+    print("   The server has stopped.")
 
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)
+for i, image in enumerate(asked):
+    print("\n" + textwrap.indent(analysis.board_as_text(image), " " * 6))
+    answer = ("different", "the same")[answers["label"][i]]
+    probability = answers["probabilities"][i].max()
+    print(f"   Answer: {answer} (probability {probability:.3f}).")
+    of_image = {name: values[i] for name, values in propositions.items()}
+    print(f"   {analysis.proposition_as_text(of_image, heads)}")
+print(f"\nThe model is {args.directory / 'model.keras'}.")

@@ -6,12 +6,12 @@ By default of the published runs, into `docs/results/`.
 import argparse
 import pathlib
 
-from experiments import few_examples
-from experiments import predinet
-from experiments import scoff
-from experiments import two_simplicial
+from experiments.few_examples import results as few_examples
+from experiments.predinet import results as predinet
 from experiments.records import PUBLISHED
 from experiments.records import read_runs
+from experiments.scoff import results as scoff
+from experiments.two_simplicial import results as two_simplicial
 from keras_relational import analysis
 
 

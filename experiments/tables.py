@@ -10,15 +10,15 @@ import pathlib
 import re
 import sys
 
-from experiments import context_normalization
-from experiments import esbn
-from experiments import few_examples
-from experiments import predinet
-from experiments import scoff
-from experiments import two_simplicial
+from experiments.context_normalization import results as context_normalization
+from experiments.esbn import results as esbn
+from experiments.few_examples import results as few_examples
+from experiments.predinet import results as predinet
 from experiments.records import PUBLISHED
 from experiments.records import Record
 from experiments.records import read_runs
+from experiments.scoff import results as scoff
+from experiments.two_simplicial import results as two_simplicial
 
 PAPERS = (
     *(predinet, two_simplicial, context_normalization, esbn, scoff),

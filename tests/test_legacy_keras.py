@@ -96,28 +96,28 @@ def test_agents_do_not_train_on_another_backend():
         assert "Set the environment variable KERAS_BACKEND=tensorflow" in line
 
 
-AGENTS = ("boxworld_impala", "boxworld_teacher", "goto_object_maze")
-EXAMPLES = """
+AGENTS = ("two_simplicial impala", "two_simplicial teacher", "scoff maze")
+EXPERIMENTS = """
 import runpy, sys
 
-folder, directory, *names = sys.argv[1:]
-sys.path.insert(0, folder)
+directory, *names = sys.argv[1:]
 for name in names:
-    sys.argv = [f"{name}.py", "--directory", directory]
+    paper, experiment = name.split()
+    sys.argv = ["__main__.py", experiment, "--directory", directory]
     try:
-        runpy.run_path(f"{folder}/{name}.py", run_name="__main__")
+        runpy.run_module(f"experiments.{paper}", run_name="__main__")
     except SystemExit as end:
         print(name, end.code)
 """
 
 
-def test_examples_of_agents_end_in_a_line_on_another_backend(tmp_path):
-    arguments = ROOT / "examples", tmp_path / "runs", *AGENTS
-    done = run(EXAMPLES, *map(str, arguments), KERAS_BACKEND="jax")
+def test_experiments_with_agents_end_in_a_line_on_another_backend(tmp_path):
+    arguments = map(str, (tmp_path / "runs", *AGENTS))
+    done = run(EXPERIMENTS, *arguments, KERAS_BACKEND="jax")
     assert done.stdout.splitlines() == [f"{name} 2" for name in AGENTS]
     assert "Traceback" not in done.stderr
     errors = [x for x in done.stderr.splitlines() if ": error: " in x]
     for name, line in zip(AGENTS, errors, strict=True):
-        assert f"{name}.py: error: Agents that train need Keras' Tens" in line
+        assert f"{name}: error: Agents that train need Keras' Tens" in line
     assert errors[-1] == done.stderr.splitlines()[-1]
     assert not (tmp_path / "runs").exists()

@@ -35,7 +35,6 @@ class Without:
         return getattr(self.finder, name)
 
 sys.meta_path[:] = map(Without, sys.meta_path)
-sys.path.insert(0, "examples")  # Where `python examples/...` finds its modules.
 """
 
 
@@ -66,16 +65,17 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
         import pathlib, runpy, sys
 
         def run(example, *arguments):
-            sys.argv = [example, *arguments]
-            runpy.run_path("examples/" + example, run_name="__main__")
+            paper, *name = example.split()
+            sys.argv = [paper, *name, *arguments]
+            runpy.run_module("experiments." + paper, run_name="__main__")
 
         small = {small!r}
         run(
-            "predinet_relations_game.py", *small, "--num-batches", "1000",
+            "predinet relations_game", *small, "--num-batches", "1000",
             "--num-heads", "2", "--directory", {str(tmp_path / "game")!r},
         )
         run(
-            "predinet_transfer.py", *small, "--num-batches", "1000",
+            "predinet transfer", *small, "--num-batches", "1000",
             "--central", "mlp1", "--stages", "3",
             "--directory", {str(tmp_path / "transfer")!r},
         )
@@ -83,7 +83,7 @@ def test_supervised_examples_run_without_tensorflow(tmp_path):
         runpy.run_module("experiments.tables", run_name="__main__")
         (model,) = pathlib.Path({str(tmp_path)!r}).glob("game/*/model.keras")
         run(
-            "predinet_analysis.py", "--model", str(model), "--task", "between",
+            "predinet look_inside", "--model", str(model), "--task", "between",
             "--num-images", "60", "--directory", {str(tmp_path / "looks")!r},
         )
         assert "tensorflow" not in sys.modules
@@ -112,25 +112,33 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
         import runpy, sys
 
         def run(example, *arguments):
+            paper, *name = example.split()
             sys.argv = [
-                example, *arguments, "--verbose", "0",
+                paper, *name, *arguments, "--verbose", "0",
                 "--directory", {str(tmp_path)!r} + "/" + example,
             ]
-            runpy.run_path("examples/" + example, run_name="__main__")
+            runpy.run_module("experiments." + paper, run_name="__main__")
 
-        run("vaec.py", "--image-size", "32", "--num-batches", "2")
-        run("visual_analogies.py", "--num-batches", "2", "--num-test", "40")
         run(
-            "dynamic_objects.py", "--num-autoencoder-batches", "2",
+            "context_normalization vaec",
+            "--image-size", "32", "--num-batches", "2",
+        )
+        run(
+            "context_normalization visual_analogies",
+            "--num-batches", "2", "--num-test", "40",
+        )
+        run(
+            "context_normalization dynamic_objects",
+            "--num-autoencoder-batches", "2",
             "--num-batches", "2", "--num-train", "500", "--num-test", "40",
         )
-        run("esbn_rules.py", "--epochs", "2")
+        run("esbn", "--epochs", "2")
         run(
-            "esbn_rules.py", "--epochs", "2", "--task", "same_different",
+            "esbn", "--epochs", "2", "--task", "same_different",
             "--withheld", "98", "--confidence", "--normalization",
         )
         run(
-            "esbn_rules.py", "--epochs", "2", "--fillers", "vector",
+            "esbn", "--epochs", "2", "--fillers", "vector",
             "--pretrained", "--mode", "generative", "--sequential", "ntm",
         )
         sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
@@ -160,12 +168,12 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
     ("example", "arguments", "run"),
     [
         (
-            "adding.py",
+            "scoff adding",
             ["--epochs", "1", "--num-train", "128", "--num-test", "250"],
             "adding-scoff-num_train128-seed0",
         ),
         (
-            "single_ball.py",
+            "scoff single_ball",
             [
                 *("--num-batches", "1", "--num-train", "50"),
                 *("--num-test", "9", "--balance", "0.01"),
@@ -177,13 +185,22 @@ def test_the_other_examples_run_without_tensorflow(tmp_path):
 def test_smaller_examples_of_object_files_run_without_tensorflow(
     example, arguments, run, tmp_path
 ):
-    line = [example, *arguments, "--verbose", "0", "--directory", str(tmp_path)]
+    paper, *name = example.split()
+    line = [
+        paper,
+        *name,
+        *arguments,
+        "--verbose",
+        "0",
+        "--directory",
+        str(tmp_path),
+    ]
     done = run_blocked(
         f"""
         import runpy, sys
 
         sys.argv = {line!r}
-        runpy.run_path("examples/{example}", run_name="__main__")
+        runpy.run_module("experiments.{paper}", run_name="__main__")
         assert "tensorflow" not in sys.modules
         """,
         {"tensorflow", "tensorboard"},
@@ -198,7 +215,7 @@ def test_smaller_examples_of_object_files_run_without_tensorflow(
     ("example", "arguments", "run", "pictures"),
     [
         (
-            "bouncing_balls.py",
+            "scoff bouncing_balls",
             [
                 *("--core", "scoff_sparse", "--num-object-files", "2"),
                 *("--num-batches", "1", "--num-test", "2"),
@@ -207,13 +224,13 @@ def test_smaller_examples_of_object_files_run_without_tensorflow(
             ["attention.png", "rolled_out.gif", "schemata.png"],
         ),
         (
-            "intuitive_physics.py",
+            "scoff intuitive_physics",
             ["--num-batches", "1", "--num-sets", "1"],
             "intuitive_physics-scoff-seed0",
             [],
         ),
         (
-            "goto_object_maze.py",
+            "scoff maze",
             [
                 *("--num-steps", "1000", "--num-test", "2"),
                 *("--units", "8", "--batch-size", "4"),
@@ -226,13 +243,14 @@ def test_smaller_examples_of_object_files_run_without_tensorflow(
 def test_larger_examples_of_object_files_run(
     example, arguments, run, pictures, tmp_path
 ):
-    line = [example, *arguments, "--directory", str(tmp_path)]
+    paper, *name = example.split()
+    line = [paper, *name, *arguments, "--directory", str(tmp_path)]
     done = run_blocked(
         f"""
         import runpy, sys
 
         sys.argv = {line!r}
-        runpy.run_path("examples/{example}", run_name="__main__")
+        runpy.run_module("experiments.{paper}", run_name="__main__")
         """,
         {"torch"},
         "tensorflow",

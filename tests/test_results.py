@@ -216,17 +216,18 @@ def test_add_runs_leaves_out_paths(published, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     config["arguments"] |= {"directory": "/home/me", "verbose": 0}
     config["command"] = (
-        "python examples/adding.py --directory /home/me --seed 7 --verbose 0 "
-        "--export=/home/me/model"
+        "python -m experiments.scoff adding --directory /home/me --seed 7 "
+        "--verbose 0 --export=/home/me/model"
     )
     later = {"command": f"{config['command']} --resume", "commit": "abc"}
     config["continued"] = [later]
     (folder / "config.json").write_text(json.dumps(config))
     (added,) = add_runs.add_runs(tmp_path / "runs", published)
-    assert added.config["command"] == "python examples/adding.py --seed 7"
+    command = "python -m experiments.scoff adding --seed 7"
+    assert added.config["command"] == command
     assert added.config["continued"] == [
         {
-            "command": "python examples/adding.py --seed 7 --resume",
+            "command": "python -m experiments.scoff adding --seed 7 --resume",
             "commit": "abc",
         }
     ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import predinet
+from experiments.predinet import results as predinet
 from experiments.records import Record
 from experiments.tables import all_tables
 

@@ -277,7 +277,7 @@ def test_presets_of_the_library(name):
     model = models.from_preset(name)
     assert metadata["parameters"] == model.count_params()
     assert metadata["license"] == "Apache-2.0"
-    assert metadata["run"]["command"].startswith("python examples/")
+    assert metadata["run"]["command"].startswith("python -m experiments.")
     minutes = keras.tree.flatten(metadata["figures"]["minutes"])
     assert min(minutes) > 0  # There may be several, one for each stage.
     # No path of the machine that trained it.

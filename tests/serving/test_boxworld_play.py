@@ -1,6 +1,5 @@
 """The example that asks a served agent for every move."""
 
-import pathlib
 import runpy
 
 import numpy as np
@@ -12,8 +11,6 @@ from keras_relational import models
 from keras_relational import serving
 from keras_relational.environments import boxworld
 from keras_relational.random_streams import unseen_world_seeds
-
-EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
@@ -34,8 +31,8 @@ def test_a_served_agent_plays(source, sampled, tmp_path, monkeypatch, capsys):
         line += ["--columns", "9", "--solution-length", "1", "2"]
     line += ["--directory", str(tmp_path / "drawn"), "--max-episode-steps", "9"]
     line += ["--sampled"] if sampled else []
-    monkeypatch.setattr("sys.argv", ["boxworld_play.py", *line])
-    runpy.run_path(str(EXAMPLES / "boxworld_play.py"), run_name="__main__")
+    monkeypatch.setattr("sys.argv", ["__main__.py", "play", *line])
+    runpy.run_module("experiments.two_simplicial", run_name="__main__")
     path = tmp_path / "drawn" / "puzzle_2.gif"
     assert f"Look at {path}" in capsys.readouterr().out
     seed = unseen_world_seeds(3)[2]

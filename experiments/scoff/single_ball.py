@@ -4,9 +4,9 @@ Goyal et al., 2020 (SCOFF), Figs. 3, 4 and 15: a schema for each of three fixed
 dynamics, or of two that switch. The defaults take 100 minutes on one core.
 """
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -14,7 +14,7 @@ from keras_relational.datasets import single_ball
 from keras_relational.random_streams import stream
 
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
-NEXT = "python examples/single_ball.py --dynamics switching"
+NEXT = "python -m experiments.scoff single_ball --dynamics switching"
 
 
 def main(command):
@@ -63,7 +63,3 @@ def main(command):
         training.fit(model, batches, args.num_batches, 100, **logged)
         figures = analysis.ball_figures(model, test, labels, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -10,9 +10,9 @@ figures, as PNG and NPZ files, take about a minute on 2 cores.
 
 import pathlib
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational.datasets import relations_game
@@ -63,7 +63,3 @@ def main(command):
     print("Accuracy on held-out hexominoes with some heads, of 100 choices:")
     print(*analysis.draw_pruning(curves, args.directory), sep="\n")
     print(f"Look at the pictures in {args.directory}.")
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -8,9 +8,9 @@ colour_and_shape 94.2. A run takes some 3 minutes on 2 cores, and with
 --central relation_network about an hour.
 """
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
@@ -20,7 +20,7 @@ from keras_relational.random_streams import stream
 OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
 LEARNING_RATES = {"sgd": 0.01, "adam": 1e-4}
 PUBLISHED = "a published NPZ file of the task, to test on too"
-NEXT = "python examples/predinet_relations_game.py --central mha"
+NEXT = "python -m experiments.predinet relations_game --central mha"
 
 
 def main(command):
@@ -64,7 +64,3 @@ def main(command):
         figures = {k: training.accuracy(model, *v) for k, v in tests.items()}
         lines = [f"accuracy on {name}: {{{name}:.1%}}" for name in figures]
         command.finish(run, model, figures, lines, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -8,9 +8,9 @@ with --withheld 98 100, relational match to sample 95, identity rules 99
 percent. A CoRelNet (Kerg et al., 2022) has --normalization.
 """
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
@@ -18,7 +18,7 @@ from keras_relational import training
 from keras_relational.datasets import distribution_of_three as rules
 
 LINES = ["accuracy in training: {train:.1%}, with other fillers: {test:.1%}"]
-NEXT = "python examples/esbn_rules.py --sequential lstm"
+NEXT = "python -m experiments.esbn --sequential lstm"
 
 
 def main(command):
@@ -64,7 +64,3 @@ def main(command):
         figures["reconstructed"] = share
         analysis.draw_rule_learner(model, test, fillers, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -4,18 +4,18 @@ The puzzle is one that training never draws. Its frames become a GIF. A preset
 of the library knows its kind of puzzle. With an agent of your own, exported by
 boxworld_teacher.py, give the options of the puzzle that it was trained on:
 
-    python examples/boxworld_play.py --preset boxworld_3x18_relational
-    python examples/boxworld_play.py --model-dir agent
+    python -m experiments.two_simplicial play --preset boxworld_3x18_relational
+    python -m experiments.two_simplicial play --model-dir agent
 """
 
 import contextlib
 import pathlib
 import tempfile
 
-import boxworld_puzzles as puzzles
-import command_line
 import numpy as np
 
+from experiments import command_line
+from experiments.two_simplicial import puzzles
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import serving
@@ -64,7 +64,3 @@ def main(command):
     save_gif([np.kron(x, TILE) for x in played["images"]], path, 300)
     end = "solved" if played["solved"] else "not solved"
     print(f"{end} after {len(played['actions'])} moves. Look at {path}")
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -7,8 +7,6 @@ convolutions: sets of cards, and the Relations Game. Webb et al., 2021: rules
 over new fillers. A later command adds --reasoners to the result of a first one.
 """
 
-import command_line
-
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -22,7 +20,7 @@ SIZES = {
 OTHERS = [250, 500, 1_000, 2_000, 5_000], 100, 128
 TASKS, REASONERS = training.FEW_EXAMPLES, models.SET_REASONERS
 MANY = {"nargs": "+", "metavar": "SOME"}
-NEXT = "python examples/few_examples.py --task sorting"
+NEXT = "python -m experiments.few_examples --task sorting"
 
 
 def main(command):
@@ -64,7 +62,3 @@ def main(command):
         analysis.save_figure(figure, run.directory / "accuracy.png")
         # The last model that was trained.
         command.finish(run, model, {"epochs": epochs, **found}, [], NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -9,8 +9,6 @@ percent, the others are at chance. All stages take some 10 minutes on 2 cores,
 with --central relation_network hours. The network of the last stage is saved.
 """
 
-import command_line
-
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import relations_game
@@ -22,7 +20,7 @@ TASKS = [x for x in relations_game.TASKS if x != "colour_and_shape"]
 COLUMNS = ["column_ABA", "column_AAB", "column_ABB"]
 STAGES = list(training.STAGES)
 MANY = {"nargs": "+", "metavar": "TASK"}
-NEXT = "python examples/predinet_transfer.py --central mha"
+NEXT = "python -m experiments.predinet transfer --central mha"
 
 
 def main(command):
@@ -64,7 +62,3 @@ def main(command):
         lines = [f"stripes after stage {n}: {stripes[n]:.1%}" for n in stripes]
         figures |= {"batches": args.num_batches, "saved": stripes[str(last)]}
         command.finish(run, trained[last], figures, lines, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

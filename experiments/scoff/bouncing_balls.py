@@ -6,7 +6,6 @@ errors of 10 and 30 frames after 15 true ones. The defaults take 6 to 11 hours.
 
 import functools
 
-import command_line
 import keras
 
 from keras_relational import analysis
@@ -17,7 +16,7 @@ from keras_relational.random_streams import stream
 
 SLOTS = "modules or slots (default: 8 for tasks with 678balls, else 4)"
 ERRORS = "errors of 10 and 30 frames: {error_10:.4f}, {error_30:.4f}"
-NEXT = "python examples/bouncing_balls.py --core gru"
+NEXT = "python -m experiments.scoff bouncing_balls --core gru"
 
 
 def main(command):
@@ -64,7 +63,3 @@ def main(command):
         figures = analysis.roll_out_figures(model, test, run.directory)
         rolling = models.roll_out_model(model, 10)
         command.finish(run, model, figures, [ERRORS], NEXT, rolling)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -1,18 +1,16 @@
-"""What the examples' command lines share: their options, errors and last lines.
+"""What the experiments' commands share: their options, errors and last lines.
 
-An example ends with
-
-    if __name__ == "__main__":
-        command_line.start(main, __file__, __doc__)
-
-and its `main` takes a `Command`, an `argparse.ArgumentParser` that also opens
-and finishes the run. Every help text has to say what an option is; the default
-is added to it. A bad value ends in one line and exit status 2, Ctrl-C in one
-line and exit status 130. `python -X dev` shows the traceback of an error.
+An experiment is a module with a function `main`, which takes a `Command`, an
+`argparse.ArgumentParser` that also opens and finishes the run. The `__main__`
+of a paper starts it, by `choose` or `start`. Every help text says what an
+option is; the default is added to it. A bad value ends in one line and exit
+status 2, Ctrl-C in one line and exit status 130. `python -X dev` shows the
+traceback of an error.
 """
 
 import argparse
 import glob
+import importlib
 import pathlib
 import shlex
 import sys
@@ -23,11 +21,35 @@ EVERY_RUN = ("directory", "verbose", "export")
 MAX_LISTED = 8  # Files of learning curves; more are named by a pattern.
 
 
-def start(main, file, description):
-    """Runs an example, and turns what stops it into one line."""
-    command = Command(file, description)
+def choose(package, experiments):
+    """Runs the experiment that the first word of the command names.
+
+    Args:
+        package: Name of the paper's package, such as `"experiments.predinet"`.
+        experiments: Dictionary from the name of a module of that package to
+            the name of its runs.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {package}")
+    parser.add_argument("experiment", choices=experiments)
+    name = parser.parse_args(sys.argv[1:2]).experiment
+    module = importlib.import_module(f"{package}.{name}")
+    start(module, experiments[name], f"{package} {name}", sys.argv[2:])
+
+
+def start(module, experiment, program=None, options=None):
+    """Runs an experiment, and turns what stops it into one line.
+
+    Args:
+        module: Its module, with a function `main`.
+        experiment: Name of its runs.
+        program: What follows `python -m` in its command. By default the
+            package of the module.
+        options: The words of the command that follow. By default all.
+    """
+    program = f"python -m {program or module.__package__}"
+    command = Command(experiment, program, options, module.__doc__)
     try:
-        main(command)
+        module.main(command)
     except KeyboardInterrupt:
         command.exit(130, command.stopped())
     except (OSError, RuntimeError, ValueError) as error:
@@ -37,17 +59,20 @@ def start(main, file, description):
 
 
 class Command(argparse.ArgumentParser):
-    """The command line of an example, and its run.
+    """The command line of an experiment, and its run.
 
     Args:
-        file: Path of the example. Its name is that of the experiment.
+        experiment: Name of the experiment, with which its runs begin.
+        program: The command without options.
+        options: The options, a list of words. By default those of the process.
         description: What `--help` shows first.
     """
 
-    def __init__(self, file, description):
-        self.experiment = pathlib.Path(file).stem
+    def __init__(self, experiment, program, options, description):
+        self.experiment = experiment
+        self.options = options
         super().__init__(
-            prog=f"{self.experiment}.py",
+            prog=program,
             description=description,
             formatter_class=_WithDefaults,
         )
@@ -92,7 +117,7 @@ class Command(argparse.ArgumentParser):
         if export is not None:
             target = {"type": pathlib.Path, "metavar": "FOLDER"}
             add("--export", help=f"folder for {export}", **target)
-        self.args = self.parse_args()
+        self.args = self.parse_args(self.options)
         runs.check_export(getattr(self.args, "export", None))
         return self.args
 
@@ -167,7 +192,8 @@ class Command(argparse.ArgumentParser):
 
     def stopped(self):
         """What Ctrl-C says."""
-        same = shlex.join(["python", *sys.argv])
+        options = sys.argv[1:] if self.options is None else self.options
+        same = f"{self.prog} {shlex.join(options)}"
         if self.run is None or self.run.config is None:
             return f"\nStopped. To start again: {same}\n"
         return (

@@ -8,9 +8,9 @@ regime 98.8, 77.8, 61.2, 54.4, 51.2 and 48.7. Chance is 14.3. The defaults take
 42 minutes on 2 cores, with --image-size 32 they take 10.
 """
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
@@ -22,7 +22,7 @@ PUBLISHED = "the six published files, the one to train on first"
 LINES = [
     f"accuracy in region {i + 1}: {{regions[{i}][all]:.1%}}" for i in range(6)
 ]
-NEXT = "python examples/vaec.py --normalization batch"
+NEXT = "python -m experiments.context_normalization vaec --normalization batch"
 
 
 def main(command):
@@ -64,7 +64,3 @@ def main(command):
         accuracies = list(map(analysis.accuracy_by_dimension, regions, solved))
         analysis.draw_analogies(model, accuracies, run.directory)
         command.finish(run, model, {"regions": accuracies}, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

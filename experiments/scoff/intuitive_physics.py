@@ -9,16 +9,16 @@ hours; docs/results/scoff.md has smaller ones for minutes. Scenes are our own.
 
 import functools
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 
 LINES = ["relative error in O1: {O1:.3f}, in O2: {O2:.3f}, in O3: {O3:.3f}"]
-NEXT = "python examples/intuitive_physics.py --core relational_memory"
+NEXT = "python -m experiments.scoff intuitive_physics --core relational_memory"
 
 
 def main(command):
@@ -64,7 +64,3 @@ def main(command):
         with command.open_run(["core"], may_differ, data) as run:
             errors = training.relative_errors(model, published)
             command.finish(run, None, errors, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -5,7 +5,6 @@ In rooms of 10 by 10, larger than those of training, the paper's SCOFF finds it
 in 82 % of episodes, a GRU in 56 %, and one of as many parameters in 74 %.
 """
 
-import command_line
 import keras
 
 from keras_relational import analysis
@@ -20,7 +19,7 @@ PLAYERS = ["sampled", "random"]
 RATES = {"epsilon": 1e-5, "entropy_regularization": 5e-4}
 SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
 SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
-NEXT = "python examples/goto_object_maze.py --core gru_of_equal_size"
+NEXT = "python -m experiments.scoff maze --core gru_of_equal_size"
 
 
 def main(command):
@@ -64,7 +63,3 @@ def main(command):
             analysis.draw_agent_schemata(world, seeds[0], model, run.directory)
         lines = [SOLVED.format(size) for size in (6, 10)]
         command.finish(run, model, figures, lines, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

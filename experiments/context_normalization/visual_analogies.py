@@ -10,9 +10,9 @@ TCN (entire analogy) 67.6, batch norm. 66.1. Chance is 25. Our problems with
 import functools
 import glob
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -20,7 +20,10 @@ from keras_relational.datasets import visual_analogies
 
 PUBLISHED = "patterns of published files to train and to test on, 'folder/*'"
 WORDS = {"test": "values never seen", "near": "familiar values"}
-NEXT = "python examples/visual_analogies.py --normalization batch"
+NEXT = (
+    "python -m experiments.context_normalization visual_analogies "
+    "--normalization batch"
+)
 
 
 def main(command):
@@ -64,7 +67,3 @@ def main(command):
         figures = analysis.visual_analogy_figures(model, tests)
         lines = [f"accuracy on {WORDS[x]}: {{{x}:.1%}}" for x in tests]
         command.finish(run, model, figures, lines, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

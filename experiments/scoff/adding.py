@@ -7,7 +7,6 @@ numbers: SCOFF 0.0539, RIMs 0.8904, LSTM 11.3595. Here the errors are mean
 squared errors. An epoch takes 3 to 9 minutes on one core.
 """
 
-import command_line
 import keras
 
 from keras_relational import analysis
@@ -21,7 +20,7 @@ LINES = [
     f"mean squared error with {number} numbers: {{errors[{number}]:.4f}}"
     for number in adding.TEST_VALUES
 ]
-NEXT = "python examples/adding.py --core rims"
+NEXT = "python -m experiments.scoff adding --core rims"
 
 
 def main(command):
@@ -62,7 +61,3 @@ def main(command):
         figures = {"epochs": int(curves["batches"][-1]) // epoch}
         figures["errors"] = training.adding_errors(model, tests)
         command.finish(run, model, figures, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

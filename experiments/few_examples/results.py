@@ -46,7 +46,7 @@ def overview(by_task: dict[str, Record]) -> str:
     """Mean test accuracy with the most examples, by mechanism and task.
 
     Args:
-        by_task: The runs of `examples/few_examples.py`, by their task.
+        by_task: The runs of `experiments.few_examples`, by their task.
 
     Returns:
         Markdown text.
@@ -71,7 +71,7 @@ def accuracy_table(task: str, record: Record) -> str:
 
     Args:
         task: One of `training.FEW_EXAMPLES`.
-        record: The run of `examples/few_examples.py`.
+        record: The run of `python -m experiments.few_examples`.
 
     Returns:
         Markdown text.

@@ -1,4 +1,4 @@
-"""What the example scripts name and refuse, before they train."""
+"""What the commands of the experiments name and refuse, before they train."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ from keras_relational.datasets import intuitive_physics
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import vaec
 
-EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 # What libraries say when they are imported.
@@ -40,22 +40,21 @@ def run_of(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train_classifier", begin)
     monkeypatch.setattr(training, "train_rule_learner", begin)
 
-    def run(script, *options):
-        line = [script, *map(str, options), "--directory", str(tmp_path)]
-        monkeypatch.setattr("sys.argv", line)
+    def run(experiment, *options):
+        options = *map(str, options), "--directory", str(tmp_path)
         with pytest.raises(BegunError) as begun:
-            runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+            start(monkeypatch, experiment, *options)
         return begun.value.args[0].name
 
     return run
 
 
-# An option and a bad value for it, for each example.
+# An option and a bad value for it, for each experiment.
 BAD_VALUES = {
-    "adding": [("--epochs", "0"), ("--core", "transformer")],
-    "ball_coordinates": [("--num-axes", "4"), ("--num-frames", "6")],
-    "boxworld_impala": [("--num-steps", "none"), ("--rows", "0")],
-    "boxworld_play": [
+    "scoff adding": [("--epochs", "0"), ("--core", "transformer")],
+    "scoff ball_coordinates": [("--num-axes", "4"), ("--num-frames", "6")],
+    "two_simplicial impala": [("--num-steps", "none"), ("--rows", "0")],
+    "two_simplicial play": [
         ("--model-dir", "nofolder"),
         ("--puzzle", "-1"),
         ("--preset", "nopreset"),
@@ -63,23 +62,25 @@ BAD_VALUES = {
         (),
         ("--rest-url", "http://127.0.0.1:1"),
     ],
-    "boxworld_positions": [
+    "two_simplicial positions": [
         ("--network", "convolutional"),
         ("--attention-weight", "-1"),
         ("--batch-size", "0"),
         ("--world", "bridge", "--withhold-pairs"),
     ],
-    "boxworld_teacher": [
+    "two_simplicial teacher": [
         ("--teacher-share", "2"),
         ("--num-taught", "-1"),
         ("--world", "bridge", "--withhold-pairs"),
         ("--test-length", "9", "9"),
         ("--preset", "boxworld_3x18_relational", "--network", "simplicial"),
     ],
-    "bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],
-    "demo": [("--num-batches", "0")],
-    "dynamic_objects": [("--num-train", "0"), ("--normalization", "layer")],
-    "esbn_rules": [
+    "scoff bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],
+    "context_normalization dynamic_objects": [
+        ("--num-train", "0"),
+        ("--normalization", "layer"),
+    ],
+    "esbn": [
         ("--withheld", "200"),
         ("--images", "nofolder"),
         ("--confidence", "--sequential", "lstm"),
@@ -91,42 +92,58 @@ BAD_VALUES = {
         ("--num-train", "0"),
         ("--num-seeds", "0"),
     ],
-    "goto_object_maze": [("--units", "0"), ("--core", "lstm")],
-    "intuitive_physics": [
+    "scoff maze": [("--units", "0"), ("--core", "lstm")],
+    "scoff intuitive_physics": [
         ("--folder", "nofolder"),
         ("--num-frames", "19"),
         ("--core", "gru", "--gated-messages"),
     ],
-    "predinet_analysis": [("--model", "none.keras"), ("--num-images", "0")],
-    "predinet_relations_game": [
+    "predinet look_inside": [("--model", "none.keras"), ("--num-images", "0")],
+    "predinet relations_game": [
         ("--num-batches", "0"),
         ("--num-train", "0"),
         ("--published", "nofile.npz"),
         ("--seed", "-1"),
         ("--directory", "setup.cfg"),
     ],
-    "predinet_transfer": [("--stages", "5"), ("--curriculum", "nothing")],
-    "single_ball": [("--dynamics", "none"), ("--num-frames", "3")],
-    "vaec": [("--image-size", "33"), ("--export", "docs", "--num-test", "3")],
-    "visual_analogies": [("--published", "no*", "no*"), ("--num-test", "0")],
+    "predinet transfer": [("--stages", "5"), ("--curriculum", "nothing")],
+    "scoff single_ball": [("--dynamics", "none"), ("--num-frames", "3")],
+    "context_normalization vaec": [
+        ("--image-size", "33"),
+        ("--export", "docs", "--num-test", "3"),
+    ],
+    "context_normalization visual_analogies": [
+        ("--published", "no*", "no*"),
+        ("--num-test", "0"),
+    ],
 }
 BAD_LINES = [
     (name, options) for name, lines in BAD_VALUES.items() for options in lines
 ]
 
 
-def in_process(monkeypatch, name, *options):
-    """Runs an example in this process; returns its exit status."""
-    monkeypatch.setattr("sys.argv", [f"{name}.py", *options])
-    monkeypatch.chdir(EXAMPLES.parent)
+def start(monkeypatch, experiment, *options):
+    """Runs `python -m experiments.EXPERIMENT OPTIONS` in this process."""
+    paper, *name = experiment.split()
+    monkeypatch.setattr("sys.argv", ["__main__.py", *name, *options])
+    runpy.run_module(f"experiments.{paper}", run_name="__main__")
+
+
+def in_process(monkeypatch, experiment, *options):
+    """The exit status of an experiment that ends by itself."""
+    monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as end:
-        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+        start(monkeypatch, experiment, *options)
     return end.value.code
 
 
-def test_every_example_is_tested():
-    names = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert names - {"command_line", "boxworld_puzzles"} == set(BAD_VALUES)
+def test_every_experiment_is_tested():
+    found = set()
+    for path in (ROOT / "experiments").glob("*/__main__.py"):
+        names = re.findall(r'^        "(\w+)":', path.read_text(), re.MULTILINE)
+        paper = path.parent.name
+        found |= {f"{paper} {name}" for name in names} or {paper}
+    assert found == set(BAD_VALUES)
 
 
 @pytest.mark.parametrize(("name", "options"), BAD_LINES)
@@ -137,7 +154,7 @@ def test_bad_values_end_in_one_line(
     assert in_process(monkeypatch, name, *options, *where) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     (line,) = (x for x in lines if not x.startswith(NOTICES))
-    assert line.startswith(f"{name}.py: error: ")
+    assert line.startswith(f"python -m experiments.{name}: error: ")
     assert not list(tmp_path.iterdir())
 
 
@@ -151,12 +168,6 @@ def test_help_tells_every_default(name, monkeypatch, capsys):
         assert "default" in option, option
 
 
-@pytest.mark.parametrize("name", BAD_VALUES)
-def test_examples_are_short(name):
-    lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
-    assert len(lines) <= 70
-
-
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     def stop(*_, **__):
         raise KeyboardInterrupt
@@ -164,13 +175,14 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(training, "fit", stop)
     options = ("--num-test", "10", "--directory", str(tmp_path))
     assert (
-        in_process(monkeypatch, "adding", "--num-train", "64", *options) == 130
+        in_process(monkeypatch, "scoff adding", "--num-train", "64", *options)
+        == 130
     )
     (line,) = capsys.readouterr().err.strip().splitlines()
     (run,) = tmp_path.iterdir()
     assert "Stopped. The same command goes on" in line
     assert str(run) in line
-    assert "adding.py --num-train 64" in line
+    assert "python -m experiments.scoff adding --num-train 64" in line
 
 
 def test_another_run_in_the_folder_ends_in_one_line(
@@ -180,7 +192,10 @@ def test_another_run_in_the_folder_ends_in_one_line(
     with runs.Run(tmp_path / "one", "adding", {"core": "lstm"}):
         pass
     options = ("--num-test", "10", "--directory", str(tmp_path))
-    assert in_process(monkeypatch, "adding", "--num-train", "64", *options) == 2
+    assert (
+        in_process(monkeypatch, "scoff adding", "--num-train", "64", *options)
+        == 2
+    )
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "holds another run. The difference: core" in line
 
@@ -196,7 +211,7 @@ def assert_told_apart(run, first, second, tmp_path):
 
 def test_the_readme_trains_an_esbn_to_see_what_is_the_same():
     """On vectors that it has never seen; by its defaults it is at chance."""
-    text = (EXAMPLES.parent / "README.md").read_text()
+    text = (ROOT / "README.md").read_text()
     (code,) = (
         code
         for code in re.findall(r"```python\n(.+?)```", text, re.DOTALL)
@@ -217,7 +232,7 @@ def test_images_of_another_folder_are_another_run(run_of, tmp_path):
         images = np.random.default_rng(seed).integers(0, 256, (5, 32, 32))
         for number, image in enumerate(images.astype("uint8")):
             Image.fromarray(image).save(folder / f"{number}.png")
-    line = ("esbn_rules.py", "--withheld", "0", "--images")
+    line = ("esbn", "--withheld", "0", "--images")
     assert_told_apart(
         lambda folder: run_of(*line, folder),
         tmp_path / "a" / "faces",
@@ -241,7 +256,7 @@ def test_agents_go_on_from_presets_as_runs_of_their_own(tmp_path, monkeypatch):
         models.save_to_preset(agent, tmp_path / f"preset_{seed}")
         options = ["--network", "convolutional", "--directory", tmp_path]
         options += ["--preset", tmp_path / f"preset_{seed}"]
-        for name in ("boxworld_impala", "boxworld_teacher"):
+        for name in ("two_simplicial impala", "two_simplicial teacher"):
             in_process(monkeypatch, name, *map(str, options))
             for value, expected in zip(
                 begun[-1][0], agent.get_weights(), strict=True
@@ -263,7 +278,7 @@ def test_published_vaec_files_are_runs_of_their_own(
     for seed, parent in enumerate("ab"):
         (tmp_path / parent).mkdir()
         (tmp_path / parent / "train.hy").write_text(str(seed))
-    line = ("vaec.py", "--image-size", 32, "--published")
+    line = ("context_normalization vaec", "--image-size", 32, "--published")
     assert_told_apart(
         lambda path: run_of(*line, *[path] * 6),
         tmp_path / "a" / "train.hy",
@@ -282,7 +297,9 @@ def test_published_visual_analogies_are_runs_of_their_own(run_of, tmp_path):
             np.savez(path, image=image.astype("float64").ravel(), target=1)
     assert_told_apart(
         lambda folder: run_of(
-            "visual_analogies.py", "--published", *[folder / "*.npz"] * 2
+            "context_normalization visual_analogies",
+            "--published",
+            *[folder / "*.npz"] * 2,
         ),
         tmp_path / "a" / "problems",
         tmp_path / "b" / "problems",
@@ -301,7 +318,7 @@ def test_published_relations_games_are_runs_of_their_own(run_of, tmp_path):
             tasks=tasks[:, None],
         )
     sizes = ("--num-train", "10", "--num-test", "10")
-    line = ("predinet_relations_game.py", "--task", "same", *sizes)
+    line = ("predinet relations_game", "--task", "same", *sizes)
     own = run_of(*line)
 
     def run(path):
@@ -337,7 +354,7 @@ def test_published_intuitive_physics_has_results_of_its_own(
         (folder / "seed").write_text(str(seed))
     assert_told_apart(
         lambda folder: run_of(
-            "intuitive_physics.py", "--num-sets", 1, "--folder", folder
+            "scoff intuitive_physics", "--num-sets", 1, "--folder", folder
         ),
         tmp_path / "a" / "dev",
         tmp_path / "b" / "dev",

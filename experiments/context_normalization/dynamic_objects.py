@@ -6,7 +6,6 @@ mean squared error of the predicted images. The paper's: TCN 0.0056, batch norm.
 autoencoder, which takes 22 minutes on one core. A predictor takes one more.
 """
 
-import command_line
 import keras
 
 from keras_relational import analysis
@@ -64,7 +63,3 @@ def main(command):
             analysis.draw_predicted_frames(model, tests[0][0], run.directory)
             errors = [training.prediction_error(model, x) for x in tests]
             command.finish(run, model, {"errors": errors}, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

@@ -7,9 +7,9 @@ few units and a dense layer predict the next step. It takes a minute on one
 core: to try what makes schemata divide the work, many seeds of it.
 """
 
-import command_line
 import keras
 
+from experiments import command_line
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -19,7 +19,7 @@ from keras_relational.random_streams import stream
 LINES = [
     "share of the axes that the schema tells: {settled[information][0]:.2f}"
 ]
-NEXT = "python examples/ball_coordinates.py --num-axes 3"
+NEXT = "python -m experiments.scoff ball_coordinates --num-axes 3"
 
 
 def main(command):
@@ -61,7 +61,3 @@ def main(command):
         training.fit(model, batches, args.num_batches, 500, **logged)
         figures = analysis.coordinates_figures(model, *test, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
-
-
-if __name__ == "__main__":
-    command_line.start(main, __file__, __doc__)

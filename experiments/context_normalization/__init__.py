@@ -1,0 +1,1 @@
+"""Temporal context normalization: Webb et al., 2020."""

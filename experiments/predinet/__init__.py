@@ -1,0 +1,1 @@
+"""PrediNet and the Relations Game: Shanahan et al., 2020."""

@@ -1,0 +1,1 @@
+"""SCOFF: Goyal et al., 2020, object files and schemata."""

@@ -1,0 +1,16 @@
+"""`python -m experiments.scoff EXPERIMENT`."""
+
+from experiments import command_line
+
+# Each experiment, with the name of its runs.
+command_line.choose(
+    "experiments.scoff",
+    {
+        "adding": "adding",
+        "ball_coordinates": "ball_coordinates",
+        "bouncing_balls": "bouncing_balls",
+        "single_ball": "single_ball",
+        "intuitive_physics": "intuitive_physics",
+        "maze": "goto_object_maze",
+    },
+)
