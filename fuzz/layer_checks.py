@@ -124,6 +124,8 @@ def inputs_of(case, layer):
         first = next(iter(case["shapes"]))
         several = len(case["shapes"]) > 1
         mask = rng.random(mask_shape(case)) < 0.7
+        if case.get("starts_valid"):
+            mask[:, 0] = True
         arrays[f"{first}_mask" if several else "mask"] = mask
     return arrays
 

@@ -24,7 +24,9 @@ class RelationalMemoryCell(keras.layers.Layer):
 
     The initial M has ones on its diagonal and zeros elsewhere. A stateful
     `keras.layers.RNN` resets M to zeros, and equal rows stay equal. So after a
-    reset, assign the result of `get_initial_state` to its `states`. Reference:
+    reset, assign the result of `get_initial_state` to its `states`. For masked
+    steps before the first valid one, Keras' RNN returns zeros on TensorFlow and
+    the initial M on JAX. Reference:
     [Santoro et al., 2018](https://arxiv.org/abs/1806.01822), section 3. The
     gates are an input gate and a forget gate. There is no output gate.
 
