@@ -79,6 +79,10 @@ class Command(argparse.ArgumentParser):
         self.args = None
         self.run = None
 
+    def parse_args(self, args=None, namespace=None):
+        options = self.options if args is None else args
+        return super().parse_args(options, namespace)
+
     def option(self, name, kind, default, help, low=1, **arguments):
         """Adds an option.
 
@@ -117,7 +121,7 @@ class Command(argparse.ArgumentParser):
         if export is not None:
             target = {"type": pathlib.Path, "metavar": "FOLDER"}
             add("--export", help=f"folder for {export}", **target)
-        self.args = self.parse_args(self.options)
+        self.args = self.parse_args()
         runs.check_export(getattr(self.args, "export", None))
         return self.args
 
