@@ -209,22 +209,6 @@ def assert_told_apart(run, first, second, tmp_path):
     assert run(first) == run(moved) != run(second)
 
 
-def test_the_readme_trains_an_esbn_to_see_what_is_the_same():
-    """On vectors that it has never seen; by its defaults it is at chance."""
-    text = (ROOT / "README.md").read_text()
-    (code,) = (
-        code
-        for code in re.findall(r"```python\n(.+?)```", text, re.DOTALL)
-        if "confidence=True" in code
-    )
-    names = {}
-    exec(code, names)  # noqa: S102
-    assert names["accuracy"] == 1.0
-    # The same without what it says is needed.
-    exec(code.replace("confidence=True", "confidence=False"), names)  # noqa: S102
-    assert names["accuracy"] < 0.55
-
-
 def test_images_of_another_folder_are_another_run(run_of, tmp_path):
     for seed, parent in enumerate("ab"):
         folder = tmp_path / parent / "faces"
