@@ -39,6 +39,13 @@ collect_ignore = [
 ]
 
 
+def pytest_configure(config):
+    if "not slow" in config.option.markexpr:
+        import layer_contract
+
+        layer_contract.left_out.update(layer_contract.SLOW_CHECKS)
+
+
 def pytest_collection_finish():
     """Spares garbage collection what was imported."""
     gc.collect()
