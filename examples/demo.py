@@ -1,8 +1,8 @@
 """From nothing to a served reasoner in some three minutes on two cores.
 
 Trains a PrediNet to say whether two objects are the same, tests it on kinds of
-objects that it has never seen, draws where its heads look, exports it, serves it
-on this machine and asks it over REST and gRPC. `make demo` runs it.
+objects that it has never seen, draws where its heads look, exports it, serves
+it on this machine and asks it over REST and gRPC. `make demo` runs it.
 """
 
 import argparse

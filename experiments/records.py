@@ -1,6 +1,6 @@
 """Finished runs, as records of what was run and what came out.
 
-Runs come from a folder in which the examples have left theirs, or from
+Runs come from a folder in which the experiments left theirs, or from
 `docs/results/`, where `runs.json` and `curves.zip` hold the published ones.
 Which runs belong to one row of a table follows from their arguments alone.
 """
@@ -32,8 +32,8 @@ NOT_SETTINGS = {
     "num_batches",
     "num_steps",
 }
-# Options that an example got after runs of it had been published, with what
-# those runs did.
+# Options that an experiment got after runs of it had been published, with
+# the values of those runs.
 ADDED_LATER = {
     "goto_object_maze": {
         "num_schemata": 4,
@@ -75,11 +75,11 @@ class Record:
 
     @property
     def settings(self) -> dict:
-        """What two runs must share to count as two seeds of one setting.
+        """The arguments that all seeds of one setting share.
 
         The digest of a file stands in place of the file's path. Arguments that
-        are off or were not given are left out: an older version of an example
-        may not have had them.
+        are off or were not given are left out: an older version of the
+        experiment may not have had them.
         """
         before = ADDED_LATER.get(self.experiment, {})
         data = self.config.get("data") or {}
@@ -129,9 +129,8 @@ def read_runs(directory: pathlib.Path | str = PUBLISHED) -> list[Record]:
         )
     if not records:
         raise FileNotFoundError(
-            f"There are no finished runs in {directory}. A run of an example "
-            "leaves a config.json when it starts and a result.json when it "
-            "has finished"
+            f"There are no finished runs in {directory}. A run leaves a "
+            "config.json when it starts and a result.json when it has finished"
         )
     return [records[name] for name in sorted(records)]
 

@@ -15,6 +15,7 @@ from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.random_streams import stream
 
 OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
@@ -26,7 +27,7 @@ NEXT = "python -m experiments.predinet relations_game --central mha"
 def main(command):
     add = command.option
     add("--task", relations_game.TASKS, "between", "the task")
-    add("--central", models.CENTRAL_MODULES, "predinet", "central module")
+    add("--central", CENTRAL_MODULES, "predinet", "central module")
     add("--optimizer", OPTIMIZERS, "sgd", "sgd learns at 0.01, adam at 0.0001")
     add("--num-heads", int, 32, "k in the paper")
     add("--num-relations", int, 16, "j in the paper")

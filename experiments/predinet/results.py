@@ -18,7 +18,7 @@ from keras_relational.analysis.learning_curves import label_of
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import relations_game
-from keras_relational.models import CENTRAL_MODULES
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 
 # Of Table 1: k = 32 heads, j = 16 relations.
 PAPER_SETTING = {"optimizer": "sgd", "num_heads": 32, "num_relations": 16}

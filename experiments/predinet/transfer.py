@@ -16,6 +16,7 @@ from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
 from keras_relational.models.image_model import as_image_model
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.random_streams import stream
 
 NUM_TASKS = 5  # The length of a task's one-hot code, as published.
@@ -37,7 +38,7 @@ def main(command):
     add("--curriculum", TASKS, ["between"], "tasks to pre-train on", **MANY)
     tasks = f"tasks to transfer to; one or more of {', '.join(TASKS)}"
     add("--target", TASKS, COLUMNS, tasks, **MANY)
-    add("--central", models.CENTRAL_MODULES, "predinet", "central module")
+    add("--central", CENTRAL_MODULES, "predinet", "central module")
     add("--stages", list(STAGES), list(STAGES), "stages to train", nargs="+")
     add("--num-batches", int, 100_000, "training steps of each stage, of 10")
     add("--num-train", int, 250_000, "training images", low=10)

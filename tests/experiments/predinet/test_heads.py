@@ -279,10 +279,10 @@ def test_a_curve_ends_at_the_full_accuracy(predinet, game):
     np.testing.assert_array_equal(curve[-1], np.mean(answers == labels))
 
 
-@pytest.mark.parametrize("heads", [[], [4], [-1, 2]])
-def test_heads_that_there_are_not_are_refused(heads, predinet, game):
+@pytest.mark.parametrize("chosen", [[], [4], [-1, 2]])
+def test_heads_that_there_are_not_are_refused(chosen, predinet, game):
     with pytest.raises(ValueError, match="heads 0 to 3"):
-        heads.pruning_curve(predinet, *game, heads=heads)
+        heads.pruning_curve(predinet, *game, heads=chosen)
 
 
 def test_figure_shows_mean_and_best():
