@@ -62,8 +62,8 @@ def main(command):
         name = model.name.removesuffix("_relations_classifier")
         trained[name] = model
         if hasattr(models.part(model, "central"), "num_heads"):
-            path = args.directory / f"{name}_heads"
-            draw_head_components(model, train, test, label_names, path)
+            picture = args.directory / f"{name}_heads"
+            draw_head_components(model, train, test, label_names, picture)
             curves[name] = heads.pruning_curve(model, *test)
     draw_central_outputs(trained, *train, label_names, args.directory)
     first, *_ = trained.values()
