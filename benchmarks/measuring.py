@@ -99,7 +99,7 @@ def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
 def layer_epoch(layer, entities, targets, batch, jit_compile):
     """A function that trains a layer for an epoch and returns its seconds."""
     inputs = keras.Input(entities.shape[1:])
-    model = training.MinibatchModel(inputs, layer(inputs))
+    model = training.minibatches.MinibatchModel(inputs, layer(inputs))
     model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=jit_compile)
     model.evaluate(entities[:batch], targets[:batch], verbose=0)
     steps = len(entities) // batch

@@ -1,7 +1,7 @@
 """From nothing to a served reasoner in some three minutes on two cores.
 
 Trains a PrediNet to say whether two objects are the same, tests it on kinds of
-objects that it has never seen, draws what its heads look at, exports it, serves
+objects that it has never seen, draws where its heads look, exports it, serves
 it on this machine and asks it over REST and gRPC. `make demo` runs it.
 """
 
@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 
 import keras
+import numpy as np
 
 from keras_relational import analysis
 from keras_relational import models
@@ -19,13 +20,16 @@ from keras_relational import training
 from keras_relational.datasets import relations_game
 
 parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--num-images", type=int, default=150_000)
 parser.add_argument("--num-batches", type=int, default=60_000)
 parser.add_argument("--directory", type=pathlib.Path, default="runs/demo")
 args = parser.parse_args()
 args.directory.mkdir(parents=True, exist_ok=True)
 
-print("1. Making 150,000 images of pentominoes: are the two the same?")
-x, y, _ = relations_game.generate("same", 150_000, "pentominoes", seed=0)
+print(f"1. Making {args.num_images:,} images of pentominoes: same or not?")
+x, y, _ = relations_game.generate(
+    "same", args.num_images, "pentominoes", seed=0
+)
 tests = {}
 for object_set in ("hexominoes", "stripes"):
     images, labels, _ = relations_game.generate(
@@ -42,12 +46,17 @@ for object_set, (images, labels) in tests.items():
     print(f"   Accuracy on {object_set}, never seen: {share:.1%}")
 model.save(args.directory / "model.keras")
 
-# An image of each answer.
+# An image of each answer, and the four heads that decide these answers most.
 images, labels = tests["hexominoes"]
 asked = images[[(labels == 1).argmax(), (labels == 0).argmax()]]
+effects = analysis.head_effects(model, asked, others=images[:500])
+decisive = np.abs(effects[:, :, 1] - effects[:, :, 0]).sum(axis=0)
+heads = decisive.argsort()[::-1][:4]
+maps = analysis.attention_maps(model, asked)
+figure = analysis.plot_attention_maps(asked, maps, heads)
 picture = args.directory / "attention.png"
-heads = analysis.draw_attentive_heads(model, images[:500], asked, picture)
-print(f"3. What four of its heads look at: {picture}")
+analysis.save_figure(figure, picture, dpi=150)
+print(f"3. Where the four most decisive heads look: {picture}")
 
 with tempfile.TemporaryDirectory() as exports:
     serving.export_model(model, exports)

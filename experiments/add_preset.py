@@ -69,16 +69,7 @@ def main() -> None:
 
 
 def add_preset(folder: pathlib.Path, preset_dir: pathlib.Path) -> None:
-    """Makes a preset of a run's model.
-
-    Args:
-        folder: Folder of a single finished run, with its `model.keras`.
-        preset_dir: Folder of the preset, which is made or replaced.
-
-    Raises:
-        FileNotFoundError: If the run has not finished.
-        ValueError: If there are several runs in the folder.
-    """
+    """Makes a preset of the model of a single finished run, or replaces it."""
     records = read_runs(folder)
     if len(records) > 1:
         raise ValueError(

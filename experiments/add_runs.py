@@ -40,18 +40,9 @@ def main() -> None:
 
 
 def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
-    """Adds the finished runs of a folder to the published ones.
+    """Adds the finished runs of a folder to those in `directory`.
 
-    Args:
-        folder: A run's folder, or a folder that holds runs at any depth.
-        directory: Folder with `runs.json` and `curves.zip`.
-
-    Returns:
-        List of the runs that were not there before.
-
-    Raises:
-        FileNotFoundError: If no run in that folder has finished.
-        ValueError: If there is another run of one of these names.
+    Returns the runs that were not there before.
     """
     known = {record.name: record for record in read_runs(directory)}
     added = []

@@ -24,10 +24,8 @@ MAX_LISTED = 8  # Files of learning curves; more are named by a pattern.
 def choose(package, experiments):
     """Runs the experiment that the first word of the command names.
 
-    Args:
-        package: Name of the paper's package, such as `"experiments.predinet"`.
-        experiments: Dictionary from the name of a module of that package to
-            the name of its runs.
+    `experiments` is a dictionary from the name of a module of the paper's
+    package, such as `"experiments.predinet"`, to the name of its runs.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {package}")
     parser.add_argument("experiment", choices=experiments)
@@ -42,7 +40,7 @@ def start(module, experiment, program=None, options=None):
     Args:
         module: Its module, with a function `main`.
         experiment: Name of its runs.
-        program: What follows `python -m` in its command. By default the
+        program: The words after `python -m` in its command. By default the
             package of the module.
         options: The words of the command that follow. By default all.
     """
@@ -141,15 +139,21 @@ class Command(argparse.ArgumentParser):
         """
         arguments = {**vars(self.args), **values}
         may_differ = (*may_differ, *EVERY_RUN)
+        defaults = {option: self.get_default(option) for option in arguments}
         folder = runs.run_name(
             name or self.experiment,
             arguments,
-            {option: self.get_default(option) for option in arguments},
-            *(always, may_differ, data),
+            defaults,
+            always=always,
+            leave_out=may_differ,
+            data=data,
         )
         self.run = runs.Run(
             self.args.directory / folder,
-            *(self.experiment, arguments, may_differ, data),
+            self.experiment,
+            arguments,
+            may_differ=may_differ,
+            data=data,
         )
         return self.run
 
@@ -289,11 +293,11 @@ class _WithDefaults(argparse.RawDescriptionHelpFormatter):
 
 
 def _is_for_the_user(error):
-    """Tells an error that the library raised from one deeper down, a bug."""
+    """Tells an error that was raised here from one deeper down, a bug."""
     if isinstance(error, OSError):
         return True
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
     module = trace.tb_frame.f_globals.get("__name__", "")
-    return module.startswith("keras_relational.")
+    return module.startswith(("keras_relational.", "experiments."))

@@ -44,18 +44,13 @@ _FEW_EXAMPLES = {
 
 
 class Kind(NamedTuple):
-    """Presets of one experiment.
+    """Presets of one experiment."""
 
-    Args:
-        evaluate: Function of the model and the arguments of its run that
-            returns figures, as the run's result has them.
-        headline: Text with places for what `words` gives.
-        words: Function of the arguments of the run and its result. By default
-            it gives the result.
-    """
-
+    # From the model and the arguments of its run to figures, as in its result.
     evaluate: Callable[[keras.Model, dict], dict[str, Any]]
+    # Text with places for the dictionary that `words` returns.
     headline: str
+    # From the arguments of the run and its result. By default the result.
     words: Callable[[dict, dict], dict[str, Any]] = lambda _, result: result
 
 
@@ -78,22 +73,12 @@ def main() -> None:
 
 
 def evaluate(model: keras.Model, run: dict[str, Any]) -> dict[str, Any]:
-    """Tests a model as its run did.
-
-    Args:
-        model: The trained model.
-        run: Content of the run's `config.json`.
-    """
+    """Tests a model as its run did; `run` is the run's `config.json`."""
     return KINDS[run["experiment"]].evaluate(model, run["arguments"])
 
 
 def headline(run: dict[str, Any], figures: dict[str, Any]) -> str:
-    """The figures of a run in a few words.
-
-    Args:
-        run: Content of the run's `config.json`.
-        figures: Content of its `result.json`.
-    """
+    """The figures of a run, its `result.json`, in a few words."""
     kind = KINDS[run["experiment"]]
     text = kind.headline.format(**kind.words(run["arguments"], figures))
     return text.replace("%", " %")
@@ -111,21 +96,30 @@ def leaves(figures: Any, name: tuple = ()) -> list[tuple[tuple, float]]:
 
 
 def _relations_game(model, arguments):
-    task, figures = arguments["task"], {}
-    four_labels = task == "colour_and_shape"
-    for objects in ["hexominoes", "stripes"][: 1 if four_labels else 2]:
-        test = arguments["num_test"], objects, stream(arguments["seed"], "test")
-        x, y, _ = relations_game.generate(task, *test)
-        figures[objects] = training.accuracy(model, x, y)
+    object_sets = ["hexominoes", "stripes"]
+    if arguments["task"] == "colour_and_shape":
+        object_sets = ["hexominoes"]
+    figures = {}
+    for object_set in object_sets:
+        images, labels, _ = relations_game.generate(
+            arguments["task"],
+            arguments["num_test"],
+            object_set,
+            seed=stream(arguments["seed"], "test"),
+        )
+        figures[object_set] = training.accuracy(model, images, labels)
     return figures
 
 
 def _transfer(model, arguments):
     name = "curriculum" if arguments["stages"] == [2] else "target"
-    seed = stream(arguments["seed"], f"{name}_test")
-    test = arguments["num_test"], "stripes", seed
-    x, y, ids = relations_game.generate(arguments[name], *test)
-    return {"saved": training.accuracy(model, (x, ids), y)}
+    images, labels, task_ids = relations_game.generate(
+        arguments[name],
+        arguments["num_test"],
+        "stripes",
+        seed=stream(arguments["seed"], f"{name}_test"),
+    )
+    return {"saved": training.accuracy(model, (images, task_ids), labels)}
 
 
 def _vaec(model, arguments):

@@ -1,6 +1,6 @@
 """Finished runs, as records of what was run and what came out.
 
-Runs come from a folder in which the examples have left theirs, or from
+Runs come from a folder in which the experiments left theirs, or from
 `docs/results/`, where `runs.json` and `curves.zip` hold the published ones.
 Which runs belong to one row of a table follows from their arguments alone.
 """
@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_relational.analysis import markdown_table
 from keras_relational.file_io import read_json
 
 PUBLISHED = pathlib.Path(__file__).parents[1] / "docs" / "results"
@@ -28,11 +27,13 @@ MACHINE_OPTIONS = ("directory", "export", "verbose")
 # is read from its result: a run that was continued has the last length there.
 NOT_SETTINGS = {
     *MACHINE_OPTIONS,
-    *("seed", "resume"),
-    *("num_batches", "num_steps"),
+    "seed",
+    "resume",
+    "num_batches",
+    "num_steps",
 }
-# Options that an example got after runs of it had been published, with what
-# those runs did.
+# Options that an experiment got after runs of it had been published, with
+# the values of those runs.
 ADDED_LATER = {
     "goto_object_maze": {
         "num_schemata": 4,
@@ -45,21 +46,12 @@ ADDED_LATER = {
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One finished run.
+    """One finished run."""
 
-    Args:
-        name: Name of the run's folder.
-        config: Content of `config.json`: the arguments, and where, when and
-            with what the run was made.
-        result: Content of `result.json`: the figures.
-        curves: Dictionary from a file in the run's folder, such as
-            `"curves.csv"` or `"stage_2/curves.csv"`, to its text.
-    """
-
-    name: str
-    config: dict
-    result: dict
-    curves: dict[str, str]
+    name: str  # Of the run's folder.
+    config: dict  # Content of `config.json`: arguments, machine and time.
+    result: dict  # Content of `result.json`.
+    curves: dict[str, str]  # Text of each `curves.csv`, by its path.
 
     @property
     def experiment(self) -> str:
@@ -83,11 +75,11 @@ class Record:
 
     @property
     def settings(self) -> dict:
-        """What two runs must share to count as two seeds of one setting.
+        """The arguments that all seeds of one setting share.
 
         The digest of a file stands in place of the file's path. Arguments that
-        are off or were not given are left out: an older version of an example
-        may not have had them.
+        are off or were not given are left out: an older version of the
+        experiment may not have had them.
         """
         before = ADDED_LATER.get(self.experiment, {})
         data = self.config.get("data") or {}
@@ -107,18 +99,11 @@ class Record:
 
 
 def read_runs(directory: pathlib.Path | str = PUBLISHED) -> list[Record]:
-    """Reads the runs that have finished.
+    """Reads the finished runs, sorted by name.
 
-    Args:
-        directory: Folder that holds runs at any depth, or one with a
-            `runs.json` and a `curves.zip`.
-
-    Returns:
-        List of `Record`s, sorted by name.
-
-    Raises:
-        FileNotFoundError: If there is no finished run in that folder.
-        ValueError: If a file is damaged, or if two runs have one name.
+    The folder holds runs at any depth, or a `runs.json` and a `curves.zip`.
+    Raises a `FileNotFoundError` if there is no finished run, and a `ValueError`
+    if a file is damaged or two runs have one name.
     """
     directory = pathlib.Path(directory)
     if (directory / "runs.json").exists():
@@ -144,9 +129,8 @@ def read_runs(directory: pathlib.Path | str = PUBLISHED) -> list[Record]:
         )
     if not records:
         raise FileNotFoundError(
-            f"There are no finished runs in {directory}. A run of an example "
-            "leaves a config.json when it starts and a result.json when it "
-            "has finished"
+            f"There are no finished runs in {directory}. A run leaves a "
+            "config.json when it starts and a result.json when it has finished"
         )
     return [records[name] for name in sorted(records)]
 
@@ -175,20 +159,12 @@ def read_paper(name: str) -> dict:
 
 
 class Row(NamedTuple):
-    """Runs of one setting and length, one a seed.
+    """Runs of one setting and length, one a seed."""
 
-    Args:
-        settings: Dictionary of what all of them share.
-        options: Text of the settings in which this row differs from others of
-            its table and that have no column.
-        length: Number of batches, steps or epochs.
-        records: List of `Record`s, sorted by seed.
-    """
-
-    settings: dict
-    options: str
-    length: int
-    records: list[Record]
+    settings: dict  # That all of them share.
+    options: str  # Settings without a column that differ between rows.
+    length: int  # Number of batches, steps or epochs.
+    records: list[Record]  # Sorted by seed.
 
     @property
     def seeds(self) -> str:
@@ -205,10 +181,10 @@ def group_by_seed(
     apart: Sequence[str] = (),
     length: Callable[[Record], int] = lambda record: record.length,
 ) -> tuple[list[Row], str]:
-    """Joins runs that differ in nothing but the seed.
+    """Joins runs of one experiment that differ in nothing but the seed.
 
     Args:
-        records: Sequence of `Record`s of one example.
+        records: The runs.
         columns: Settings that have a column of their own in the table.
         apart: More arguments that two runs of one row may differ in.
         length: Function from a record to its length, if not the exact one.
@@ -216,9 +192,6 @@ def group_by_seed(
     Returns:
         `(rows, common)`: a list of `Row`s, and the text of those settings that
         all rows share and that have no column.
-
-    Raises:
-        ValueError: If two runs differ in their names alone.
     """
     groups = {}
     for record in records:
@@ -251,16 +224,36 @@ def group_by_seed(
 
 
 def table(rows: Sequence[dict], common: str = "") -> str:
-    """A Markdown table, below a line of what all of its rows share.
+    """A Markdown table, below a line of the settings that all rows share.
 
-    Args:
-        rows: Sequence of dictionaries from column to cell. A column is left
-            out if all of its cells are empty.
-        common: Text of the settings that all rows share.
+    Each row is a dictionary from column to cell. A column is left out if all of
+    its cells are empty.
     """
     columns = [x for x in rows[0] if any(row[x] != "" for row in rows)]
-    text = markdown_table(columns, [[row[x] for x in columns] for row in rows])
+    cells = [columns, *([row[x] for x in columns] for row in rows)]
+    lines = [f"| {' | '.join(map(str, row))} |" for row in cells]
+    lines.insert(1, len(columns) * "|---" + "|")
+    text = "\n".join(lines)
     return f"All rows: {common}.\n\n{text}" if common else text
+
+
+def mean_text(
+    values: Sequence[float], digits: int = 1, standard_error: bool = False
+) -> str:
+    """A mean and its spread over seeds: `"99.0 ± 0.7"`.
+
+    The spread is the standard deviation, or the standard error of the mean.
+    With one value there is no spread, and with none the text is empty.
+    """
+    if not values:
+        return ""
+    text = f"{np.mean(values):.{digits}f}"
+    if len(values) < 2:
+        return text
+    spread = np.std(values, ddof=1)
+    if standard_error:
+        spread /= len(values) ** 0.5
+    return f"{text} ± {spread:.{digits}f}"
 
 
 def _read_published(directory):
@@ -285,8 +278,10 @@ def _read_published(directory):
         ) from error
     return [
         _checked(
-            *(run["name"], run["config"], run["result"]),
-            curves.get(run["name"], {}),
+            name=run["name"],
+            config=run["config"],
+            result=run["result"],
+            curves=curves.get(run["name"], {}),
         )
         for run in content["runs"]
     ]

@@ -21,7 +21,11 @@ from experiments.scoff import results as scoff
 from experiments.two_simplicial import results as two_simplicial
 
 PAPERS = (
-    *(predinet, two_simplicial, context_normalization, esbn, scoff),
+    predinet,
+    two_simplicial,
+    context_normalization,
+    esbn,
+    scoff,
     few_examples,
 )
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -67,16 +71,9 @@ def update_pages(
 ) -> list[pathlib.Path]:
     """Brings the tables of the pages in a folder up to date.
 
-    Args:
-        directory: Folder with pages, `runs.json` and `curves.zip`.
-        write: Whether to write the pages that differ.
-
-    Returns:
-        List of the pages that differed.
-
-    Raises:
-        ValueError: If a page names a table that no runs make, or if no page
-            shows a table that they make.
+    The folder has pages, `runs.json` and `curves.zip`. Returns the pages that
+    differed. Raises a `ValueError` if a page names a table that no runs make,
+    or if no page shows a table that they make.
     """
     tables = all_tables(read_runs(directory))
     changed, shown = [], set()

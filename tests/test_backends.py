@@ -16,6 +16,7 @@ from test_packaging import run_blocked
 
 from keras_relational import layers
 from keras_relational import models
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 
 ROOT = pathlib.Path(__file__).parents[1]
 BATCH = 3
@@ -177,7 +178,7 @@ MODELS = {
         f"relations_classifier, {central}": lambda central=central: (
             models.relations_classifier(central)
         )
-        for central in models.CENTRAL_MODULES
+        for central in CENTRAL_MODULES
     },
     "roll_out_model": lambda: models.roll_out_model(video_predictor(), 2),
     **{

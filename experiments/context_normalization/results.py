@@ -9,9 +9,9 @@ import numpy as np
 
 from experiments.records import Record
 from experiments.records import group_by_seed
+from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
-from keras_relational.analysis import mean_text
 
 
 def tables(records: list[Record]) -> dict[str, str]:

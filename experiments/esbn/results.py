@@ -7,9 +7,9 @@ paper has them.
 
 from experiments.records import Record
 from experiments.records import group_by_seed
+from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
-from keras_relational.analysis import mean_text
 
 # With any of these a run is not one of the paper's.
 NOT_THE_PAPERS = ("images", "confidence", "normalization", "learning_rate")

@@ -10,12 +10,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.records import Record
+from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
-from keras_relational.analysis import mean_text
 
 
 def tables(records: list[Record]) -> dict[str, str]:

@@ -4,18 +4,25 @@ The analyses of Shanahan et al., 2020, An Explicitly Relational Neural Network
 Architecture, Figs. 6 and S7 to S10. Of the paper's 32 heads, trained on
 colour_and_shape, 10 attend to two objects. These cluster the labels, and a
 handful of them are as accurate as all 32. An MHA needs nearly all of its heads.
-Train models with predinet_relations_game.py --task colour_and_shape before. The
-figures, as PNG and NPZ files, take about a minute on 2 cores.
+Train models with `relations_game --task colour_and_shape` before. The figures,
+as PNG and NPZ files, take about a minute on 2 cores.
 """
 
+import io
 import pathlib
 
 import keras
+import numpy as np
 
 from experiments import command_line
+from experiments.predinet import components
+from experiments.predinet import heads
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational.analysis.components import principal_components
+from keras_relational.analysis.components import project
 from keras_relational.datasets import relations_game
+from keras_relational.file_io import write_atomically
 from keras_relational.random_streams import stream
 
 RUN = "runs/predinet_relations_game-colour_and_shape-predinet-seed0"
@@ -33,33 +40,97 @@ def main(command):
     add("--directory", command_line.folder, TO, "folder to write to")
     args = command.parse_args()
 
-    def data(objects, name):
-        size = args.num_images, objects, stream(0, name)
-        return relations_game.generate(args.task, *size)[:2]
+    def data(object_set, name):
+        images, labels, _ = relations_game.generate(
+            args.task, args.num_images, object_set, seed=stream(0, name)
+        )
+        return images, labels
 
     train = data("pentominoes", "analysed")
     test = data("hexominoes", "analysed_held_out")
-    labels = LABELS if args.task == "colour_and_shape" else ["False", "True"]
+    label_names = ["False", "True"]
+    if args.task == "colour_and_shape":
+        label_names = LABELS
     trained, curves = {}, {}
     for path in (args.model, *args.baseline):
         try:
             model = keras.models.load_model(path, compile=False)
         except ValueError:
             command.error(f"{path} is no model that Keras can load")
-        if model.output_shape[-1] != len(labels):
+        if model.output_shape[-1] != len(label_names):
             command.error(f"{path} answers another task: see --task")
         name = model.name.removesuffix("_relations_classifier")
         trained[name] = model
         if hasattr(models.part(model, "central"), "num_heads"):
             picture = args.directory / f"{name}_heads"
-            analysis.draw_head_components(model, train, test, labels, picture)
-            curves[name] = analysis.pruning_curve(model, *test)
-    analysis.draw_central_outputs(trained, *train, labels, args.directory)
+            draw_head_components(model, train, test, label_names, picture)
+            curves[name] = heads.pruning_curve(model, *test)
+    draw_central_outputs(trained, *train, label_names, args.directory)
     first, *_ = trained.values()
-    heads = analysis.draw_head_attention(first, train[0][:1000], args.directory)
-    if len(heads):
-        curves["object heads"] = analysis.pruning_curve(first, *test, heads)
-    print(f"Heads that attend to objects: {heads.tolist()}")
+    attentive = draw_head_attention(first, train[0][:1000], args.directory)
+    if len(attentive):
+        curves["object heads"] = heads.pruning_curve(first, *test, attentive)
+    print(f"Heads that attend to objects: {attentive.tolist()}")
     print("Accuracy on held-out hexominoes with some heads, of 100 choices:")
-    print(*analysis.draw_pruning(curves, args.directory), sep="\n")
+    save(heads.plot_pruning(curves), args.directory / "pruning", **curves)
+    for name, curve in curves.items():
+        for number, row in enumerate(curve, start=1):
+            if number in (1, 2, 4, 8, len(curve)):
+                best = f"{row.mean():.3f} (best {row.max():.3f})"
+                print(f"{name:>12}, {number:2} heads: {best}")
     print(f"Look at the pictures in {args.directory}.")
+
+
+def draw_central_outputs(trained, images, labels, label_names, directory):
+    """Draws the first two components of each central module: `outputs.png`."""
+    points = {}
+    for name, model in trained.items():
+        outputs = components.central_outputs(model, images)
+        points[name] = project(outputs, principal_components(outputs))
+    figure = components.plot_components(points, labels, label_names)
+    save(figure, directory / "outputs", labels=labels, **points)
+
+
+def draw_head_components(model, examples, held_out, label_names, path):
+    """Draws the first two components of each head's relations.
+
+    The components are those of the relations of `examples`. `held_out` is
+    projected on the same ones.
+    """
+    (x, y), (x_held_out, y_held_out) = examples, held_out
+    relations = components.head_relations(model, x)
+    of_examples = principal_components(relations)
+    points = project(relations, of_examples)
+    others = project(components.head_relations(model, x_held_out), of_examples)
+    figure = components.plot_head_components(
+        points, y, others, y_held_out, label_names
+    )
+    save(figure, path, points=points, held_out_points=others)
+
+
+def draw_head_attention(model, images, directory):
+    """Draws what each head looks at, and returns the object heads.
+
+    Writes `attention_maps.png`, four images under the maps of four heads, and
+    `head_attention.png`, a summary of all heads and images.
+    """
+    maps = analysis.attention_maps(model, images)
+    figure = analysis.plot_attention_maps(images[:4], maps[:4])
+    save(figure, directory / "attention_maps", images=images, maps=maps)
+    arrays = {
+        "objects": heads.object_attention(maps, images),
+        "locations": heads.attended_locations(maps),
+        "weights": heads.head_weights(model),
+    }
+    figure = heads.plot_head_attention(**arrays)
+    save(figure, directory / "head_attention", **arrays)
+    return heads.object_heads(arrays["objects"])
+
+
+def save(figure, path, **arrays):
+    """Writes a figure to `path` + `.png`, and its arrays beside it, `.npz`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    analysis.save_figure(figure, path.with_name(f"{path.name}.png"), dpi=120)
+    table = io.BytesIO()
+    np.savez_compressed(table, **arrays)
+    write_atomically(path.with_name(f"{path.name}.npz"), table.getvalue())

@@ -15,6 +15,7 @@ from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.random_streams import stream
 
 OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
@@ -26,7 +27,7 @@ NEXT = "python -m experiments.predinet relations_game --central mha"
 def main(command):
     add = command.option
     add("--task", relations_game.TASKS, "between", "the task")
-    add("--central", models.CENTRAL_MODULES, "predinet", "central module")
+    add("--central", CENTRAL_MODULES, "predinet", "central module")
     add("--optimizer", OPTIMIZERS, "sgd", "sgd learns at 0.01, adam at 0.0001")
     add("--num-heads", int, 32, "k in the paper")
     add("--num-relations", int, 16, "j in the paper")
@@ -36,31 +37,54 @@ def main(command):
     add("--published", command_line.existing_file, None, PUBLISHED)
     args = command.parse_run()
 
-    seed = stream(args.seed, "train")
-    x, y, _ = relations_game.generate(args.task, args.num_train, seed=seed)
-    # The task with four labels needs objects of other shapes: no stripes.
+    def data(num_examples, object_set, name):
+        images, labels, _ = relations_game.generate(
+            args.task, num_examples, object_set, seed=stream(args.seed, name)
+        )
+        return images, labels
+
+    x, y = data(args.num_train, "pentominoes", "train")
     four_labels = args.task == "colour_and_shape"
-    tests, data = {}, {}
-    for objects in ["hexominoes", "stripes"][: 1 if four_labels else 2]:
-        test = args.num_test, objects, stream(args.seed, "test")
-        tests[objects] = relations_game.generate(args.task, *test)[:2]
+    tests, digests = {}, {}
+    tests["hexominoes"] = data(args.num_test, "hexominoes", "test")
+    if not four_labels:  # These need objects of other shapes.
+        tests["stripes"] = data(args.num_test, "stripes", "test")
     if args.published:
-        tests["published"] = relations_game.load_npz(args.published)[:2]
-        data["published"] = runs.data_digest(*tests["published"])
+        images, labels, _ = relations_game.load_npz(args.published)
+        tests["published"] = images, labels
+        digests["published"] = runs.data_digest(images, labels)
 
     keras.utils.set_random_seed(args.seed)
-    sizes = 4 if four_labels else 2, 0, args.num_heads, args.num_relations
-    model = models.relations_classifier(args.central, *sizes)
-    optimizer = OPTIMIZERS[args.optimizer](LEARNING_RATES[args.optimizer])
-    may_differ = ["num_batches", "num_test"]
-    with command.open_run(["task", "central"], may_differ, data) as run:
+    model = models.relations_classifier(
+        args.central,
+        num_classes=4 if four_labels else 2,
+        num_heads=args.num_heads,
+        num_relations=args.num_relations,
+    )
+    with command.open_run(
+        always=["task", "central"],
+        may_differ=["num_batches", "num_test"],
+        data=digests,
+    ) as run:
         training.train_classifier(
-            *(model, x, y, args.num_batches, 10, optimizer),
+            model,
+            x,
+            y,
+            num_batches=args.num_batches,
+            batch_size=10,
+            optimizer=OPTIMIZERS[args.optimizer](
+                LEARNING_RATES[args.optimizer]
+            ),
             # A point of the curves needs fewer images than the last figures.
             validation={k: (x[:2000], y[:2000]) for k, (x, y) in tests.items()},
             batches_per_epoch=1_000,
-            **{"run": run, "seed": args.seed, "verbose": args.verbose},
+            run=run,
+            seed=args.seed,
+            verbose=args.verbose,
         )
-        figures = {k: training.accuracy(model, *v) for k, v in tests.items()}
+        figures = {
+            name: training.accuracy(model, images, labels)
+            for name, (images, labels) in tests.items()
+        }
         lines = [f"accuracy on {name}: {{{name}:.1%}}" for name in figures]
         command.finish(run, model, figures, lines, NEXT)

@@ -6,14 +6,19 @@ Figures are percent, mean ± standard deviation over the seeds.
 
 import numpy as np
 
+from experiments.predinet.transfer import STAGES
 from experiments.records import Record
 from experiments.records import group_by_seed
+from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
-from keras_relational import analysis
-from keras_relational.analysis import mean_text
+from keras_relational.analysis.learning_curves import X_LABELS
+from keras_relational.analysis.learning_curves import draw_curve
+from keras_relational.analysis.learning_curves import label_of
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import relations_game
-from keras_relational.models import CENTRAL_MODULES
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 
 # Of Table 1: k = 32 heads, j = 16 relations.
 PAPER_SETTING = {"optimizer": "sgd", "num_heads": 32, "num_relations": 16}
@@ -160,7 +165,33 @@ def figures(records: list[Record]) -> dict:
             }
             runs.setdefault(record.arguments["central"], []).append(stages)
     runs = {x: runs[x] for x in CENTRAL_MODULES if x in runs}
-    return {"predinet_transfer": analysis.plot_transfer_curves(runs)}
+    return {"predinet_transfer": plot_transfer_curves(runs)}
+
+
+def plot_transfer_curves(runs, curve="stripes_accuracy"):
+    """Draws the four stages of transfer, one panel an architecture: Fig. 4.
+
+    Lines are means over the seeds. Bands reach one standard deviation to each
+    side.
+
+    Args:
+        runs: Dictionary from architecture to a list with one item a seed: a
+            dictionary from stage to curves. Architectures may differ in their
+            seeds and stages.
+        curve: Name of the curve to draw, a share between 0 and 1.
+    """
+    figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
+    panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
+    for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):
+        for stage in set().union(*seeds):
+            of_stage = [stages[stage] for stages in seeds if stage in stages]
+            draw_curve(panel, of_stage, curve, "batches", number=stage - 1)
+        panel.set(title=architecture, xlabel=X_LABELS["batches"])
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel(label_of(curve))
+    names = {stage - 1: f"{stage}: {name}" for stage, name in STAGES.items()}
+    legend_below(figure, names, entry_width=3.5)
+    return figure
 
 
 def _is_papers(record):

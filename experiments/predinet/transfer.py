@@ -9,16 +9,26 @@ percent, the others are at chance. All stages take some 10 minutes on 2 cores,
 with --central relation_network hours. The network of the last stage is saved.
 """
 
+import keras
+
 from keras_relational import models
+from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import relations_game
+from keras_relational.models.image_model import as_image_model
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.random_streams import stream
 
 NUM_TASKS = 5  # The length of a task's one-hot code, as published.
 # The task of colour and shape has four labels, and no stripes.
 TASKS = [x for x in relations_game.TASKS if x != "colour_and_shape"]
 COLUMNS = ["column_ABA", "column_AAB", "column_ABB"]
-STAGES = list(training.STAGES)
+STAGES = {
+    1: "target from scratch",
+    2: "pre-training",
+    3: "target, encoder and central module frozen",
+    4: "target, encoder frozen",
+}
 MANY = {"nargs": "+", "metavar": "TASK"}
 NEXT = "python -m experiments.predinet transfer --central mha"
 
@@ -28,8 +38,8 @@ def main(command):
     add("--curriculum", TASKS, ["between"], "tasks to pre-train on", **MANY)
     tasks = f"tasks to transfer to; one or more of {', '.join(TASKS)}"
     add("--target", TASKS, COLUMNS, tasks, **MANY)
-    add("--central", models.CENTRAL_MODULES, "predinet", "central module")
-    add("--stages", STAGES, STAGES, "stages to train", nargs="+")
+    add("--central", CENTRAL_MODULES, "predinet", "central module")
+    add("--stages", list(STAGES), list(STAGES), "stages to train", nargs="+")
     add("--num-batches", int, 100_000, "training steps of each stage, of 10")
     add("--num-train", int, 250_000, "training images", low=10)
     add("--num-test", int, 2_000, "test images")
@@ -38,27 +48,180 @@ def main(command):
         if len(getattr(args, name)) > NUM_TASKS:
             command.error(f"--{name} takes up to {NUM_TASKS} tasks")
 
-    def data(name, tasks, size, objects="pentominoes"):
-        seed = stream(args.seed, name)
-        x, y, ids = relations_game.generate(tasks, size, objects, seed)
-        return (x, ids), y
+    def data(name, tasks, num_examples, object_set="pentominoes"):
+        images, labels, task_ids = relations_game.generate(
+            tasks, num_examples, object_set, seed=stream(args.seed, name)
+        )
+        return (images, task_ids), labels
 
     def tests(name, tasks):
         return {"stripes": data(name, tasks, args.num_test, "stripes")}
 
     always = ["curriculum", "target", "central"]
-    with command.open_run(always, ["stages", "num_test"]) as run:
-        trained, curves = training.four_stage_transfer(
+    with command.open_run(always, may_differ=["stages", "num_test"]) as run:
+        trained, curves = four_stage_transfer(
             lambda: models.relations_classifier(args.central, 2, NUM_TASKS),
-            data("curriculum", args.curriculum, args.num_train),
-            data("target", args.target, args.num_train),
-            tests("curriculum_test", args.curriculum),
-            tests("target_test", args.target),
-            *(args.stages, args.num_batches, run, args.seed),
+            curriculum=data("curriculum", args.curriculum, args.num_train),
+            target=data("target", args.target, args.num_train),
+            curriculum_tests=tests("curriculum_test", args.curriculum),
+            target_tests=tests("target_test", args.target),
+            stages=args.stages,
+            num_batches=args.num_batches,
+            run=run,
+            seed=args.seed,
             verbose=args.verbose,
         )
-        figures = training.transfer_figures(curves, run.result)
+        figures = stage_figures(curves, run.result)
         stripes, last = figures["stripes"], max(trained)
         lines = [f"stripes after stage {n}: {stripes[n]:.1%}" for n in stripes]
         figures |= {"batches": args.num_batches, "saved": stripes[str(last)]}
         command.finish(run, trained[last], figures, lines, NEXT)
+
+
+def four_stage_transfer(
+    build,
+    curriculum,
+    target,
+    curriculum_tests,
+    target_tests,
+    stages=tuple(STAGES),
+    num_batches=100_000,
+    run=None,
+    seed=0,
+    **training_arguments,
+):
+    """Trains one architecture through the stages and takes learning curves.
+
+    1. The target task is learned from scratch.
+    2. A second network is trained on the curriculum.
+    3. Its encoder and central module are frozen, a fresh output MLP learns the
+       target task.
+    4. Its encoder alone is frozen; a fresh central module and output MLP learn
+       the target task.
+
+    The outputs of frozen layers never change, so stages 3 and 4 compute them
+    once for each image and train the layers behind them on these.
+
+    Args:
+        build: Function that returns a new model of
+            `models.relations_classifier` with tasks.
+        curriculum: Pair `((images, task_ids), labels)` to pre-train on.
+        target: Such a pair for the target tasks.
+        curriculum_tests: Dictionary of names and such pairs: held-out sets to
+            measure stage 2 on.
+        target_tests: The same for the other stages.
+        stages: Numbers of the stages that are returned. Stages 3 and 4 need
+            stage 2, which is then trained in any case.
+        num_batches: Number of training steps of each stage.
+        run: `runs.Run` to keep curves and checkpoints in, a part of it for each
+            stage: `stage_1` to `stage_4`. By default nothing is written.
+        seed: Fixes initial weights and the order of the examples.
+        **training_arguments: Further arguments of `training.train_classifier`;
+            `optimizer` must be left out or be a string.
+
+    Returns:
+        Pair `(trained, curves)` of dictionaries from the number of a stage: to
+        its whole network, with the frozen layers, and to its learning curves.
+    """
+    stages = tuple(stages)
+    if set(stages) - set(STAGES):
+        raise ValueError(
+            f"Stages are numbered 1 to 4. Received: stages={stages}"
+        )
+    if run is not None:
+        _check_pretrained(run.directory, num_batches)
+    trained, curves = {}, {}
+
+    def fresh_model(stage):
+        # Different for each pair of a seed and a stage.
+        keras.utils.set_random_seed(seed * len(STAGES) + stage)
+        return build()
+
+    def train(stage, model, data, tests):
+        curves[stage] = training.train_classifier(
+            model,
+            *data,
+            validation=tests,
+            num_batches=num_batches,
+            run=run,
+            part=f"stage_{stage}",
+            seed=seed,
+            **training_arguments,
+        )
+
+    if 1 in stages:
+        trained[1] = fresh_model(1)
+        train(1, trained[1], target, target_tests)
+    if set(stages) - {1}:
+        trained[2] = fresh_model(2)
+        train(2, trained[2], curriculum, curriculum_tests)
+    for stage, last_frozen in ((3, "central"), (4, "coordinates")):
+        if stage in stages:
+            model = fresh_model(stage)
+            frozen = _up_to(model, last_frozen)
+            reused = _up_to(trained[2], last_frozen)
+            frozen.set_weights(reused.get_weights())
+            train(
+                stage,
+                _behind(model, last_frozen),
+                _through(frozen, target),
+                {k: _through(frozen, test) for k, test in target_tests.items()},
+            )
+            # Keras cannot save a model that was cut, so this is a copy.
+            trained[stage] = build()
+            trained[stage].set_weights(model.get_weights())
+    stages = sorted(stages)
+    return {x: trained[x] for x in stages}, {x: curves[x] for x in stages}
+
+
+def _check_pretrained(directory, num_batches):
+    """Refuses to go on with stages 3 and 4 on another stage 2."""
+    built_on_it = [directory / f"stage_{stage}" for stage in (3, 4)]
+    if not any(any(x.glob("checkpoint-*.npz")) for x in built_on_it):
+        return
+    path = directory / "stage_2" / "curves.csv"
+    batches = runs.read_curves(path).get("batches")
+    if not batches:
+        raise ValueError(f"{path} should tell the batches of stage 2.")
+    if batches[-1] != num_batches:
+        raise ValueError(
+            f"Stages 3 or 4 in {directory} were begun after {batches[-1]} "
+            f"batches of stage 2. Received: num_batches={num_batches}. Use "
+            "the same, or another directory."
+        )
+
+
+def _up_to(model, last_layer):
+    features = models.part(model, last_layer).output
+    return as_image_model(keras.Model(model.inputs[0], features))
+
+
+def _behind(model, last_layer):
+    features = models.part(model, last_layer).output
+    behind = keras.Model([features, model.inputs[1]], model.output)
+    behind.dtype_policy = model.dtype_policy  # Keras takes the global one.
+    return behind
+
+
+def _through(frozen, data):
+    (images, task_ids), labels = data
+    return (training.predictions(frozen, images), task_ids), labels
+
+
+def stage_figures(curves, before=None):
+    """The `minutes` and the accuracy on `stripes` of each stage.
+
+    Both are dictionaries from stage, as text, to a number. Stages of `before`,
+    the figures of the same run before, are kept if they were not trained now.
+    """
+    before = before or {}
+    figures = {}
+    for name, curve, digits in (
+        ("minutes", "minutes", 1),
+        ("stripes", "stripes_accuracy", None),
+    ):
+        figures[name] = dict(before.get(name, {}))
+        for stage, of_stage in curves.items():
+            last = float(of_stage[curve][-1])
+            figures[name][str(stage)] = round(last, digits) if digits else last
+    return figures

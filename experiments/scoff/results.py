@@ -8,10 +8,10 @@ shares of section 5. Figures are mean ± standard deviation over the seeds.
 from experiments.records import Record
 from experiments.records import Row
 from experiments.records import group_by_seed
+from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
-from keras_relational.analysis import mean_text
 
 
 def tables(records: list[Record]) -> dict[str, str]:

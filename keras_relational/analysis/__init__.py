@@ -3,21 +3,10 @@
 Nothing here trains. Functions `plot_...` return matplotlib figures, functions
 `draw_...` write them to files.
 
-- Any model and run: `mean_and_spread`, `plot_learning_curves`,
-  `plot_transfer_curves`; `mean_text`, `markdown_table`; `principal_components`
-  (`PrincipalComponents`), `project`, `plot_components`; `save_figure`,
-  `save_figure_and_arrays`, `save_videos`.
-- Relations Game (models of `models.relations_classifier`):
-    - Outputs of the central module and its heads: `central_outputs`,
-      `head_outputs`, `head_relations`, `plot_head_components`.
-    - Attention of heads: `attention_maps`, `content_masks`, `object_attention`,
-      `attended_locations`, `object_heads`, `head_weights`,
-      `plot_attention_maps`, `plot_head_attention`.
-    - Pruning of heads: `pruned_accuracy`, `pruning_curve`, `plot_pruning`,
-      `head_effects`.
-    - Files: `draw_central_outputs`, `draw_head_components`,
-      `draw_head_attention`, `draw_attentive_heads`, `draw_pruning`.
-    - Text: `board_as_text`, `proposition_as_text`.
+- Any run: `plot_learning_curves`, `save_figure`, `save_videos`.
+- Heads (models of `models.relations_classifier`): `attention_maps`,
+  `plot_attention_maps`, `head_effects`; as text `board_as_text` and
+  `proposition_as_text`.
 - BoxWorld and the maze (agents):
     - Text: `puzzle_as_text`.
     - Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
@@ -53,26 +42,13 @@ from keras_relational.analysis.analogies import plot_accuracy_by_region
 from keras_relational.analysis.analogies import plot_level_embeddings
 from keras_relational.analysis.analogies import solved_by_kind
 from keras_relational.analysis.analogies import visual_analogy_figures
-from keras_relational.analysis.attention import attended_locations
 from keras_relational.analysis.attention import attention_maps
-from keras_relational.analysis.attention import content_masks
-from keras_relational.analysis.attention import head_weights
-from keras_relational.analysis.attention import object_attention
-from keras_relational.analysis.attention import object_heads
+from keras_relational.analysis.attention import head_effects
 from keras_relational.analysis.attention import plot_attention_maps
-from keras_relational.analysis.attention import plot_head_attention
 from keras_relational.analysis.block_attention import BlockAttention
 from keras_relational.analysis.block_attention import animate_attention
 from keras_relational.analysis.block_attention import block_attention
 from keras_relational.analysis.block_attention import plot_block_attention
-from keras_relational.analysis.components import PrincipalComponents
-from keras_relational.analysis.components import central_outputs
-from keras_relational.analysis.components import head_outputs
-from keras_relational.analysis.components import head_relations
-from keras_relational.analysis.components import plot_components
-from keras_relational.analysis.components import plot_head_components
-from keras_relational.analysis.components import principal_components
-from keras_relational.analysis.components import project
 from keras_relational.analysis.episodes import by_level
 from keras_relational.analysis.episodes import frames
 from keras_relational.analysis.episodes import play
@@ -86,20 +62,8 @@ from keras_relational.analysis.esbn_memory import draw_rule_learner
 from keras_relational.analysis.esbn_memory import plot_keys
 from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
-from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
-from keras_relational.analysis.learning_curves import plot_transfer_curves
 from keras_relational.analysis.plotting import save_figure
-from keras_relational.analysis.plotting import save_figure_and_arrays
-from keras_relational.analysis.predinet_pictures import draw_attentive_heads
-from keras_relational.analysis.predinet_pictures import draw_central_outputs
-from keras_relational.analysis.predinet_pictures import draw_head_attention
-from keras_relational.analysis.predinet_pictures import draw_head_components
-from keras_relational.analysis.predinet_pictures import draw_pruning
-from keras_relational.analysis.pruning import head_effects
-from keras_relational.analysis.pruning import plot_pruning
-from keras_relational.analysis.pruning import pruned_accuracy
-from keras_relational.analysis.pruning import pruning_curve
 from keras_relational.analysis.schemata import BURN_IN
 from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.analysis.schemata import contingency
@@ -113,8 +77,6 @@ from keras_relational.analysis.schemata import plot_spatial_attention
 from keras_relational.analysis.schemata import save_videos
 from keras_relational.analysis.schemata import schemata_in_use
 from keras_relational.analysis.text import board_as_text
-from keras_relational.analysis.text import markdown_table
-from keras_relational.analysis.text import mean_text
 from keras_relational.analysis.text import proposition_as_text
 from keras_relational.analysis.text import puzzle_as_text
 from keras_relational.analysis.tile_attention import plot_tile_attention
@@ -133,30 +95,21 @@ __all__ = [
     "Bindings",
     "BlockAttention",
     "ObjectFiles",
-    "PrincipalComponents",
     "accuracy_by_dimension",
     "agent_figures",
     "animate_attention",
-    "attended_locations",
     "attention_maps",
     "ball_figures",
     "bindings",
     "block_attention",
     "board_as_text",
     "by_level",
-    "central_outputs",
-    "content_masks",
     "contingency",
     "coordinates_figures",
     "draw_agent_schemata",
     "draw_analogies",
-    "draw_attentive_heads",
-    "draw_central_outputs",
-    "draw_head_attention",
-    "draw_head_components",
     "draw_object_files",
     "draw_predicted_frames",
-    "draw_pruning",
     "draw_roll_out",
     "draw_rule_learner",
     "draw_solved_episode",
@@ -165,50 +118,32 @@ __all__ = [
     "episode_object_files",
     "frames",
     "head_effects",
-    "head_outputs",
-    "head_relations",
-    "head_weights",
     "label_information",
     "label_tables",
     "level_embeddings",
-    "markdown_table",
-    "mean_and_spread",
-    "mean_text",
     "mutual_information",
-    "object_attention",
     "object_files",
-    "object_heads",
     "play",
     "play_each",
     "player_means",
     "plot_accuracy_by_region",
     "plot_attention_maps",
     "plot_block_attention",
-    "plot_components",
-    "plot_head_attention",
-    "plot_head_components",
     "plot_keys",
     "plot_learning_curves",
     "plot_level_embeddings",
     "plot_predicted_frames",
     "plot_predictions",
-    "plot_pruning",
     "plot_retrieval",
     "plot_roll_out_errors",
     "plot_schemata",
     "plot_spatial_attention",
     "plot_tile_attention",
-    "plot_transfer_curves",
-    "principal_components",
-    "project",
     "proposition_as_text",
-    "pruned_accuracy",
-    "pruning_curve",
     "puzzle_as_text",
     "record",
     "roll_out_figures",
     "save_figure",
-    "save_figure_and_arrays",
     "save_videos",
     "schemata_in_use",
     "shortest_lengths",

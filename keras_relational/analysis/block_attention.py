@@ -14,13 +14,13 @@ import numpy as np
 from keras_relational import models
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.analysis.compiled_parts import once_for_each_model
-from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.environments.colours import pack_pixels
 from keras_relational.layers import SimplicialTransformerBlock
+from keras_relational.training.supervised import predictions
 
 
 class BlockAttention(typing.NamedTuple):
@@ -74,7 +74,7 @@ def block_attention(
         )
     if roles.states:  # A recurrent agent takes sequences of frames.
         images = images[:, None]
-    scores = predict(_scores(model), images, batch_size)
+    scores = predictions(_scores(model), images, batch_size)
     scores = [x.astype("float32") for x in keras.tree.flatten(scores)]
     return BlockAttention(*scores, *[None] * (3 - len(scores)))
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_relational.models.image_model import reads_pixels
 from keras_relational.models.image_model import to_pixels
@@ -30,22 +29,23 @@ class CompiledPart(keras.Model):
         self.function, self.parts = function, list(model.layers)
         # On TensorFlow, XLA takes longer to compile than most parts run.
         self.jit_compile = keras.backend.backend() != "tensorflow"
+        self.reads_pixels = False
 
     def call(self, inputs: Any) -> Any:
         return self.function(inputs)
 
+    def predict_on_batch(self, x: Any) -> Any:
+        if self.reads_pixels:
+            x = keras.tree.map_structure(to_pixels, x)
+        return super().predict_on_batch(x)
+
 
 def once_for_each_model(make: Callable) -> Callable:
-    """Decorates a function of a model: it is called once for each model.
+    """Decorates a function that makes a `CompiledPart` of a model.
 
-    The result is kept as long as the model. It must not refer to the model, or
-    both are kept forever.
-
-    Args:
-        make: Function of a `keras.Model`.
-
-    Returns:
-        Function of a `keras.Model`.
+    It is called once for each model, and its result is kept as long as the
+    model. The part takes images as the model does. It must not refer to the
+    model, or both are kept forever.
     """
     made: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -57,30 +57,3 @@ def once_for_each_model(make: Callable) -> Callable:
         return made[model]
 
     return make_once
-
-
-def predict(part: keras.Model, inputs: Any, batch_size: int) -> Any:
-    """The same as `part.predict`, without the setup of each of its calls.
-
-    Args:
-        part: `keras.Model`, made by a function that `once_for_each_model`
-            decorates.
-        inputs: Array, or sequence of arrays, of the model's inputs.
-        batch_size: Largest number of examples in a batch.
-
-    Returns:
-        Nested arrays.
-    """
-    if part.reads_pixels:
-        inputs = keras.tree.map_structure(to_pixels, inputs)
-    (length,) = {len(x) for x in keras.tree.flatten(inputs)}
-
-    def batch(start):
-        stop = start + batch_size
-        return keras.tree.map_structure(lambda x: x[start:stop], inputs)
-
-    parts = [
-        part.predict_on_batch(batch(start))
-        for start in range(0, length, batch_size)
-    ]
-    return keras.tree.map_structure(lambda *x: np.concatenate(x), *parts)

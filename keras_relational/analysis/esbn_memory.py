@@ -13,7 +13,6 @@ import numpy as np
 from keras_relational import models
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.analysis.compiled_parts import once_for_each_model
-from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.components import axis_labels
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
@@ -27,6 +26,7 @@ from keras_relational.datasets import distribution_of_three
 from keras_relational.layers import ESBN
 from keras_relational.models.image_model import to_pixels
 from keras_relational.training import nearest_filler
+from keras_relational.training.supervised import predictions
 
 
 class Bindings(typing.NamedTuple):
@@ -74,7 +74,7 @@ def bindings(
     >>> bindings(model, np.zeros((2, 5, 8))).key_scores.shape
     (2, 6, 5)
     """
-    found = predict(_memory(model), sequences, batch_size)
+    found = predictions(_memory(model), sequences, batch_size)
     found = {name: values.astype("float32") for name, values in found.items()}
     return Bindings(**({"value_scores": None} | found))
 

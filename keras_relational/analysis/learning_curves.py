@@ -1,10 +1,8 @@
 """Learning curves: the mean and the spread over several seeds.
 
-Figs. 4 and S11 of Shanahan et al., 2020, *An Explicitly Relational Neural
-Network Architecture*, and Figs. 6, 8, 14 and 15 of Clift et al., 2019, *Logic
-and the 2-Simplicial Transformer*. The curves of a run are a dictionary from
-name to array, as the functions in `training` return it, or a run's `curves.csv`
-read by `np.genfromtxt(path, delimiter=",", names=True)`.
+The curves of a run are a dictionary from name to array, as `training.fit`
+returns them, or a run's `curves.csv` read by
+`np.genfromtxt(path, delimiter=",", names=True)`.
 """
 
 import math
@@ -22,14 +20,7 @@ from keras_relational.validation import check_choice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STAGE_NAMES = {
-    1: "1: target from scratch",
-    2: "2: pre-training",
-    3: "3: target, encoder and central module frozen",
-    4: "4: target, encoder frozen",
-}
-
-_X_LABELS = {
+X_LABELS = {
     "batches": "thousand batches",
     "steps": "million steps",
     "minutes": "minutes",
@@ -110,49 +101,12 @@ def mean_and_spread(
     return points, values.mean(axis=0), values.std(axis=0)
 
 
-def plot_transfer_curves(
-    runs: Mapping[str, Sequence[Mapping]], curve: str = "stripes_accuracy"
-) -> "Figure":
-    """Draws the four stages of transfer, one panel an architecture: Fig. 4.
-
-    Lines are means over the seeds. Bands reach one standard deviation to each
-    side.
-
-    Args:
-        runs: Dictionary from architecture to a sequence with one item a seed.
-            Each item is a dictionary from stage to curves, as
-            `training.four_stage_transfer` returns it. Architectures may differ
-            in their seeds and stages.
-        curve: Name of the curve to draw, a share between 0 and 1.
-
-    Returns:
-        `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
-        ValueError: If a run lacks the curve, or if runs of one stage were
-            measured after different numbers of batches.
-    """
-    figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
-    panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
-    for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):
-        for stage in set().union(*seeds):
-            of_stage = [stages[stage] for stages in seeds if stage in stages]
-            _draw(panel, of_stage, curve, "batches", stage - 1)
-        panel.set(title=architecture, xlabel=_X_LABELS["batches"])
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel(_label(curve))
-    names = {stage - 1: name for stage, name in _STAGE_NAMES.items()}
-    legend_below(figure, names, entry_width=3.5)
-    return figure
-
-
 def plot_learning_curves(
     runs: Mapping[str, Sequence],
     curve: str = "stripes_accuracy",
     x: str = "batches",
 ) -> "Figure":
-    """Draws one line an architecture: Fig. S11, and Figs. 6, 8, 14 and 15.
+    """Draws one line an architecture.
 
     Lines are means over the seeds. Bands reach one standard deviation to each
     side.
@@ -164,8 +118,8 @@ def plot_learning_curves(
             `"solved"`, or for one level of puzzles a name such as
             `"solved_1_1_2"`.
         x: Name of the curve on the horizontal axis: `"batches"`, or for agents
-            `"steps"` (Fig. 6) or `"minutes"` (Fig. 8). Where each point is a
-            training of its own, `"examples"`.
+            `"steps"` or `"minutes"`. Where each point is a training of its own,
+            `"examples"`.
 
     Returns:
         `matplotlib.figure.Figure`.
@@ -174,25 +128,27 @@ def plot_learning_curves(
         ImportError: If matplotlib is not installed.
         ValueError: If `x` is none of these, or as `mean_and_spread` raises it.
     """
-    check_choice("axis", x, _X_LABELS)
+    check_choice("axis", x, X_LABELS)
     longest = max(map(len, runs), default=0)
     entry_width = max(1.8, 0.5 + 0.07 * longest)  # 0.07 inches a letter.
     rows = math.ceil(len(runs) / max(1, int(6 / entry_width)))
     figure = new_figure(6, 3.4 + 0.22 * rows)
     panel = figure.subplots()
     for number, seeds in enumerate(runs.values()):
-        _draw(panel, seeds, curve, x, number)
-    panel.set(xlabel=_X_LABELS[x], ylabel=_label(curve))
+        draw_curve(panel, seeds, curve, x, number)
+    panel.set(xlabel=X_LABELS[x], ylabel=label_of(curve))
     panel.grid(alpha=0.3)
     legend_below(figure, dict(enumerate(runs)), entry_width)
     return figure
 
 
-def _label(curve):
+def label_of(curve):
+    """The label of the vertical axis."""
     return f"{curve.replace('_', ' ')} (%)"
 
 
-def _draw(panel, runs, curve, x, number):
+def draw_curve(panel, runs, curve, x, number):
+    """Draws the mean of the runs, line `number` of a panel, and its spread."""
     points, mean, spread = mean_and_spread(runs, curve, x)
     points = points / _UNITS[x]
     panel.plot(points, 100 * mean, **line_style(number))

@@ -17,14 +17,9 @@ else:  # Importing matplotlib waits until a figure is drawn.
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure that pyplot does not keep in its list of figures.
+    """An empty figure of that size in inches, which pyplot does not keep.
 
-    Args:
-        width: Width in inches.
-        height: Height in inches.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
+    Raises an `ImportError` if matplotlib is not installed.
     """
     try:
         import matplotlib.figure
@@ -38,14 +33,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def line_style(number: int) -> dict[str, str]:
-    """The colour of line `number`, dashed after ten: then colours come again.
-
-    Args:
-        number: Non-negative integer.
-
-    Returns:
-        Dictionary of arguments for matplotlib.
-    """
+    """The colour of line `number`, dashed from ten on."""
     return {"color": f"C{number}", "linestyle": "-" if number < 10 else "--"}
 
 
@@ -57,12 +45,8 @@ def legend_below(
 ) -> None:
     """Adds one legend for all panels, wrapped to the figure's width.
 
-    Args:
-        figure: The figure.
-        names: Dictionary from numbers to names. Number i looks like
-            `line_style(i)`.
-        entry_width: Width of one entry in inches.
-        **style: Style of the marks: arguments of `matplotlib.lines.Line2D`.
+    Entry `i` of `names` looks like `line_style(i)`, but for what `style` says,
+    and is `entry_width` inches wide.
     """
     from matplotlib.lines import Line2D
 
@@ -93,27 +77,6 @@ def save_figure(
     write_atomically(pathlib.Path(path), image.getvalue())
 
 
-def save_figure_and_arrays(
-    figure: Figure, path: pathlib.Path | str, **arrays: np.ndarray
-) -> None:
-    """Writes a figure to a PNG file, and what it shows to an NPZ file.
-
-    Args:
-        figure: `matplotlib.figure.Figure`.
-        path: Path of both files, without an ending. Its folder is made.
-        **arrays: Arrays, by name.
-
-    Raises:
-        OSError: If a file cannot be written; the error names it.
-    """
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_figure(figure, path.with_name(f"{path.name}.png"), dpi=120)
-    table = io.BytesIO()
-    np.savez_compressed(table, **arrays)  # type: ignore[arg-type]
-    write_atomically(path.with_name(f"{path.name}.npz"), table.getvalue())
-
-
 def save_gif(
     pictures: Iterable[np.ndarray],
     path: pathlib.Path | str,
@@ -121,14 +84,8 @@ def save_gif(
 ) -> None:
     """Writes pictures to an animated GIF file, all of it or nothing.
 
-    Args:
-        pictures: uint8 arrays of one shape, `(height, width)` or `(height,
-            width, 3)`.
-        path: Path of the file.
-        milliseconds: Time that each picture is shown.
-
-    Raises:
-        ImportError: If Pillow is not installed.
+    Pictures are uint8 arrays of one shape, `(height, width)` or `(height,
+    width, 3)`, and each is shown for that many milliseconds.
     """
     try:
         from PIL import Image

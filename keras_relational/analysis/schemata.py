@@ -18,12 +18,12 @@ from keras_relational import models
 from keras_relational.analysis.attention import as_float32
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.analysis.compiled_parts import once_for_each_model
-from keras_relational.analysis.compiled_parts import predict
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_gif
 from keras_relational.analysis.single_layer import call_arguments
 from keras_relational.analysis.single_layer import only_layer
+from keras_relational.training.supervised import predictions
 
 BURN_IN = 5  # Steps until the schemata have settled.
 
@@ -71,7 +71,7 @@ def object_files(
             f"{scoff.name} is stateful, and this would change its state. Build "
             "the model without `stateful`, and give it the weights of this one"
         )
-    scores = predict(_scores(model), sequences, batch_size)
+    scores = predictions(_scores(model), sequences, batch_size)
     return ObjectFiles(*(score.astype("float32") for score in scores))
 
 

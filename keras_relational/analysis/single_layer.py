@@ -8,15 +8,10 @@ import numpy as np
 
 
 def only_layer(model: keras.Model, kind: type) -> Any:
-    """The layer of a kind in a model that has exactly one.
+    """The layer of a class in a model that has exactly one.
 
-    Args:
-        model: Functional or sequential `keras.Model`. Layers within its layers
-            do not count.
-        kind: Class of the layer.
-
-    Raises:
-        ValueError: If the model has no such layer, or several.
+    Layers within its layers do not count. Raises a `ValueError` if the model
+    has no such layer, or several.
     """
     found = [layer for layer in model.layers if isinstance(layer, kind)]
     if len(found) != 1:
@@ -33,14 +28,8 @@ def call_arguments(
 ) -> Callable[[np.ndarray], tuple[Any, dict[str, Any]]]:
     """What a layer is called with when its model gets some inputs.
 
-    Args:
-        model: Functional or sequential `keras.Model`.
-        layer: One of its layers, which takes a tensor, and possibly states and
-            a mask.
-
-    Returns:
-        Function of the model's inputs. It returns the tensor, and a dictionary
-        of the other arguments: `mask` and `initial_state`, if there are any.
+    Returns a function of the model's inputs. It returns the layer's first
+    argument, and a dictionary of `mask` and `initial_state`, if there are any.
     """
     sequential = isinstance(model, keras.Sequential)
     first = model.inputs[0] if sequential else model.input

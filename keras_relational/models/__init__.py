@@ -1,6 +1,6 @@
 """Models of the papers. Each function builds a `keras.Model`.
 
-- Relations Game (PrediNet): `relations_classifier`, with `CENTRAL_MODULES`.
+- Relations Game (PrediNet): `relations_classifier`.
 - BoxWorld (2-simplicial Transformer, and agents with a memory):
   `boxworld_agent`, with `NETWORKS`; `maze_memory`, with `MAZE_MEMORIES`.
 - Analogies and prediction (temporal context normalization): `analogy_scorer`
@@ -52,7 +52,6 @@ from keras_relational.models.reasoners import SET_REASONERS
 from keras_relational.models.reasoners import SORTERS
 from keras_relational.models.reasoners import set_classifier
 from keras_relational.models.reasoners import sorter
-from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.relations_classifier import relations_classifier
 from keras_relational.models.rule_learner import FILLERS
 from keras_relational.models.rule_learner import SEQUENTIAL
@@ -73,7 +72,6 @@ from keras_relational.models.video_predictor import video_predictor
 
 __all__ = [
     "ADDING_CORES",
-    "CENTRAL_MODULES",
     "FILLERS",
     "MAZE_MEMORIES",
     "NETWORKS",

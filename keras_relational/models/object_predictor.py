@@ -23,7 +23,7 @@ def image_autoencoder(embedding_size: int = 10) -> keras.Model:
     ±1/√n for a unit with n inputs, which is PyTorch's default. For reproducible
     weights call `keras.utils.set_random_seed` first. With these weights the
     output hardly depends on the image at first. The first gradients are about
-    1e-9, so train with `training.adam`. The model declares the parts
+    1e-9, so train by Adam with an ε of 1e-8. The model declares the parts
     `"encoder"` and `"decoder"`.
 
     Args:

@@ -28,8 +28,7 @@ For an agent the line with `training.fit` becomes
 and for a classifier `training.train_classifier(model, x, y, run=run)`. A run
 that trains several networks names each part: `training.fit(..., run=run,
 part="autoencoder")` writes the curves and checkpoints of this part to a
-subfolder. `training.four_stage_transfer` names its parts itself. Without a run
-(`run=None`) these functions keep everything in memory.
+subfolder. Without a run (`run=None`) these functions keep everything in memory.
 
 The folder holds
 

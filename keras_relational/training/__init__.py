@@ -2,15 +2,12 @@
 
 - Any Keras model: `fit` trains on endless batches, in a run that can be killed
   and continued; `train_classifier` does the same with arrays. `Minibatches`
-  draws batches, and `MinibatchModel` takes several optimizer steps in one
-  compiled call. `compile_model`, `compile_scorer`, `compile_video_predictor`
-  with `VIDEO_LOSSES`, and `adam` set up losses and optimizers.
+  draws batches. `compile_model`, `compile_scorer` and `compile_video_predictor`
+  with `VIDEO_LOSSES` set up losses and optimizers.
   `accuracy` is the share of right answers, `predictions` all outputs.
 - Few examples (Abstractor, and every mechanism beside it):
   `FEW_EXAMPLES`, `model_and_data`, `accuracy_after_few`; `places_so_far` and
   `sorted_places` of a sorter.
-- Relations Game (PrediNet): `four_stage_transfer`, with `STAGES`;
-  `transfer_figures`.
 - Analogies and prediction (context normalization):
     - VAEC: `AnalogyBatches`, `analogy_inputs`, `adapt_normalization`,
       `solved_analogies`, `region_accuracies`, `embeddings`.
@@ -49,7 +46,6 @@ from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
 from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.minibatches import Minibatches
-from keras_relational.training.minibatches import MinibatchModel
 from keras_relational.training.rule_learners import pretrain_autoencoder
 from keras_relational.training.rule_learners import rule_fillers
 from keras_relational.training.rule_learners import rule_problems
@@ -71,16 +67,12 @@ from keras_relational.training.sample_efficiency import places_so_far
 from keras_relational.training.sample_efficiency import sorted_places
 from keras_relational.training.supervised import VIDEO_LOSSES
 from keras_relational.training.supervised import accuracy
-from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import compile_model
 from keras_relational.training.supervised import compile_scorer
 from keras_relational.training.supervised import compile_video_predictor
 from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
-from keras_relational.training.transfer import STAGES
-from keras_relational.training.transfer import four_stage_transfer
-from keras_relational.training.transfer import transfer_figures
 from keras_relational.training.video import VideoBatches
 from keras_relational.training.video import VideoSamples
 from keras_relational.training.video import physics_tests
@@ -99,11 +91,9 @@ from keras_relational.training.vtrace import vtrace
 
 __all__ = [
     "FEW_EXAMPLES",
-    "STAGES",
     "VIDEO_LOSSES",
     "AnalogyBatches",
     "FrameBatches",
-    "MinibatchModel",
     "Minibatches",
     "PositionBatches",
     "Preset",
@@ -113,7 +103,6 @@ __all__ = [
     "VisualAnalogyFiles",
     "accuracy",
     "accuracy_after_few",
-    "adam",
     "adapt_normalization",
     "adding_errors",
     "adding_tests",
@@ -126,7 +115,6 @@ __all__ = [
     "dynamic_object_tests",
     "embeddings",
     "fit",
-    "four_stage_transfer",
     "frame_embeddings",
     "model_and_data",
     "nearest_filler",
@@ -155,7 +143,6 @@ __all__ = [
     "train_autoencoder",
     "train_classifier",
     "train_rule_learner",
-    "transfer_figures",
     "visual_analogy_accuracies",
     "visual_analogy_digest",
     "visual_analogy_tests",

@@ -1,7 +1,4 @@
-"""Supervised training in runs that can be continued.
-
-`compile_model` is the one way to compile the papers' models for `fit`.
-"""
+"""Supervised training in runs that can be continued."""
 
 import functools
 import time
@@ -38,17 +35,15 @@ def train_classifier(
 ) -> dict[str, np.ndarray]:
     """Trains a classifier on small batches, and takes its learning curves.
 
-    After every epoch the accuracy on each validation set is measured. With a
-    run, curves and a checkpoint are written to its folder, and a run that was
-    killed continues with the result that it would have had.
+    This is `fit` with `Minibatches`. After every epoch it measures the accuracy
+    on each validation set.
 
     Args:
         model: A functional `keras.Model` from `x` to logits. It is trained in
             place.
         x: Array of inputs, or a tuple of them.
         y: Integer array of labels.
-        num_batches: Number of training steps. The last epoch is shorter
-            where it is no multiple of `batches_per_epoch`.
+        num_batches: Number of training steps.
         batch_size: Number of examples of a step.
         optimizer: A Keras optimizer; by default plain SGD with learning rate
             0.01, as in Table S2 of Shanahan et al., 2020.
@@ -65,28 +60,16 @@ def train_classifier(
         verbose: As in `keras.Model.fit`.
 
     Returns:
-        Dictionary of arrays, one entry an epoch: `batches`, `minutes` (time
-        spent so far, all parts of the run together), `loss` and `accuracy` (on
-        the training examples as they went by), and `NAME_accuracy` for each
+        Dictionary of arrays as `fit` returns it, with `loss` and `accuracy` on
+        the training examples as they went by, and `NAME_accuracy` for each
         validation set.
 
     Raises:
-        ValueError: If `batches_per_epoch` is no multiple of
-            `steps_per_execution`, or the checkpoint in the run is of another
-            model, has another `batches_per_epoch`, has curves of other
-            validation sets, or is damaged.
+        ValueError: As `fit` raises it.
     """
-    check_positive_integers(
-        num_batches=num_batches,
-        batches_per_epoch=batches_per_epoch,
-        steps_per_execution=steps_per_execution,
+    _check_numbers(
+        num_batches, batches_per_epoch, steps_per_execution=steps_per_execution
     )
-    if batches_per_epoch % steps_per_execution:
-        raise ValueError(
-            "`batches_per_epoch` must be a multiple of `steps_per_execution`. "
-            f"Received: batches_per_epoch={batches_per_epoch}, "
-            f"steps_per_execution={steps_per_execution}"
-        )
     trained = MinibatchModel(model.inputs, model.outputs)
     trained.dtype_policy = model.dtype_policy  # Keras takes the global one.
     trained.compile(
@@ -104,17 +87,26 @@ def train_classifier(
             for name, test in (validation or {}).items()
         }
 
+    def blocks_from(first):
+        return Minibatches(
+            x,
+            y,
+            batch_size,
+            steps_per_execution,
+            initial_batch=first,
+            seed=seed,
+            final_batch=num_batches,
+        )
+
     return fit(
         trained,
-        lambda first: Minibatches(
-            x, y, batch_size, steps_per_execution, first, seed, num_batches
-        ),
+        blocks_from,
         num_batches,
         batches_per_epoch,
-        measure,
-        run,
-        part,
-        verbose,
+        measure=measure,
+        run=run,
+        part=part,
+        verbose=verbose,
         batches_per_item=steps_per_execution,
     )
 
@@ -125,16 +117,6 @@ def adam(learning_rate: float) -> keras.optimizers.Adam:
     The papers trained with that ε. Keras' default, 1e-7, is larger than the
     first gradients of some of their models: those of `models.image_autoencoder`
     are some 1e-9, and with Keras' ε it never begins to learn.
-
-    Keras and TensorFlow 1 add ε before they correct the mean of squares for its
-    beginning, PyTorch adds it after. In PyTorch's terms ε is 32 times as large
-    at the first step, and 1.3 times at the thousandth.
-
-    Args:
-        learning_rate: Positive number.
-
-    Returns:
-        `keras.optimizers.Adam`.
     """
     return keras.optimizers.Adam(learning_rate, epsilon=1e-8)
 
@@ -189,7 +171,9 @@ def fit(
             checkpoint in the run is of another model, has another
             `batches_per_epoch`, has other curves, or is damaged.
     """
-    _check_numbers(num_batches, batches_per_epoch, batches_per_item)
+    _check_numbers(
+        num_batches, batches_per_epoch, batches_per_item=batches_per_item
+    )
     if not model.optimizer.built:  # Its variables are in the checkpoints.
         model.optimizer.build(model.trainable_variables)
     log = runs.TrainingLog(
@@ -247,10 +231,10 @@ def accuracy(
 
 
 def predictions(model: keras.Model, x: Any, batch_size: int = 250) -> Any:
-    """What a model puts out for all examples: `keras.Model.predict`, at once.
+    """The outputs for all examples: `keras.Model.predict` without its waiting.
 
     After its last batch `predict` waits for Keras' input pipeline on
-    TensorFlow, for up to as long as the batches have taken. This does not.
+    TensorFlow, for up to as long as the batches have taken.
 
     Args:
         model: A `keras.Model`.
@@ -318,17 +302,15 @@ class _BatchProgress(keras.callbacks.ProgbarLogger):
         super().on_train_batch_end(done - 1, logs)
 
 
-def _check_numbers(num_batches, batches_per_epoch, batches_per_item):
+def _check_numbers(num_batches, batches_per_epoch, **divisor):
     check_positive_integers(
-        num_batches=num_batches,
-        batches_per_epoch=batches_per_epoch,
-        batches_per_item=batches_per_item,
+        num_batches=num_batches, batches_per_epoch=batches_per_epoch, **divisor
     )
-    if batches_per_epoch % batches_per_item:
+    ((name, value),) = divisor.items()
+    if batches_per_epoch % value:
         raise ValueError(
-            "`batches_per_epoch` must be a multiple of `batches_per_item`. "
-            f"Received: batches_per_epoch={batches_per_epoch}, "
-            f"batches_per_item={batches_per_item}"
+            f"`batches_per_epoch` must be a multiple of `{name}`. Received: "
+            f"batches_per_epoch={batches_per_epoch}, {name}={value}"
         )
 
 

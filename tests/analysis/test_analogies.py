@@ -43,10 +43,10 @@ def test_plot_level_embeddings(model):
     *panels, _ = figure.axes
     assert [panel.get_title() for panel in panels] == list(vaec.DIMENSIONS)
     z = analysis.level_embeddings(model, "x")
-    components = analysis.principal_components(z)
+    components = analysis.components.principal_components(z)
     np.testing.assert_allclose(
         panels[0].collections[0].get_offsets(),
-        analysis.project(z, components),
+        analysis.components.project(z, components),
         atol=1e-5,
     )
     assert len(panels[0].lines) == 6

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_relational import analysis
+from keras_relational.analysis.learning_curves import mean_and_spread
 
 
 def curves(*accuracies, batches_per_epoch=5_000):
@@ -15,7 +16,7 @@ def curves(*accuracies, batches_per_epoch=5_000):
 
 def test_mean_and_spread_over_seeds():
     runs = [curves(0.5, 0.7), curves(0.5, 0.9), curves(0.5, 0.8)]
-    batches, mean, spread = analysis.mean_and_spread(runs, "stripes_accuracy")
+    batches, mean, spread = mean_and_spread(runs, "stripes_accuracy")
     assert batches.tolist() == [5_000, 10_000]
     np.testing.assert_allclose(mean, [0.5, 0.8])
     np.testing.assert_allclose(spread, [0, np.sqrt(0.02 / 3)], atol=1e-12)
@@ -28,7 +29,7 @@ def test_curves_can_come_from_a_file(rows, tmp_path):
     path.write_text("\n".join(lines[: rows + 1]))
     run = np.genfromtxt(path, delimiter=",", names=True)
 
-    batches, mean, spread = analysis.mean_and_spread([run], "stripes_accuracy")
+    batches, mean, spread = mean_and_spread([run], "stripes_accuracy")
 
     assert batches.tolist() == [5_000, 10_000][:rows]
     assert mean.tolist() == [0.5, 0.75][:rows]
@@ -37,44 +38,12 @@ def test_curves_can_come_from_a_file(rows, tmp_path):
 
 def test_an_unknown_curve_is_named_beside_the_known_ones():
     with pytest.raises(ValueError, match=r"'loss'.*batches, stripes_accuracy"):
-        analysis.mean_and_spread([curves(0.5)], "loss")
+        mean_and_spread([curves(0.5)], "loss")
 
 
 def test_runs_of_different_lengths_are_not_averaged():
     with pytest.raises(ValueError, match=r"\[5000, 10000\] batches"):
-        analysis.mean_and_spread(
-            [curves(0.5), curves(0.5, 0.7)], "stripes_accuracy"
-        )
-
-
-def test_one_panel_an_architecture_one_line_a_stage():
-    figure = analysis.plot_transfer_curves(
-        {
-            "predinet": [
-                {1: curves(0.5, 0.6), 3: curves(0.6, 0.8)},
-                {1: curves(0.5, 0.8)},  # a seed whose stage 3 is not there yet
-            ],
-            "relation_network": [{3: curves(0.5)}],
-        }
-    )
-
-    left, right = figure.axes
-    assert left.get_title() == "predinet"
-    assert right.get_title() == "relation_network"
-    from_scratch, frozen = left.lines
-    np.testing.assert_allclose(from_scratch.get_xdata(), [5, 10])
-    np.testing.assert_allclose(from_scratch.get_ydata(), [50, 70])
-    np.testing.assert_allclose(frozen.get_ydata(), [60, 80])
-    band = left.collections[0].get_paths()[0].vertices
-    np.testing.assert_allclose(band[band[:, 0] == 10][:, 1].min(), 60)
-    np.testing.assert_allclose(band[band[:, 0] == 10][:, 1].max(), 80)
-    # A stage has the same colour in every panel and in the legend.
-    (legend,) = figure.legends
-    (line,) = right.lines
-    assert line.get_color() == frozen.get_color()
-    assert line.get_color() == legend.get_lines()[2].get_color()
-    assert from_scratch.get_color() == legend.get_lines()[0].get_color()
-    assert saved(figure)
+        mean_and_spread([curves(0.5), curves(0.5, 0.7)], "stripes_accuracy")
 
 
 def test_one_line_an_architecture():
@@ -103,7 +72,7 @@ def test_agents_are_averaged_as_far_as_all_of_them_go():
         agent_curves([100, 200, 300], [0.0, 0.5, 1.0]),
         agent_curves([50, 150, 170, 250], [0.0, 0.2, np.nan, 0.6]),
     ]
-    steps, mean, spread = analysis.mean_and_spread(runs, "solved", "steps")
+    steps, mean, spread = mean_and_spread(runs, "solved", "steps")
     assert steps.tolist() == [100, 150, 200, 250]
     first, second = [0.0, 0.25, 0.5, 0.75], [0.1, 0.2, 0.4, 0.6]
     np.testing.assert_allclose(mean, np.mean([first, second], axis=0))
@@ -123,7 +92,7 @@ def test_agents_are_averaged_as_far_as_all_of_them_go():
 def test_agents_with_nothing_in_common_are_not_averaged(other):
     runs = [agent_curves([100, 300], [0.0, 1.0]), other]
     with pytest.raises(ValueError, match="no steps in common"):
-        analysis.mean_and_spread(runs, "solved", "steps")
+        mean_and_spread(runs, "solved", "steps")
 
 
 def test_an_unknown_axis():

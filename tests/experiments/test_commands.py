@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from experiments import command_line
+from experiments.predinet import heads
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
@@ -183,6 +185,21 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     assert "Stopped. The same command goes on" in line
     assert str(run) in line
     assert "python -m experiments.scoff adding --num-train 64" in line
+
+
+def bug():
+    raise ValueError("Raised neither in the library nor in an experiment.")
+
+
+@pytest.mark.parametrize(
+    ("function", "is_for_the_user"),
+    [(lambda: heads.content_masks(np.zeros((1, 2))), True), (bug, False)],
+)
+def test_errors_of_experiments_are_told_from_bugs(function, is_for_the_user):
+    with pytest.raises(ValueError, match=r"images|nor in") as error:
+        function()
+    found = command_line._is_for_the_user(error.value)
+    assert found == is_for_the_user
 
 
 def test_another_run_in_the_folder_ends_in_one_line(

@@ -10,6 +10,7 @@ import pytest
 from keras_relational import layers
 from keras_relational import models
 from keras_relational.models.image_model import reads_pixels
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 
 pytestmark = pytest.mark.any_backend
 
@@ -56,7 +57,7 @@ VARIANTS = {
             fillers,
         ]
     },
-    "relations_classifier": {x: [x] for x in models.CENTRAL_MODULES}
+    "relations_classifier": {x: [x] for x in CENTRAL_MODULES}
     | {"tasks": ["predinet", 2, 3, 2]},
     "roll_out_model": {
         "": [

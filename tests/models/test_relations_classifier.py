@@ -6,6 +6,7 @@ import pytest
 
 from keras_relational import layers
 from keras_relational import models
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 
 IMAGES = np.random.default_rng(0).integers(0, 193, (3, 36, 36, 3), "uint8")
 
@@ -21,7 +22,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+@pytest.mark.parametrize("central", CENTRAL_MODULES)
 def test_sizes_of_table_s2(central):
     model = models.relations_classifier(central)
     assert model.get_layer("coordinates").output.shape == (None, 5, 5, 34)
@@ -31,7 +32,7 @@ def test_sizes_of_table_s2(central):
     assert model(IMAGES).shape == (3, 2)
 
 
-@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+@pytest.mark.parametrize("central", CENTRAL_MODULES)
 def test_initial_weights_are_the_authors(central):
     keras.utils.set_random_seed(0)
     model = models.relations_classifier(central)
@@ -51,7 +52,7 @@ def test_initial_weights_are_the_authors(central):
                     assert value.std() == pytest.approx(0.088, rel=0.05)
 
 
-@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+@pytest.mark.parametrize("central", CENTRAL_MODULES)
 def test_weights_are_drawn_independently(central):
     model = models.relations_classifier(central, num_heads=4, num_relations=12)
     kernels = [
@@ -108,7 +109,7 @@ def test_unknown_central_module():
         models.relations_classifier("cnn")
 
 
-@pytest.mark.parametrize("central", models.CENTRAL_MODULES)
+@pytest.mark.parametrize("central", CENTRAL_MODULES)
 def test_saved_and_loaded(central, tmp_path):
     model = models.relations_classifier(central, num_heads=3)
     model.save(tmp_path / "model.keras")

@@ -298,7 +298,9 @@ def test_object_files_see_what_is_where():
     keras.utils.set_random_seed(0)
     core = layers.SCOFF(32, 2, 2, **SEQUENCES)
     model = models.video_predictor(core)
-    model.compile(training.adam(1e-3), "binary_crossentropy", jit_compile=False)
+    model.compile(
+        training.supervised.adam(1e-3), "binary_crossentropy", jit_compile=False
+    )
     for number in range(80):
         videos = bouncing_balls.generate("4balls", 16, 9, seed=[0, number])
         truth = videos[:, 1:] / np.float32(255)

@@ -19,7 +19,7 @@ def small_model(units=8):
 
 
 def compiled(model):
-    model = training.MinibatchModel(model.inputs, model.outputs)
+    model = training.minibatches.MinibatchModel(model.inputs, model.outputs)
     model.compile("sgd", "mse", metrics=["accuracy"])
     model.evaluate(np.zeros((1, 6)), np.zeros((1, 3)), verbose=0)
     model.optimizer.build(model.trainable_variables)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import serving
+from keras_relational.models.relations_classifier import CENTRAL_MODULES
 
 
 def exported(model, folder, **arguments):
@@ -525,7 +526,7 @@ def test_a_label_of_logits_that_are_no_numbers(tmp_path):
             lambda central=central: models.relations_classifier(
                 central, num_tasks=2
             )
-            for central in models.CENTRAL_MODULES
+            for central in CENTRAL_MODULES
         ),
         lambda: models.analogy_scorer(image_size=16, num_candidates=None),
         lambda: models.visual_analogy_scorer(image_size=16),

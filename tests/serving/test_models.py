@@ -66,7 +66,7 @@ def test_a_right_choice_among_fillers_never_trained_on(tmp_path):
     )
     trained = models.over_fillers(model, images[:5])
     trained.compile(
-        training.adam(2e-4),
+        training.supervised.adam(2e-4),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     trained.fit(shown, answers, batch_size=32, epochs=60, verbose=0)

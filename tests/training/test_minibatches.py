@@ -39,7 +39,7 @@ def test_equals_plain_keras_on_the_same_batches(optimizer):
             plain.train_on_batch(batch_x, batch_y)
 
     model = small_model()
-    fast = training.MinibatchModel(model.inputs, model.outputs)
+    fast = training.minibatches.MinibatchModel(model.inputs, model.outputs)
     compiled(fast, optimizer(0.05)).evaluate(x[:1], y[:1], verbose=0)
     history = fast.fit(
         blocks, steps_per_epoch=2, epochs=2, shuffle=False, verbose=0

@@ -167,7 +167,7 @@ def test_multi_task_model_trains():
 
 def test_adam_follows_gradients_of_a_billionth():
     variable = keras.Variable([0.0])
-    optimizer = training.adam(0.1)
+    optimizer = training.supervised.adam(0.1)
     optimizer.build([variable])
     gradient = 1e-9
     optimizer.apply(

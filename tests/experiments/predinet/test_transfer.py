@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.predinet import transfer
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
@@ -39,14 +40,14 @@ def test_stages_train_what_they_should(central, monkeypatch, tmp_path):
         built.append(model)
         return model
 
-    original = training.transfer.train_classifier
+    original = training.train_classifier
 
     def train(model, *args, **kwargs):
         before.append(weights(built[-1]))
         return original(model, *args, **kwargs)
 
-    monkeypatch.setattr(training.transfer, "train_classifier", train)
-    trained, curves = training.four_stage_transfer(
+    monkeypatch.setattr(training, "train_classifier", train)
+    trained, curves = transfer.four_stage_transfer(
         build,
         CURRICULUM,
         TARGET,
@@ -95,7 +96,7 @@ def changed(before, after, part):
 def test_stage_3_alone_pretrains_and_continues(tmp_path):
     def train(stages, **arguments):
         with runs.Run(tmp_path, "test", {}) as run:
-            _, curves = training.four_stage_transfer(
+            _, curves = transfer.four_stage_transfer(
                 lambda: models.relations_classifier(num_heads=2, num_tasks=5),
                 CURRICULUM,
                 TARGET,
@@ -130,12 +131,12 @@ def test_behind_frozen_layers_the_policy_stays(last_frozen):
     keras.config.set_dtype_policy("mixed_float16")
     model = models.relations_classifier(num_tasks=2)
     keras.config.set_dtype_policy("float32")
-    behind = training.transfer._behind(model, last_frozen)
+    behind = transfer._behind(model, last_frozen)
     assert behind.dtype_policy.name == "mixed_float16"
 
 
 def test_unknown_stage():
     with pytest.raises(ValueError, match=r"Received: stages=\(5,\)"):
-        training.four_stage_transfer(
+        transfer.four_stage_transfer(
             models.relations_classifier, None, None, {}, {}, stages=[5]
         )
