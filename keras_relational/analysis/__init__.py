@@ -33,12 +33,7 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
   `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
   `plot_roll_out_errors`, `roll_out_figures`, `ball_figures`,
   `coordinates_figures`.
-- Abstract rules (ESBN): `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`,
-  `plot_predictions`, `draw_rule_learner`.
-- Analogies and prediction: `accuracy_by_dimension`, `level_embeddings`,
-  `plot_accuracy_by_region`, `plot_level_embeddings`, `draw_analogies`,
-  `plot_predicted_frames`, `draw_predicted_frames`; `solved_by_kind`,
-  `visual_analogy_figures`.
+- Abstract rules (ESBN): `bindings`, `plot_retrieval`.
 """
 
 from keras_relational.analysis.agent_pictures import agent_figures
@@ -46,13 +41,6 @@ from keras_relational.analysis.agent_pictures import draw_agent_schemata
 from keras_relational.analysis.agent_pictures import draw_solved_episode
 from keras_relational.analysis.agent_pictures import draw_solved_share
 from keras_relational.analysis.agent_pictures import draw_tile_attention
-from keras_relational.analysis.analogies import accuracy_by_dimension
-from keras_relational.analysis.analogies import draw_analogies
-from keras_relational.analysis.analogies import level_embeddings
-from keras_relational.analysis.analogies import plot_accuracy_by_region
-from keras_relational.analysis.analogies import plot_level_embeddings
-from keras_relational.analysis.analogies import solved_by_kind
-from keras_relational.analysis.analogies import visual_analogy_figures
 from keras_relational.analysis.attention import attended_locations
 from keras_relational.analysis.attention import attention_maps
 from keras_relational.analysis.attention import content_masks
@@ -80,11 +68,7 @@ from keras_relational.analysis.episodes import play_each
 from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
-from keras_relational.analysis.esbn_memory import Bindings
 from keras_relational.analysis.esbn_memory import bindings
-from keras_relational.analysis.esbn_memory import draw_rule_learner
-from keras_relational.analysis.esbn_memory import plot_keys
-from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
 from keras_relational.analysis.learning_curves import mean_and_spread
 from keras_relational.analysis.learning_curves import plot_learning_curves
@@ -122,19 +106,15 @@ from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.analysis.video_pictures import ball_figures
 from keras_relational.analysis.video_pictures import coordinates_figures
 from keras_relational.analysis.video_pictures import draw_object_files
-from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
-from keras_relational.analysis.video_pictures import plot_predicted_frames
 from keras_relational.analysis.video_pictures import plot_roll_out_errors
 from keras_relational.analysis.video_pictures import roll_out_figures
 
 __all__ = [
     "BURN_IN",
-    "Bindings",
     "BlockAttention",
     "ObjectFiles",
     "PrincipalComponents",
-    "accuracy_by_dimension",
     "agent_figures",
     "animate_attention",
     "attended_locations",
@@ -149,16 +129,13 @@ __all__ = [
     "contingency",
     "coordinates_figures",
     "draw_agent_schemata",
-    "draw_analogies",
     "draw_attentive_heads",
     "draw_central_outputs",
     "draw_head_attention",
     "draw_head_components",
     "draw_object_files",
-    "draw_predicted_frames",
     "draw_pruning",
     "draw_roll_out",
-    "draw_rule_learner",
     "draw_solved_episode",
     "draw_solved_share",
     "draw_tile_attention",
@@ -170,7 +147,6 @@ __all__ = [
     "head_weights",
     "label_information",
     "label_tables",
-    "level_embeddings",
     "markdown_table",
     "mean_and_spread",
     "mean_text",
@@ -181,17 +157,12 @@ __all__ = [
     "play",
     "play_each",
     "player_means",
-    "plot_accuracy_by_region",
     "plot_attention_maps",
     "plot_block_attention",
     "plot_components",
     "plot_head_attention",
     "plot_head_components",
-    "plot_keys",
     "plot_learning_curves",
-    "plot_level_embeddings",
-    "plot_predicted_frames",
-    "plot_predictions",
     "plot_pruning",
     "plot_retrieval",
     "plot_roll_out_errors",
@@ -212,7 +183,5 @@ __all__ = [
     "save_videos",
     "schemata_in_use",
     "shortest_lengths",
-    "solved_by_kind",
     "tile_attention",
-    "visual_analogy_figures",
 ]
