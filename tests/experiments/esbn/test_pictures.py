@@ -57,6 +57,6 @@ def test_predictions():
     figure = pictures.plot_predictions(predicted, [4, 51], images)
     shown = [panel.images[0].get_array() for panel in figure.axes]
     np.testing.assert_array_equal(shown[0], predicted[0])
-    np.testing.assert_array_equal(shown[4], images[50] / 255)
-    np.testing.assert_array_equal(shown[5], images[51] / 255)
+    np.testing.assert_allclose(shown[4], images[50] / 255, rtol=1e-6)
+    np.testing.assert_allclose(shown[5], images[51] / 255, rtol=1e-6)
     assert nearest_filler(predicted, images / 255)[1] == 50
