@@ -25,7 +25,6 @@ from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import distribution_of_three
-from keras_relational.layers._operations import at_least_float32
 from keras_relational.models.rule_learner import FILLERS
 from keras_relational.models.rule_learner import SEQUENTIAL
 
@@ -256,6 +255,6 @@ def cross_entropy(target, probabilities):
     On JAX, Keras' own function replaces probabilities below 1e-7 by 1e-7. A
     decoder that is frozen and confident then passes no gradient.
     """
-    target = at_least_float32(target)
-    probabilities = ops.maximum(at_least_float32(probabilities), 1e-30)
+    target = ops.cast(target, "float32")
+    probabilities = ops.maximum(ops.cast(probabilities, "float32"), 1e-30)
     return -ops.sum(target * ops.log(probabilities), axis=-1)

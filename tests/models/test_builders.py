@@ -67,9 +67,15 @@ VARIANTS = {
     "rule_learner": {
         "": [models.filler_autoencoder],
         "generative": [models.filler_autoencoder, "esbn", "generative"],
+        # Of four options and nine steps.
         "corelnet": [
-            *(models.filler_autoencoder, "corelnet", "multiple_choice"),
-            *(4, False, None, 9),
+            models.filler_autoencoder,
+            "corelnet",
+            "multiple_choice",
+            4,
+            False,
+            None,
+            9,
         ],
     },
     "set_classifier": {x: [x, 3, 4] for x in models.SET_REASONERS},
