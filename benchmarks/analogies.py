@@ -13,8 +13,8 @@ from benchmarks.measuring import interleaved
 from benchmarks.measuring import memory
 from benchmarks.measuring import print_header
 from benchmarks.measuring import report
+from experiments.context_normalization.vaec import AnalogyBatches
 from keras_relational import models
-from keras_relational import training
 from keras_relational.datasets import vaec
 
 
@@ -31,7 +31,7 @@ def training_step():
     """One Adam step on 32 VAEC problems, with the drawing of their images."""
     model = models.analogy_scorer()
     reference = plain_analogy_scorer(model)
-    batches = training.AnalogyBatches(vaec.generate(seed=0))
+    batches = AnalogyBatches(vaec.generate(seed=0))
     inputs, _ = batches[0]
     check_equal(model(inputs), reference(inputs))
     for compiler, jit_compile in compilers().items():
@@ -56,7 +56,7 @@ def training_step():
 def _vaec_epoch():
     """Problems per second, and the memory in MiB that an epoch needs."""
     before = memory("VmHWM")
-    batches = training.AnalogyBatches(vaec.generate(seed=0))
+    batches = AnalogyBatches(vaec.generate(seed=0))
     batches[0]
     num_batches = 19_040 // 32
     started = time.perf_counter()

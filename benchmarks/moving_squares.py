@@ -19,6 +19,9 @@ from benchmarks.measuring import print_header
 from benchmarks.measuring import report
 from benchmarks.measuring import seconds_of
 from benchmarks.measuring import torch_epoch
+from experiments.context_normalization.dynamic_objects import frame_embeddings
+from experiments.context_normalization.object_predictor import image_autoencoder
+from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import dynamic_objects
@@ -29,15 +32,15 @@ NUM_SEQUENCES, NUM_FRAMES, BATCH = 640, 20, 32
 def main() -> None:
     keras.utils.set_random_seed(0)
     sequences = dynamic_objects.generate(NUM_SEQUENCES, seed=0)
-    autoencoder = models.image_autoencoder()
-    predictor = models.part(models.object_predictor(autoencoder), "predictor")
+    autoencoder = image_autoencoder()
+    predictor = models.part(object_predictor(autoencoder), "predictor")
     training.compile_model(predictor, 5e-4, "mse")
     encoder = models.part(autoencoder, "encoder")
     seeds = iter(range(1_000))
 
     def ours():
         drawn = dynamic_objects.generate(NUM_SEQUENCES, seed=next(seeds))
-        z = training.frame_embeddings(autoencoder, drawn)
+        z = frame_embeddings(autoencoder, drawn)
         predictor.fit(z[:, :-1], z[:, 1:], batch_size=BATCH, verbose=0)
 
     others = {"plain Keras": plain_program(encoder, predictor, sequences)}

@@ -17,6 +17,10 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from experiments.context_normalization.vaec import solved_analogies
+from experiments.esbn.evaluation import decoder_targets
+from experiments.esbn.evaluation import rule_accuracy
+from experiments.few_examples.tasks import model_and_data
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -127,21 +131,26 @@ def _vaec(model, arguments):
     for region in vaec.REGIONS:
         seed = stream(arguments["seed"], "region", region)
         problems = vaec.generate(arguments["regime"], region, seed)
-        solved = training.solved_analogies(model, problems)
+        solved = solved_analogies(model, problems)
         regions.append({"all": float(np.mean(solved))})
     return {"regions": regions}
 
 
 def _rules(model, arguments):
-    fillers = training.rule_fillers(arguments["fillers"])
-    kind = [arguments[x] for x in ("task", "mode", "withheld")]
-    fillers, _, test = training.rule_problems(
-        fillers, *kind, 10_000, arguments["seed"]
+    vectors = arguments["fillers"] == "vector"
+    fillers, _, test = distribution_of_three.split_fillers(
+        distribution_of_three.one_hot()
+        if vectors
+        else distribution_of_three.glyphs(),
+        withheld=arguments["withheld"],
+        task=arguments["task"],
+        mode=arguments["mode"],
+        seed=arguments["seed"],
     )
     tested, candidates = models.over_fillers(model, fillers), None
     if arguments["mode"] == "generative":
-        candidates = training.as_put_out(fillers)
-    return {"test": training.rule_accuracy(tested, test, candidates)}
+        candidates = decoder_targets(fillers)
+    return {"test": rule_accuracy(tested, test, candidates)}
 
 
 def _single_ball(model, arguments):
@@ -160,7 +169,7 @@ def _single_ball(model, arguments):
 def _few_examples(model, arguments):
     (name,), (number,) = arguments["reasoners"], arguments["num_train"]
     task = arguments["task"], name, number, arguments["seed"]
-    _, (_, _, test) = training.model_and_data(*task)
+    _, (_, _, test) = model_and_data(*task)
     return {name: [{"accuracy": [training.accuracy(model, *test)]}]}
 
 

@@ -17,7 +17,6 @@ from keras import ops
 
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational import training
 from keras_relational.datasets import ordered_objects
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import set_game
@@ -193,7 +192,7 @@ def _analogy(model: Any, arguments: dict[str, Any], seed: int) -> list[str]:
         made = vaec.generate(arguments["regime"], region, [1, seed, region])
         one = int(rng.integers(len(made.levels)))
         problem = vaec.Problems(*(x[one : one + 1] for x in made))
-        inputs = training.analogy_inputs(problem, arguments["image_size"])
+        inputs = vaec.model_inputs(problem, arguments["image_size"])
         scores = model.predict(inputs, verbose=0)[0]
         chosen = problem.candidates[0, int(scores.argmax())]
         levels = problem.levels[0, :, problem.dimension[0]]
@@ -264,7 +263,7 @@ def _sequence(model, seed_of_data, seed):
         stream(seed_of_data, "objects_beside_batches")
     )
     ranks = (sequence[:, np.newaxis] == objects).all(-1).argmax(1)
-    found = training.sorted_places(model, sequence[np.newaxis])[0]
+    found = models.greedy_decode(model, sequence[np.newaxis])[0]
     return [
         "Each number stands for an object, a vector in which its place in the "
         "order cannot be seen. The model learned the order from sorted "

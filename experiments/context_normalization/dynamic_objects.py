@@ -7,12 +7,18 @@ autoencoder, which takes 22 minutes on one core. A predictor takes one more.
 """
 
 import keras
+import numpy as np
 
-from keras_relational import analysis
+from experiments.context_normalization.object_predictor import image_autoencoder
+from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational import models
 from keras_relational import training
+from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_figure
 from keras_relational.datasets import dynamic_objects
+from keras_relational.models.image_model import to_pixels
 from keras_relational.random_streams import stream
+from keras_relational.training.minibatches import GeneratedBatches
 
 METHODS = ["temporal_context", "batch", "batch_training_statistics", "none"]
 IMAGES = "training steps of the autoencoder, of 32 images each; paper: 200,000"
@@ -30,36 +36,136 @@ def main(command):
     args = command.parse_run()
 
     keras.utils.set_random_seed(args.seed)
-    autoencoder = models.image_autoencoder()
+    autoencoder = image_autoencoder()
     training.compile_model(autoencoder, 5e-4, "mse", convolutional=True)
-    others = ["num_batches", "num_train", "num_test", "normalization"]
-    shared = {"name": "dynamic_objects-autoencoder", "normalization": None}
-    with command.open_run(may_differ=others, **shared) as run:
+    with command.open_run(
+        may_differ=["num_batches", "num_train", "num_test", "normalization"],
+        name="dynamic_objects-autoencoder",
+        normalization=None,
+    ) as run:
         training.fit(
-            *(autoencoder, lambda i: training.FrameBatches(32, i, args.seed)),
-            *(args.num_autoencoder_batches, 1_000),
-            **{"run": run, "verbose": args.verbose},
+            autoencoder,
+            lambda first: FrameBatches(initial_batch=first, seed=args.seed),
+            num_batches=args.num_autoencoder_batches,
+            batches_per_epoch=1_000,
+            run=run,
+            verbose=args.verbose,
         )
-    seed = stream(args.seed, "train")
-    train = dynamic_objects.generate(args.num_train, seed=seed)
-    z = training.frame_embeddings(autoencoder, train)
-    tests = training.dynamic_object_tests(args.num_test, args.seed)
-    data = z[:, :-1], z[:, 1:], 32, None
-    names = ["normalization"], ["num_batches", "num_test"]
+    train = dynamic_objects.generate(
+        args.num_train, seed=stream(args.seed, "train")
+    )
+    z = frame_embeddings(autoencoder, train)
+    tests = sequences_of_large_squares(args.num_test, args.seed)
     for name in args.normalization:
         keras.utils.set_random_seed(args.seed)
-        model = models.object_predictor(autoencoder, name)
+        model = object_predictor(autoencoder, name)
         predictor = models.part(model, "predictor")
         training.compile_model(predictor, 5e-4, "mse")
-        with command.open_run(*names, normalization=name) as run:
+        with command.open_run(
+            always=["normalization"],
+            may_differ=["num_batches", "num_test"],
+            normalization=name,
+        ) as run:
             training.fit(
                 predictor,
-                lambda i: training.Minibatches(*data, i, args.seed),
-                *(args.num_batches, 1_000),
-                **{"run": run, "verbose": args.verbose},
+                lambda first: training.Minibatches(
+                    x=z[:, :-1],
+                    y=z[:, 1:],
+                    batch_size=32,
+                    steps_per_execution=None,
+                    initial_batch=first,
+                    seed=args.seed,
+                ),
+                num_batches=args.num_batches,
+                batches_per_epoch=1_000,
+                run=run,
+                verbose=args.verbose,
             )
             if name == "batch_training_statistics":
                 models.part(model, "normalization").adapt([z[:500, :-1]])
-            analysis.draw_predicted_frames(model, tests[0][0], run.directory)
-            errors = [training.prediction_error(model, x) for x in tests]
+            sequence = tests[0][0]
+            predicted = model.predict(sequence[None, :-1], verbose=0)[0]
+            save_figure(
+                plot_predicted_frames(sequence, {"predicted": predicted}),
+                run.directory / "predicted.png",
+            )
+            errors = [prediction_error(model, x) for x in tests]
             command.finish(run, model, {"errors": errors}, LINES, NEXT)
+
+
+class FrameBatches(GeneratedBatches):
+    """Single images without end, for an autoencoder.
+
+    The squares have all widths, small and large. Only the predictor has to
+    extrapolate: its training sequences show small squares. Webb et al., 2020,
+    do not say so, but in section 7 they name their two other tasks as those in
+    which the encoder has seen no object of the test domain.
+    """
+
+    def __init__(self, batch_size=32, initial_batch=0, seed=0):
+        super().__init__(batch_size, initial_batch, seed)
+
+    def generate(self, n, seed):
+        """uint8 images `(n, 64, 64, 1)`, and the same from 0 to 1."""
+        (images,) = np.moveaxis(
+            dynamic_objects.generate(
+                n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
+            ),
+            1,
+            0,
+        )
+        return images, images.astype("float32") / 255
+
+
+def frame_embeddings(autoencoder, sequences, batch_size=10):
+    """Embeddings `(n, time, features)` of the frames of sequences."""
+    frames = to_pixels(sequences).reshape(-1, *sequences.shape[2:])
+    encoder = models.part(autoencoder, "encoder")
+    z = training.predictions(encoder, frames, batch_size * sequences.shape[1])
+    return z.reshape(*sequences.shape[:2], -1)
+
+
+def sequences_of_large_squares(num_test, seed=0):
+    """Two test sets, which differ from the batches drawn of this seed."""
+    return [
+        dynamic_objects.generate(
+            num_test, dynamic_objects.TEST_WIDTHS, seed=stream(seed, name)
+        )
+        for name in ("test_beside_batches", "second_test_beside_batches")
+    ]
+
+
+def prediction_error(model, sequences, batch_size=32):
+    """Mean squared error of predicted images, with pixels between 0 and 1.
+
+    The model sees each frame but the last, and predicts each but the first.
+    Some normalizations use the statistics of the batch.
+    """
+    errors = []
+    for i in range(0, len(sequences), batch_size):
+        batch = sequences[i : i + batch_size]
+        predicted = model.predict_on_batch(batch[:, :-1])
+        true = to_pixels(batch[:, 1:]) / np.float32(255)
+        errors.append(np.mean((predicted - true) ** 2, axis=(1, 2, 3, 4)))
+    return float(np.concatenate(errors).mean())
+
+
+def plot_predicted_frames(sequence, predictions, every=3):
+    """True frames in the first row, and a row of predictions for each model.
+
+    `predictions` has for each model its predictions of all frames but the
+    first. The last frame is drawn, and every third before it.
+    """
+    frames = sequence[1:] / 255
+    rows = {"true": frames, **predictions}
+    shown = range(len(frames) - 1, -1, -every)[::-1]
+    figure = new_figure(0.9 * len(shown) + 1, 0.95 * len(rows) + 0.4)
+    grid = figure.subplots(len(rows), len(shown), squeeze=False)
+    for panels, (name, images) in zip(grid, rows.items(), strict=True):
+        for panel, number in zip(panels, shown, strict=True):
+            panel.imshow(images[number], cmap="gray", vmin=0, vmax=1)
+            panel.set(xticks=[], yticks=[])
+        panels[0].set_ylabel(name.replace("_", "\n"), fontsize="small")
+    for panel, number in zip(grid[0], shown, strict=True):
+        panel.set_title(number + 2, fontsize="small")  # Counted from 1.
+    return figure

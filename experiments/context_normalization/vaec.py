@@ -9,13 +9,20 @@ regime 98.8, 77.8, 61.2, 54.4, 51.2 and 48.7. Chance is 14.3. The defaults take
 """
 
 import keras
+import numpy as np
 
 from experiments import command_line
-from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
+from keras_relational.analysis.components import axis_labels
+from keras_relational.analysis.components import principal_components
+from keras_relational.analysis.components import project
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_figure
 from keras_relational.datasets import vaec
+from keras_relational.models.analogy_scorer import NORMALIZATIONS
 from keras_relational.random_streams import stream
 
 PUBLISHED = "the six published files, the one to train on first"
@@ -28,7 +35,7 @@ NEXT = "python -m experiments.context_normalization vaec --normalization batch"
 def main(command):
     add = command.option
     add("--regime", vaec.REGIMES, "translation", "how regions differ")
-    add("--normalization", models.NORMALIZATIONS, "temporal_context", "method")
+    add("--normalization", NORMALIZATIONS, "temporal_context", "method")
     add("--image-size", (16, 32, 64, 128), 128, "pixels")
     add("--num-batches", int, 10_000, "training steps, of 32 problems each")
     add("--published", command_line.existing_file, None, PUBLISHED, nargs=6)
@@ -37,7 +44,7 @@ def main(command):
     keras.utils.set_random_seed(args.seed)
     model = models.analogy_scorer(args.normalization, args.image_size)
     rate = 1e-4 if args.normalization == "none" else 5e-4  # As in the paper.
-    training.compile_scorer(model, rate)
+    compile_scorer(model, rate)
     data, regime = {}, args.regime
     if args.published:
         regime, regions = vaec.load_regions(args.published)
@@ -48,19 +55,215 @@ def main(command):
             for region in vaec.REGIONS
         ]
 
-    def batches(first):
-        size = args.image_size
-        return training.AnalogyBatches(regions[0], 32, size, first, args.seed)
-
-    always = ["regime", "normalization"]
-    with command.open_run(always, ["num_batches"], data, regime=regime) as run:
+    with command.open_run(
+        always=["regime", "normalization"],
+        may_differ=["num_batches"],
+        data=data,
+        regime=regime,
+    ) as run:
         training.fit(
-            *(model, batches, args.num_batches, 1_000),
-            lambda: training.region_accuracies(model, regions),
-            **{"run": run, "verbose": args.verbose},
+            model,
+            lambda first: AnalogyBatches(
+                regions[0],
+                image_size=args.image_size,
+                initial_batch=first,
+                seed=args.seed,
+            ),
+            num_batches=args.num_batches,
+            batches_per_epoch=1_000,
+            measure=lambda: region_accuracies(model, regions),
+            run=run,
+            verbose=args.verbose,
         )
-        training.adapt_normalization(model, regions[0])
-        solved = [training.solved_analogies(model, x) for x in regions]
-        accuracies = list(map(analysis.accuracy_by_dimension, regions, solved))
-        analysis.draw_analogies(model, accuracies, run.directory)
+        adapt_normalization(model, regions[0])
+        accuracies = [
+            accuracy_by_dimension(problems, solved_analogies(model, problems))
+            for problems in regions
+        ]
+        save_figure(
+            plot_accuracy_by_region({model.name: accuracies}),
+            run.directory / "accuracy.png",
+        )
+        save_figure(
+            plot_level_embeddings(model), run.directory / "embeddings.png"
+        )
         command.finish(run, model, {"regions": accuracies}, LINES, NEXT)
+
+
+def compile_scorer(model, learning_rate):
+    """Compiles a scorer with the cross-entropy of its logits."""
+    training.compile_model(
+        model,
+        learning_rate,
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        convolutional=True,
+    )
+
+
+class AnalogyBatches(training.Minibatches):
+    """VAEC problems, shuffled without end. Images are drawn on demand."""
+
+    def __init__(
+        self,
+        problems,
+        batch_size=32,
+        image_size=vaec.IMAGE_SIZE,
+        initial_batch=0,
+        seed=0,
+    ):
+        super().__init__(
+            x=problems,
+            y=np.zeros(len(problems.levels), "uint8"),
+            batch_size=batch_size,
+            steps_per_execution=None,
+            initial_batch=initial_batch,
+            seed=seed,
+        )
+        self.image_size = image_size
+
+    def __getitem__(self, index):
+        problems, answers = super().__getitem__(index)
+        return vaec.model_inputs(problems, self.image_size), answers
+
+
+# Evaluation. Each different image is encoded once.
+
+
+def region_accuracies(model, regions, measured=(1, 2, 6), num_problems=2_048):
+    """The accuracy on the first problems of some regions, for the curves."""
+    adapt_normalization(model, regions[0])
+    accuracies = {}
+    for region in measured:
+        some = vaec.Problems(*(x[:num_problems] for x in regions[region - 1]))
+        solved = solved_analogies(model, some)
+        accuracies[f"region_{region}_accuracy"] = float(solved.mean())
+    return accuracies
+
+
+def solved_analogies(model, problems, batch_size=32):
+    """Which problems a model solves, a boolean array.
+
+    A problem is solved if its answer has a higher score than every other
+    candidate. Batches are in the order of the problems: some normalizations use
+    the statistics of the batch.
+    """
+    z = embeddings(model, problems.levels)
+    inputs = {"embeddings": z, **_terms(problems)}
+    scorer = models.part(model, "scorer")
+    scores = training.predictions(scorer, inputs, batch_size)
+    return (scores[:, :1] > scores[:, 1:]).all(axis=1)
+
+
+def accuracy_by_dimension(problems, solved):
+    """The share of solved problems, in total and for each dimension."""
+    shares = {"all": float(np.mean(solved))}
+    for number, name in enumerate(vaec.DIMENSIONS):
+        mine = problems.dimension == number
+        if mine.any():
+            shares[name] = float(np.mean(solved[mine]))
+    return shares
+
+
+def adapt_normalization(model, problems, batch_size=1_000):
+    """Takes the statistics of all training problems, for use in inference.
+
+    The rows "batch norm. (train stats)" of Tables 1 and 2 use them. With any
+    other normalization this does nothing.
+    """
+    normalization = models.part(model, "normalization")
+    if getattr(normalization, "statistics", "batch") != "training":
+        return
+    sequences = models.part(model, "sequences")
+    z = embeddings(model, problems.levels)
+    terms = _terms(problems)
+
+    def batches():
+        for i in range(0, len(z), batch_size):
+            rows = slice(i, i + batch_size)
+            yield sequences(z[rows], *(x[rows] for x in terms.values()))
+
+    normalization.adapt(batches())
+
+
+def embeddings(model, levels, batch_size=250):
+    """Embeddings `(..., features)` of the images of levels `(..., 4)`."""
+    encoder = models.part(model, "encoder").layer
+    image_size = encoder.input_shape[1]
+    codes = np.ravel_multi_index(
+        np.moveaxis(levels, -1, 0), 4 * (vaec.NUM_LEVELS,)
+    )
+    codes, place = np.unique(codes, return_inverse=True)
+    different = np.stack(np.unravel_index(codes, 4 * (vaec.NUM_LEVELS,)), -1)
+    z = np.concatenate(
+        [
+            encoder.predict_on_batch(
+                vaec.render(different[i : i + batch_size], image_size)
+            )
+            for i in range(0, len(different), batch_size)
+        ]
+    )
+    return z[place].reshape(*levels.shape[:-1], -1)
+
+
+def level_embeddings(model, dimension):
+    """Embeddings `(42, features)` of images that vary along one dimension.
+
+    In the other dimensions, an image has the middle level of its region.
+    """
+    level = np.arange(vaec.NUM_LEVELS)
+    levels = np.repeat((level // 7 * 7 + 3)[:, None], 4, axis=1)
+    levels[:, vaec.DIMENSIONS.index(dimension)] = level
+    return embeddings(model, levels)
+
+
+def _terms(problems):
+    return {
+        "context": problems.context.astype("int32"),
+        "candidates": problems.candidates.astype("int32"),
+    }
+
+
+# Pictures.
+
+
+def plot_accuracy_by_region(accuracies):
+    """A panel for each dimension, a line over the regions for each model.
+
+    `accuracies` has for each model the `accuracy_by_dimension` of each region.
+    """
+    figure = new_figure(13, 3.4)
+    panels = figure.subplots(1, 5, sharey=True)
+    for panel, kind in zip(panels, ("all", *vaec.DIMENSIONS), strict=True):
+        for number, regions in enumerate(accuracies.values()):
+            shares = [100 * region[kind] for region in regions]
+            panel.plot(vaec.REGIONS, shares, "o-", color=f"C{number}")
+        panel.axhline(100 / 7, color="grey", linestyle=":")  # Chance.
+        panel.set(title=kind, xlabel="region", ylim=(0, 102))
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("problems solved (%)")
+    legend_below(figure, dict(enumerate(accuracies)), entry_width=2.5)
+    return figure
+
+
+def plot_level_embeddings(model):
+    """The embeddings of all levels on their principal components.
+
+    There is a panel for each dimension, with a line for each region. If the
+    model arranges levels evenly, also outside of the training region, then the
+    lines are straight and each continues the one before.
+    """
+    figure = new_figure(13, 3.6)
+    panels = figure.subplots(1, 4)
+    for panel, dimension in zip(panels, vaec.DIMENSIONS, strict=True):
+        z = level_embeddings(model, dimension)
+        components = principal_components(z)
+        points = project(z, components)
+        for region in np.split(points, len(vaec.REGIONS)):
+            panel.plot(*region.T, color="grey", linewidth=0.8)
+        marks = panel.scatter(
+            *points.T, c=np.arange(len(points)), s=18, zorder=2
+        )
+        panel.set(title=dimension, **axis_labels(components))
+    figure.colorbar(marks, ax=panels, label="level")
+    return figure

@@ -7,6 +7,8 @@ convolutions: sets of cards, and the Relations Game. Webb et al., 2021: rules
 over new fillers. A later command adds --reasoners to the result of a first one.
 """
 
+from experiments.few_examples.tasks import REASONERS
+from experiments.few_examples.tasks import model_and_data
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -18,41 +20,52 @@ SIZES = {
     "set_game": ([1_000, 2_000, 5_000, 10_000], 100, 128),
 }
 OTHERS = [250, 500, 1_000, 2_000, 5_000], 100, 128
-TASKS, REASONERS = training.FEW_EXAMPLES, models.SET_REASONERS
-MANY = {"nargs": "+", "metavar": "SOME"}
+NAMES = f"some of {', '.join(models.SET_REASONERS)} (default: all that fit)"
+NUMBERS = "numbers of training examples (default: those of the task)"
+SOME = {"nargs": "+", "metavar": "SOME"}
 NEXT = "python -m experiments.few_examples --task sorting"
 
 
 def main(command):
     add = command.option
-    add("--task", TASKS, "pairwise_order", "what is to be learned")
-    names = f"some of {', '.join(REASONERS)} (default: all that fit)"
-    add("--reasoners", REASONERS, None, names, **MANY)
-    numbers = "numbers of training examples (default: those of the task)"
-    add("--num-train", int, None, numbers, **MANY)
+    add("--task", REASONERS, "pairwise_order", "what is to be learned")
+    add("--reasoners", models.SET_REASONERS, None, NAMES, **SOME)
+    add("--num-train", int, None, NUMBERS, **SOME)
     add("--num-seeds", int, 3, "trainings of each kind")
     add("--epochs", int, None, "passes over them (default: the task's)")
     args = command.parse_run()
     numbers, epochs, batch_size = SIZES.get(args.task, OTHERS)
     numbers, epochs = sorted(args.num_train or numbers), args.epochs or epochs
-    fit = training.FEW_EXAMPLES[args.task]
+    fit = REASONERS[args.task]
     for name in args.reasoners or ():
         if name not in fit:
             command.error(f"for {args.task} there are {', '.join(fit)}")
 
-    may_differ = ["reasoners", "num_train", "num_seeds"]
-    with command.open_run(["task"], may_differ) as run:
+    with command.open_run(
+        always=["task"], may_differ=["reasoners", "num_train", "num_seeds"]
+    ) as run:
         found = {k: v for k, v in (run.result or {}).items() if k in fit}
         for name in args.reasoners or fit:
             found[name] = []
             for seed in range(args.seed, args.seed + args.num_seeds):
                 shares = []
                 for number in numbers:
-                    task = args.task, name, numbers[-1], seed
-                    model, data = training.model_and_data(*task)
-                    part = f"{name}_{number}_{seed}"
-                    sizes = number, epochs, batch_size, run, part, seed, 0
-                    share = training.accuracy_after_few(model, *data, *sizes)
+                    model, (train, validation, test) = model_and_data(
+                        args.task, name, num_train=numbers[-1], seed=seed
+                    )
+                    share = training.accuracy_after_few(
+                        model,
+                        train,
+                        validation,
+                        test,
+                        num_train=number,
+                        epochs=epochs,
+                        batch_size=batch_size,
+                        run=run,
+                        part=f"{name}_{number}_{seed}",
+                        seed=seed,
+                        verbose=0,
+                    )
                     shares.append(share)
                 found[name].append({"examples": numbers, "accuracy": shares})
                 if args.verbose:

@@ -9,13 +9,13 @@ are the learning curves in its authors' repository.
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.few_examples.tasks import REASONERS
 from experiments.records import Record
 from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational import training
 
 
 def tables(records: list[Record]) -> dict[str, str]:
@@ -43,16 +43,9 @@ def figures(records: list[Record]) -> dict[str, Figure]:
 
 
 def overview(by_task: dict[str, Record]) -> str:
-    """Mean test accuracy with the most examples, by mechanism and task.
-
-    Args:
-        by_task: The runs of `experiments.few_examples`, by their task.
-
-    Returns:
-        Markdown text.
-    """
+    """Mean test accuracy with the most examples, by mechanism and task."""
     lines: dict[str, dict[str, str]] = {x: {} for x in models.SET_REASONERS}
-    for task in (x for x in training.FEW_EXAMPLES if x in by_task):
+    for task in (x for x in REASONERS if x in by_task):
         curves = _curves(by_task[task])
         for name, line in lines.items():
             shares = [100 * run["accuracy"][-1] for run in curves.get(name, ())]
@@ -67,15 +60,7 @@ def overview(by_task: dict[str, Record]) -> str:
 
 
 def accuracy_table(task: str, record: Record) -> str:
-    """Test accuracy, by mechanism and number of training examples.
-
-    Args:
-        task: One of `training.FEW_EXAMPLES`.
-        record: The run of `python -m experiments.few_examples`.
-
-    Returns:
-        Markdown text.
-    """
+    """Test accuracy, by mechanism and number of training examples."""
     paper = read_paper("abstractor").get(task, {"figures": {}})
     lines = []
     for name, runs in _curves(record).items():

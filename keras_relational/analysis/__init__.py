@@ -22,12 +22,7 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
   `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
   `plot_roll_out_errors`, `roll_out_figures`, `ball_figures`,
   `coordinates_figures`.
-- Abstract rules (ESBN): `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`,
-  `plot_predictions`, `draw_rule_learner`.
-- Analogies and prediction: `accuracy_by_dimension`, `level_embeddings`,
-  `plot_accuracy_by_region`, `plot_level_embeddings`, `draw_analogies`,
-  `plot_predicted_frames`, `draw_predicted_frames`; `solved_by_kind`,
-  `visual_analogy_figures`.
+- Abstract rules (ESBN): `bindings`, `plot_retrieval`.
 """
 
 from keras_relational.analysis.agent_pictures import agent_figures
@@ -56,11 +51,7 @@ from keras_relational.analysis.episodes import play_each
 from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
-from keras_relational.analysis.esbn_memory import Bindings
 from keras_relational.analysis.esbn_memory import bindings
-from keras_relational.analysis.esbn_memory import draw_rule_learner
-from keras_relational.analysis.esbn_memory import plot_keys
-from keras_relational.analysis.esbn_memory import plot_predictions
 from keras_relational.analysis.esbn_memory import plot_retrieval
 from keras_relational.analysis.learning_curves import plot_learning_curves
 from keras_relational.analysis.plotting import save_figure
@@ -84,15 +75,12 @@ from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.analysis.video_pictures import ball_figures
 from keras_relational.analysis.video_pictures import coordinates_figures
 from keras_relational.analysis.video_pictures import draw_object_files
-from keras_relational.analysis.video_pictures import draw_predicted_frames
 from keras_relational.analysis.video_pictures import draw_roll_out
-from keras_relational.analysis.video_pictures import plot_predicted_frames
 from keras_relational.analysis.video_pictures import plot_roll_out_errors
 from keras_relational.analysis.video_pictures import roll_out_figures
 
 __all__ = [
     "BURN_IN",
-    "Bindings",
     "BlockAttention",
     "ObjectFiles",
     "accuracy_by_dimension",
@@ -111,7 +99,6 @@ __all__ = [
     "draw_object_files",
     "draw_predicted_frames",
     "draw_roll_out",
-    "draw_rule_learner",
     "draw_solved_episode",
     "draw_solved_share",
     "draw_tile_attention",
@@ -126,7 +113,6 @@ __all__ = [
     "play",
     "play_each",
     "player_means",
-    "plot_accuracy_by_region",
     "plot_attention_maps",
     "plot_block_attention",
     "plot_keys",
@@ -147,7 +133,5 @@ __all__ = [
     "save_videos",
     "schemata_in_use",
     "shortest_lengths",
-    "solved_by_kind",
     "tile_attention",
-    "visual_analogy_figures",
 ]

@@ -1,10 +1,9 @@
 """The memory of an ESBN: the keys it writes and the memories it reads.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
-Learning*, Figs. 8 and 12 to 14, and the keys of its Fig. 3.
+Learning*.
 """
 
-import pathlib
 import typing
 
 import keras
@@ -13,19 +12,11 @@ import numpy as np
 from keras_relational import models
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.analysis.compiled_parts import once_for_each_model
-from keras_relational.analysis.components import axis_labels
-from keras_relational.analysis.components import principal_components
-from keras_relational.analysis.components import project
 from keras_relational.analysis.plotting import Figure
-from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
-from keras_relational.analysis.plotting import save_figure
 from keras_relational.analysis.single_layer import call_arguments
 from keras_relational.analysis.single_layer import only_layer
-from keras_relational.datasets import distribution_of_three
 from keras_relational.layers import ESBN
-from keras_relational.models.image_model import to_pixels
-from keras_relational.training import nearest_filler
 from keras_relational.training.supervised import predictions
 
 
@@ -149,102 +140,3 @@ def plot_retrieval(found: Bindings, problem: int = 0) -> Figure:
         )
     figure.colorbar(image, ax=list(row), label="weight")
     return figure
-
-
-def plot_keys(found: Bindings) -> Figure:
-    """Draws the keys that each step writes, on their principal components.
-
-    Pass many problems with different fillers. If the keys of a step lie close
-    together, they are symbols: they do not depend on the filler that they are
-    bound to.
-
-    Args:
-        found: `Bindings` of many problems.
-
-    Returns:
-        `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
-    """
-    n, time, size = found.keys.shape
-    keys = found.keys.reshape(n * time, size)
-    components = principal_components(keys)
-    points = project(keys, components).reshape(n, time, 2)
-    figure = new_figure(5, 4.6)
-    panel = figure.subplots()
-    for step in range(time):
-        panel.scatter(*points[:, step].T, s=6, color=f"C{step}", linewidths=0)
-    panel.set(**axis_labels(components))
-    names = {step: f"step {step + 1}" for step in range(time)}
-    legend_below(figure, names, entry_width=1.2, linestyle="", marker="o")
-    return figure
-
-
-def plot_predictions(
-    predicted: np.ndarray, targets: np.ndarray, fillers: np.ndarray
-) -> Figure:
-    """Draws predicted images, the nearest filler, and the right filler.
-
-    Each row is one problem, as in Figs. 8 and 12 to 14.
-
-    Args:
-        predicted: Array `(n, height, width)` of pixels between 0 and 1.
-        targets: Integer array `(n,)`, numbers of the right fillers.
-        fillers: uint8 array `(num_fillers, height, width)`.
-
-    Returns:
-        `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
-    """
-    fillers = to_pixels(fillers) / 255
-    nearest = nearest_filler(predicted, fillers)
-    columns = {
-        "predicted": predicted,
-        "nearest": fillers[nearest],
-        "target": fillers[np.asarray(targets)],
-    }
-    figure = new_figure(3, 0.95 * len(predicted) + 0.4)
-    grid = figure.subplots(len(predicted), 3, squeeze=False)
-    for panels, images in zip(grid.T, columns.values(), strict=True):
-        for panel, image in zip(panels, images, strict=True):
-            panel.imshow(image, cmap="gray", vmin=0, vmax=1)
-            panel.set(xticks=[], yticks=[])
-    for panel, name in zip(grid[0], columns, strict=True):
-        panel.set_title(name, fontsize="small")
-    return figure
-
-
-def draw_rule_learner(
-    model: keras.Model,
-    problems: distribution_of_three.Problems,
-    fillers: np.ndarray,
-    directory: pathlib.Path,
-) -> None:
-    """Draws what a learner of rules binds, and what it predicts.
-
-    Writes `retrieval.png` and `keys.png` if the model has an ESBN, and
-    `predictions.png` if it generates images.
-
-    Args:
-        model: Model of `models.rule_learner`.
-        problems: Problems to solve, of which the first 300 are used.
-        fillers: Array of all fillers.
-        directory: Folder to write to.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
-        OSError: If a file cannot be written; the error names it.
-    """
-    shown = fillers[problems.fillers[:300]]
-    parts = models.roles(model).parts
-    if "esbn" in parts:
-        found = bindings(model, shown)
-        save_figure(plot_retrieval(found), directory / "retrieval.png")
-        save_figure(plot_keys(found), directory / "keys.png")
-    if "decoder" in parts and fillers.ndim > 2:
-        predicted = model.predict(shown[:6], verbose=0)
-        figure = plot_predictions(predicted, problems.labels[:6], fillers)
-        save_figure(figure, directory / "predictions.png")

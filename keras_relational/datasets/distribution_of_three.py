@@ -31,6 +31,7 @@ import numpy as np
 
 from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.png import read_png
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -151,15 +152,66 @@ def load_data(
         )
     first = num_fillers - withheld
     parts = []
-    for size, fillers, stream in (
+    for size, fillers, numbers in (
         (num_train, range(first), TRAIN_STREAM),
         (num_test, range(first, num_fillers), TEST_STREAM),
     ):
         total = num_problems(task, len(fillers))
         size = size if total is None else min(size, total)
-        parts.append(generate(size, fillers, task, mode, [seed, *stream]))
+        parts.append(generate(size, fillers, task, mode, [seed, *numbers]))
     train, test = parts
     return train, test
+
+
+def split_fillers(
+    fillers: np.ndarray,
+    withheld: int,
+    task: str = "distribution_of_three",
+    mode: str = "multiple_choice",
+    num_train: int = 10_000,
+    seed: int = 0,
+) -> tuple[np.ndarray, Problems, Problems]:
+    """Withholds some fillers at random, and makes the problems of a task.
+
+    Each set has 10,000 problems, or as many as there are.
+
+    Args:
+        fillers: Array of all fillers, one a row.
+        withheld: M, the number of fillers that only test problems have.
+        task: One of `TASKS`.
+        mode: One of `MODES`.
+        num_train: Number of training problems, if above 10,000.
+        seed: Non-negative integer. It fixes which fillers are withheld, and the
+            problems.
+
+    Returns:
+        `(fillers, train, test)`: the fillers in random order, of which the last
+        ones are withheld, and two `Problems`.
+
+    Raises:
+        ValueError: As for `load_data`.
+
+    Example:
+
+    >>> fillers, train, test = split_fillers(one_hot(), withheld=95)
+    >>> len(train.labels), len(test.labels)
+    (360, 10000)
+    """
+    order = np.random.default_rng(stream(seed, "withheld"))
+    sizes = max(num_train, 10_000), 10_000
+    total = num_problems(task, len(fillers))
+    if withheld == 0 and total is not None and total < sum(sizes):
+        sizes = total // 2, total // 2  # There are few fillers.
+    train, test = load_data(
+        withheld=withheld,
+        task=task,
+        mode=mode,
+        num_train=sizes[0],
+        num_test=sizes[1],
+        num_fillers=len(fillers),
+        seed=seed,
+    )
+    return order.permutation(fillers), train, test
 
 
 def _divided(task, mode, num_fillers, sizes, seed):

@@ -255,6 +255,31 @@ def _as_items(array):
     return array.reshape(-1, size).view(np.dtype((np.void, size)))[:, 0]
 
 
+def model_inputs(
+    problems: Problems, image_size: int = IMAGE_SIZE
+) -> dict[str, np.ndarray]:
+    """Problems as `models.analogy_scorer` takes them, with images drawn.
+
+    Args:
+        problems: `Problems`.
+        image_size: Height and width of the images, as `render` takes it.
+
+    Returns:
+        Dictionary of the arrays `images`, `context` and `candidates`.
+
+    Example:
+
+    >>> two = Problems(*(x[:2] for x in generate(seed=0)))
+    >>> model_inputs(two, image_size=16)["images"].shape
+    (2, 7, 16, 16, 3)
+    """
+    return {
+        "images": render(problems.levels, image_size),
+        "context": problems.context.astype("int32"),
+        "candidates": problems.candidates.astype("int32"),
+    }
+
+
 def load_hdf5(path: pathlib.Path | str) -> Problems:
     """Reads one of the files that the authors of VAEC published.
 

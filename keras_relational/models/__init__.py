@@ -3,13 +3,12 @@
 - Relations Game (PrediNet): `relations_classifier`.
 - BoxWorld (2-simplicial Transformer, and agents with a memory):
   `boxworld_agent`, with `NETWORKS`; `maze_memory`, with `MAZE_MEMORIES`.
-- Analogies and prediction (temporal context normalization): `analogy_scorer`
-  and `visual_analogy_scorer`, with `NORMALIZATIONS` and `ROW_NORMALIZATIONS`;
-  `image_autoencoder` and `object_predictor`.
-- Abstract rules (ESBN): `filler_autoencoder`, `rule_learner`,
-  `task_rule_learner` and `over_fillers`, with `FILLERS` and `SEQUENTIAL`.
+- Analogies (temporal context normalization): `analogy_scorer` and
+  `visual_analogy_scorer`.
+- Abstract rules (ESBN): `filler_autoencoder`, `rule_learner` and
+  `over_fillers`.
 - The same model around each mechanism: `set_classifier`, with `SET_REASONERS`;
-  `sorter`, with `SORTERS`.
+  `sorter`, which `greedy_decode` lets sort.
 - Sequences and videos (SCOFF and RIMs): `adding_model`, with `ADDING_CORES`;
   `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
   `bouncing_balls_predictor`, `single_ball_predictor`, `coordinates_predictor`,
@@ -30,8 +29,6 @@ above 255 is refused. In a tensor such pixels become 0 or 255.
 
 from keras_relational.models.adding_model import ADDING_CORES
 from keras_relational.models.adding_model import adding_model
-from keras_relational.models.analogy_scorer import NORMALIZATIONS
-from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.analogy_scorer import visual_analogy_scorer
 from keras_relational.models.boxworld_agent import MAZE_MEMORIES
@@ -42,23 +39,18 @@ from keras_relational.models.declared_roles import Roles
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
-from keras_relational.models.object_predictor import image_autoencoder
-from keras_relational.models.object_predictor import object_predictor
 from keras_relational.models.presets import from_preset
 from keras_relational.models.presets import preset_metadata
 from keras_relational.models.presets import preset_names
 from keras_relational.models.presets import save_to_preset
 from keras_relational.models.reasoners import SET_REASONERS
-from keras_relational.models.reasoners import SORTERS
+from keras_relational.models.reasoners import greedy_decode
 from keras_relational.models.reasoners import set_classifier
 from keras_relational.models.reasoners import sorter
 from keras_relational.models.relations_classifier import relations_classifier
-from keras_relational.models.rule_learner import FILLERS
-from keras_relational.models.rule_learner import SEQUENTIAL
 from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
-from keras_relational.models.rule_learner import task_rule_learner
 from keras_relational.models.video_predictor import PHYSICS_CORES
 from keras_relational.models.video_predictor import VIDEO_CORES
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
@@ -75,12 +67,8 @@ __all__ = [
     "FILLERS",
     "MAZE_MEMORIES",
     "NETWORKS",
-    "NORMALIZATIONS",
     "PHYSICS_CORES",
-    "ROW_NORMALIZATIONS",
-    "SEQUENTIAL",
     "SET_REASONERS",
-    "SORTERS",
     "VIDEO_CORES",
     "VIDEO_NETWORKS",
     "Roles",
@@ -92,10 +80,9 @@ __all__ = [
     "declare",
     "filler_autoencoder",
     "from_preset",
-    "image_autoencoder",
+    "greedy_decode",
     "intuitive_physics_predictor",
     "maze_memory",
-    "object_predictor",
     "over_fillers",
     "part",
     "preset_metadata",
@@ -108,7 +95,6 @@ __all__ = [
     "set_classifier",
     "single_ball_predictor",
     "sorter",
-    "task_rule_learner",
     "video_core",
     "video_predictor",
     "visual_analogy_scorer",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import keras
+import numpy as np
 
 from keras_relational import layers
 from keras_relational.models.declared_roles import declare
@@ -184,8 +185,7 @@ def sorter(reasoner: str, num_entities: int, num_features: int) -> keras.Model:
     Transformer's decoder attends to the result. It is given the places that
     are known so far, and puts out the logits of the next, as in the sorting of
     random objects of [Altabaa et al., 2024](https://arxiv.org/abs/2304.00195),
-    whose simple Abstractor has the same sizes. `training.sorted_places` lets it
-    go on from its own places.
+    whose simple Abstractor has the same sizes. `greedy_decode` lets it sort.
 
     Args:
         reasoner: One of `SORTERS`.
@@ -194,8 +194,9 @@ def sorter(reasoner: str, num_entities: int, num_features: int) -> keras.Model:
 
     Returns:
         `keras.Model` from a pair of float entities `(batch, n, num_features)`
-        and integer places `(batch, n)` to logits `(batch, n, n)`. The places
-        begin with `n`, for nothing yet, and the place put out before.
+        and integer places `(batch, n)` to logits `(batch, n, n)`. In training
+        the places are those of `reasoners.shift_right`: they begin with `n`,
+        for nothing yet, and go on with the place put out before.
 
     Raises:
         ValueError: If `reasoner` is unknown, or a number is not a positive
@@ -229,6 +230,55 @@ def sorter(reasoner: str, num_entities: int, num_features: int) -> keras.Model:
     return declare(
         model, {"logits": "logits"}, parts={name: name for name in parts}
     )
+
+
+def shift_right(places: np.ndarray) -> np.ndarray:
+    """The decoder inputs of a `sorter`: its targets, one step late.
+
+    Args:
+        places: Integer array `(batch, n)`, as from
+            `ordered_objects.load_sequences`.
+
+    Returns:
+        Int32 array `(batch, n)`, which begins with n: nothing so far.
+
+    Example:
+
+    >>> shift_right(np.array([[2, 0, 1]]))
+    array([[3, 2, 0]], dtype=int32)
+    """
+    n = places.shape[1]
+    shifted = np.full(places.shape, n, "int32")
+    shifted[:, 1:] = places[:, :-1]
+    return shifted
+
+
+def greedy_decode(
+    model: keras.Model, entities: np.ndarray, batch_size: int = 1_000
+) -> np.ndarray:
+    """Lets a `sorter` put out one place after the other, from its own places.
+
+    Args:
+        model: A `keras.Model` as `sorter` builds.
+        entities: Float array `(batch, n, m)`.
+        batch_size: Positive integer, number of sequences computed at once.
+
+    Returns:
+        Int32 array `(batch, n)`. It may name a place twice.
+
+    Raises:
+        ValueError: If `batch_size` is not a positive integer.
+    """
+    check_positive_integers(batch_size=batch_size)
+    number, n = entities.shape[:2]
+    places = np.zeros((number, n), "int32")
+    for step in range(n):
+        inputs = shift_right(places)
+        for first in range(0, number, batch_size):
+            rows = slice(first, first + batch_size)
+            logits = model.predict_on_batch((entities[rows], inputs[rows]))
+            places[rows, step] = logits[:, step].argmax(-1)
+    return places
 
 
 def _decoder(x, context):

@@ -9,7 +9,6 @@ import numpy as np
 from keras import ops
 
 from keras_relational import layers
-from keras_relational.datasets import distribution_of_three
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
@@ -320,63 +319,6 @@ def _reasoner(inputs, sequential, mode, num_options, confidence, normalization):
         )(z)
     outputs = keras.layers.Dense(**linear)(z)
     return keras.Model(inputs, outputs, name="reasoner")
-
-
-def task_rule_learner(
-    task: str,
-    autoencoder: keras.Model,
-    sequential: str = "esbn",
-    mode: str = "multiple_choice",
-    confidence: bool = False,
-    normalization: bool = False,
-) -> keras.Model:
-    """Builds the `rule_learner` of a task, with its options and normalization.
-
-    Same/different and relational match to sample have two options. The other
-    tasks have four. The context of the normalization is the whole sequence. In
-    relational match to sample it is each pair, as in Webb et al., 2021.
-
-    Args:
-        task: `"distribution_of_three"`, `"identity_rules"`,
-            `"relational_match_to_sample"` or `"same_different"`.
-        autoencoder: Model of `filler_autoencoder`. The new model shares its
-            weights.
-        sequential: `"esbn"`, `"ntm"`, `"lstm"` or `"corelnet"`.
-        mode: `"multiple_choice"` or `"generative"`.
-        confidence: Boolean. If `True`, the ESBN has a confidence.
-        normalization: Boolean. If `True`, temporal context normalization is
-            applied to the embeddings.
-
-    Returns:
-        `keras.Model`, as `rule_learner` returns it.
-
-    Raises:
-        ValueError: If the task, `sequential` or `mode` is unknown, if
-            `normalization` is `True` in the generative mode, if `confidence` is
-            `True` without an ESBN, or if a CoRelNet is to generate fillers.
-
-    Example:
-
-    >>> task_rule_learner("same_different", filler_autoencoder()).output_shape
-    (None, 2)
-    """
-    check_choice("task", task, distribution_of_three.TASKS)
-    has_pairs = task == "relational_match_to_sample"
-    layer = None
-    if normalization:
-        layer = layers.TemporalContextNormalization(
-            segment_lengths=(2, 2, 2) if has_pairs else None,
-            name="normalization",
-        )
-    num_options = 2 if has_pairs or task == "same_different" else 4
-    num_steps = None
-    if sequential == "corelnet":
-        steps = {"same_different": 2, "relational_match_to_sample": 6}
-        num_steps = steps.get(task, 9)
-    return rule_learner(
-        *(autoencoder, sequential, mode, num_options, confidence, layer),
-        num_steps,
-    )
 
 
 def over_fillers(model: keras.Model, fillers: np.ndarray) -> keras.Model:

@@ -12,8 +12,8 @@ import numpy as np
 from keras import ops
 
 from keras_relational import analysis
-from keras_relational import training
 from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.datasets import distribution_of_three
 from keras_relational.playground.arrays import as_numbers
 from keras_relational.playground.arrays import as_pixels
 from keras_relational.playground.arrays import integer
@@ -55,10 +55,14 @@ class Rules:
         self.model, self._logits = model, CompiledPart(model, model)
         self.task = arguments["task"]
         self.withheld = arguments["withheld"]
-        fillers = training.rule_fillers("image", arguments.get("images"))
-        sizes = self.withheld, 10_000, arguments["seed"]
-        self.fillers, _, self.problems = training.rule_problems(
-            fillers, self.task, "multiple_choice", *sizes
+        folder = arguments.get("images")
+        self.fillers, _, self.problems = distribution_of_three.split_fillers(
+            distribution_of_three.load_images(folder)
+            if folder
+            else distribution_of_three.glyphs(),
+            withheld=self.withheld,
+            task=self.task,
+            seed=arguments["seed"],
         )
 
     def describe(self) -> dict[str, Any]:

@@ -33,18 +33,8 @@
 
 from keras_relational.training.adding import adding_errors
 from keras_relational.training.adding import adding_tests
-from keras_relational.training.analogies import AnalogyBatches
-from keras_relational.training.analogies import adapt_normalization
-from keras_relational.training.analogies import analogy_inputs
-from keras_relational.training.analogies import embeddings
-from keras_relational.training.analogies import region_accuracies
-from keras_relational.training.analogies import solved_analogies
 from keras_relational.training.boxworld_positions import PositionBatches
 from keras_relational.training.boxworld_positions import position_student
-from keras_relational.training.dynamic_objects import FrameBatches
-from keras_relational.training.dynamic_objects import dynamic_object_tests
-from keras_relational.training.dynamic_objects import frame_embeddings
-from keras_relational.training.dynamic_objects import prediction_error
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.rule_learners import pretrain_autoencoder
 from keras_relational.training.rule_learners import rule_fillers
@@ -62,13 +52,9 @@ from keras_relational.training.rules import rule_accuracy
 from keras_relational.training.rules import train_autoencoder
 from keras_relational.training.sample_efficiency import FEW_EXAMPLES
 from keras_relational.training.sample_efficiency import accuracy_after_few
-from keras_relational.training.sample_efficiency import model_and_data
-from keras_relational.training.sample_efficiency import places_so_far
-from keras_relational.training.sample_efficiency import sorted_places
 from keras_relational.training.supervised import VIDEO_LOSSES
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import compile_model
-from keras_relational.training.supervised import compile_scorer
 from keras_relational.training.supervised import compile_video_predictor
 from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import predictions
@@ -82,11 +68,6 @@ from keras_relational.training.video import relative_error
 from keras_relational.training.video import relative_errors
 from keras_relational.training.video import roll_out_errors
 from keras_relational.training.video import simple_roll_out_errors
-from keras_relational.training.visual_analogies import VisualAnalogyBatches
-from keras_relational.training.visual_analogies import VisualAnalogyFiles
-from keras_relational.training.visual_analogies import visual_analogy_accuracies
-from keras_relational.training.visual_analogies import visual_analogy_digest
-from keras_relational.training.visual_analogies import visual_analogy_tests
 from keras_relational.training.vtrace import vtrace
 
 __all__ = [
@@ -96,51 +77,29 @@ __all__ = [
     "FrameBatches",
     "Minibatches",
     "PositionBatches",
-    "Preset",
     "VideoBatches",
     "VideoSamples",
-    "VisualAnalogyBatches",
-    "VisualAnalogyFiles",
     "accuracy",
     "accuracy_after_few",
     "adapt_normalization",
     "adding_errors",
     "adding_tests",
-    "analogy_inputs",
-    "as_put_out",
     "compile_model",
-    "compile_scorer",
     "compile_video_predictor",
-    "cross_entropy",
-    "dynamic_object_tests",
-    "embeddings",
     "fit",
     "frame_embeddings",
     "model_and_data",
     "nearest_filler",
     "other_task_preset",
     "physics_tests",
-    "places_so_far",
     "plausibility",
     "position_student",
-    "prediction_error",
     "predictions",
-    "preset",
-    "pretrain_autoencoder",
     "published_physics_tests",
-    "reconstructed_share",
-    "region_accuracies",
     "relative_error",
     "relative_errors",
     "roll_out_errors",
-    "rule_accuracy",
-    "rule_fillers",
-    "rule_problems",
-    "rule_settings",
     "simple_roll_out_errors",
-    "solved_analogies",
-    "sorted_places",
-    "train_autoencoder",
     "train_classifier",
     "train_rule_learner",
     "visual_analogy_accuracies",

@@ -115,8 +115,8 @@ def adam(learning_rate: float) -> keras.optimizers.Adam:
     """Adam with ε = 1e-8, the default of PyTorch and TensorFlow 1.
 
     The papers trained with that ε. Keras' default, 1e-7, is larger than the
-    first gradients of some of their models: those of `models.image_autoencoder`
-    are some 1e-9, and with Keras' ε it never begins to learn.
+    first gradients of some of their models: those of an autoencoder of moving
+    squares are some 1e-9, and with Keras' ε it never begins to learn.
     """
     return keras.optimizers.Adam(learning_rate, epsilon=1e-8)
 
@@ -384,15 +384,3 @@ def compile_video_predictor(
     """
     check_choice("loss", loss, VIDEO_LOSSES)
     compile_model(model, learning_rate, loss, convolutional=True)
-
-
-def compile_scorer(model: keras.Model, learning_rate: float) -> None:
-    """Compiles a scorer of analogies with the cross-entropy of its logits.
-
-    Args:
-        model: `keras.Model` of `models.analogy_scorer` or
-            `models.visual_analogy_scorer`. It is compiled in place.
-        learning_rate: Positive number, the learning rate of `adam`.
-    """
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    compile_model(model, learning_rate, loss, ["accuracy"], convolutional=True)

@@ -5,7 +5,6 @@ import pytest
 from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
-from keras_relational import training
 from keras_relational.datasets import distribution_of_three
 
 FILLERS = distribution_of_three.one_hot(10)
@@ -114,22 +113,7 @@ def test_no_confidence():
     assert analysis.bindings(model, np.zeros((1, 3, 2))).confidence is None
 
 
-@pytest.mark.parametrize(
-    ("mode", "sequential", "expected"),
-    [
-        ("multiple_choice", "esbn", ["keys.png", "retrieval.png"]),
-        ("generative", "lstm", ["predictions.png"]),
-    ],
-)
-def test_draw_rule_learner(mode, sequential, expected, tmp_path):
-    fillers = distribution_of_three.glyphs()[:10]
-    model = models.rule_learner(models.filler_autoencoder(), sequential, mode)
-    problems = distribution_of_three.generate(6, range(10), mode=mode, seed=0)
-    analysis.draw_rule_learner(model, problems, fillers, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == expected
-
-
-def test_plots():
+def test_plot_retrieval():
     found = analysis.bindings(reasoner("generative"), sequences("generative"))
     figure = analysis.plot_retrieval(found, problem=2)
     keys, values, _ = figure.axes
@@ -141,27 +125,3 @@ def test_plots():
         values.images[0].get_array(), found.value_scores[2]
     )
     assert (found.value_scores[2] != found.key_scores[2]).any()
-    figure = analysis.plot_keys(found)
-    steps = [x.get_offsets() for x in figure.axes[0].collections]
-    assert len(steps) == 5
-    keys = found.keys.reshape(-1, 256).astype("float64")
-    keys -= keys.mean(axis=0)
-    # Of all that two dimensions can show, this shows most.
-    spread = np.var(np.concatenate(steps), axis=0).sum()
-    expected = np.linalg.eigvalsh(keys.T @ keys / len(keys))[-2:].sum()
-    assert spread == pytest.approx(expected, rel=1e-3)
-    # As far apart as the keys are, or less.
-    for points, step in zip(steps, range(5), strict=True):
-        centred = points - np.concatenate(steps).mean(axis=0)
-        step = keys.reshape(found.keys.shape)[:, step]
-        shown, real = ((x**2).sum(1) for x in (centred, step))
-        assert (shown <= real * 1.001 + 1e-9).all()
-
-    images = distribution_of_three.glyphs()
-    predicted = images[[4, 50]] / 255 * 0.9
-    figure = analysis.plot_predictions(predicted, [4, 51], images)
-    shown = [panel.images[0].get_array() for panel in figure.axes]
-    np.testing.assert_array_equal(shown[0], predicted[0])
-    np.testing.assert_array_equal(shown[4], images[50] / 255)
-    np.testing.assert_array_equal(shown[5], images[51] / 255)
-    assert training.nearest_filler(predicted, images / 255)[1] == 50

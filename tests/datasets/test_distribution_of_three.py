@@ -244,3 +244,15 @@ def test_no_kind_is_favoured_where_they_do_not_divide(task, num_kinds, time):
         first = shown[0, : min(time, 3)]
         kinds.add(tuple((first[:, None] == first).ravel()))
     assert len(kinds) == num_kinds
+
+
+def test_fillers_are_withheld_at_random():
+    fillers, train, test = distribution_of_three.split_fillers(np.eye(100), 95)
+    order = np.random.default_rng([0, 2]).permutation(100)
+    np.testing.assert_array_equal(fillers, np.eye(100)[order])
+    expected = distribution_of_three.load_data(95)
+    for ours, theirs in zip((*train, *test), sum(expected, ()), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    # Of four fillers there are 144 problems.
+    _, train, test = distribution_of_three.split_fillers(np.eye(4), 0)
+    assert len(train.labels) == len(test.labels) == 72

@@ -40,7 +40,6 @@ def run_of(tmp_path, monkeypatch):
 
     monkeypatch.setattr(training, "fit", begin)
     monkeypatch.setattr(training, "train_classifier", begin)
-    monkeypatch.setattr(training, "train_rule_learner", begin)
 
     def run(experiment, *options):
         options = *map(str, options), "--directory", str(tmp_path)

@@ -4,6 +4,8 @@ import pytest
 from keras import ops
 
 from keras_relational import models
+from keras_relational.models.analogy_scorer import NORMALIZATIONS
+from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 
 SEPARATE = ("temporal_context", "layer", "layer_recurrent", "none")
 
@@ -51,7 +53,7 @@ def test_initial_weights():
             assert np.abs(value).max() > 0.9 * limit, weight.path
 
 
-@pytest.mark.parametrize("normalization", models.NORMALIZATIONS)
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_every_row_of_table_1_can_be_trained(normalization):
     model = models.analogy_scorer(normalization, image_size=16)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -172,7 +174,7 @@ class TestVisualAnalogyScorer:
             rnn + gain_and_shift + score
         )
 
-    @pytest.mark.parametrize("normalization", models.ROW_NORMALIZATIONS)
+    @pytest.mark.parametrize("normalization", ROW_NORMALIZATIONS)
     def test_equals_one_candidate_after_the_other(self, normalization):
         model = models.visual_analogy_scorer(normalization)
         images = matrices()

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.context_normalization.object_predictor import image_autoencoder
+from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import serving
@@ -54,9 +56,7 @@ BUILDERS = {
     "rule_learner": lambda: models.rule_learner(
         models.filler_autoencoder("vector", 8), mode="generative"
     ),
-    "object_predictor": lambda: models.object_predictor(
-        models.image_autoencoder()
-    ),
+    "object_predictor": lambda: object_predictor(image_autoencoder()),
     "video_predictor": lambda: models.video_predictor(
         layers.SCOFF(4, 2, 2, name="core_of_mine", **SEQUENCES)
     ),

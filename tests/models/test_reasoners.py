@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 from keras_relational import models
+from keras_relational.models.reasoners import SORTERS
+from keras_relational.models.reasoners import shift_right
 
 # Their outputs see similarities alone.
 SYMMETRIC = ("corelnet", "relational_convolution")
@@ -47,7 +49,7 @@ def test_slots_have_no_order():
     assert np.abs(outputs(rest, slots) - logits).max() > 1e-4
 
 
-@pytest.mark.parametrize("reasoner", models.SORTERS)
+@pytest.mark.parametrize("reasoner", SORTERS)
 def test_sorter_sees_all_entities_and_only_earlier_places(reasoner):
     keras.utils.set_random_seed(0)
     model = models.sorter(reasoner, 4, 5)
@@ -70,7 +72,7 @@ def test_sorter_sees_all_entities_and_only_earlier_places(reasoner):
 def test_every_weight_is_trained(build):
     names = models.SET_REASONERS
     if build is models.sorter:
-        names = models.SORTERS
+        names = SORTERS
     for name in names:
         model = build(name, 4, 5)
         inputs, labels = random_array(8, 4, 5), np.arange(8) % 2
@@ -113,3 +115,32 @@ def test_refuses_unknown_reasoners_and_sizes():
         models.sorter("lstm", 10, 12)
     with pytest.raises(ValueError, match="`num_entities` must be a positive"):
         models.set_classifier("lstm", 0, 32)
+
+
+class Sorter(keras.Model):
+    """Sorts by the first feature, and goes on from the place before."""
+
+    def call(self, inputs):
+        entities, places = inputs
+        ops = keras.ops
+        order = ops.argsort(entities[..., 0], axis=1)
+        n = order.shape[1]
+        # The rank after that of the place it was given.
+        ranks = ops.argsort(order, axis=1)
+        ranks = ops.concatenate([ranks, -ops.ones_like(ranks[:, :1])], axis=1)
+        rank = ops.take_along_axis(ranks, places, axis=1) + 1
+        place = ops.take_along_axis(order, ops.minimum(rank, n - 1), axis=1)
+        return ops.one_hot(place, n)
+
+
+def test_places_decoded_go_on_from_their_own():
+    entities = np.random.default_rng(0).normal(size=(7, 5, 3))
+    places = models.greedy_decode(Sorter(), entities, batch_size=3)
+    np.testing.assert_array_equal(places, entities[..., 0].argsort(1))
+    assert places.dtype == np.int32
+
+
+def test_decoder_inputs_begin_with_nothing():
+    places = np.array([[1, 0, 2], [2, 1, 0]])
+    expected = [[3, 1, 0], [3, 2, 1]]
+    np.testing.assert_array_equal(shift_right(places), expected)

@@ -241,36 +241,6 @@ def test_saved_and_loaded(arguments, autoencoder, tmp_path):
     np.testing.assert_allclose(model(sequences), loaded(sequences), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("task", "num_options", "segments"),
-    [
-        ("distribution_of_three", 4, None),
-        ("same_different", 2, None),
-        ("relational_match_to_sample", 2, (2, 2, 2)),
-    ],
-)
-def test_the_options_and_the_context_of_a_task(
-    task, num_options, segments, autoencoder
-):
-    model = models.task_rule_learner(
-        task, autoencoder, confidence=True, normalization=True
-    )
-    assert model.output_shape == (None, num_options)
-    reasoner = models.part(model, "reasoner")
-    normalization = reasoner.get_layer("normalization")
-    assert normalization.segment_lengths == segments
-    assert models.part(model, "esbn").confidence
-    with pytest.raises(ValueError, match="'sums'"):
-        models.task_rule_learner("sums", autoencoder)
-
-
-@pytest.mark.parametrize("task", distribution_of_three.TASKS)
-def test_a_corelnet_knows_the_steps_of_a_task(task, autoencoder):
-    model = models.task_rule_learner(task, autoencoder, "corelnet")
-    problems = distribution_of_three.generate(3, task=task, seed=0)
-    assert model.input_shape[1] == problems.fillers.shape[1]
-
-
 def test_arguments_are_checked(autoencoder):
     with pytest.raises(ValueError, match="'sound'"):
         models.filler_autoencoder("sound")

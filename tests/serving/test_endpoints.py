@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.context_normalization.object_predictor import image_autoencoder
+from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import serving
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
+from keras_relational.models.rule_learner import SEQUENTIAL
 
 
 def exported(model, folder, **arguments):
@@ -153,10 +156,10 @@ def test_a_loss_of_logits_is_certain(loss, tmp_path):
             ),
             {"predicted"},
         ),
-        (models.image_autoencoder, {"predicted"}),
+        (image_autoencoder, {"predicted"}),
         (models.filler_autoencoder, {"predicted"}),
         (
-            lambda: models.object_predictor(models.image_autoencoder()),
+            lambda: object_predictor(image_autoencoder()),
             {"predicted"},
         ),
         (
@@ -530,13 +533,13 @@ def test_a_label_of_logits_that_are_no_numbers(tmp_path):
         ),
         lambda: models.analogy_scorer(image_size=16, num_candidates=None),
         lambda: models.visual_analogy_scorer(image_size=16),
-        lambda: models.object_predictor(models.image_autoencoder()),
+        lambda: object_predictor(image_autoencoder()),
         models.filler_autoencoder,
         *(
             lambda sequential=sequential: models.rule_learner(
                 models.filler_autoencoder(), sequential, num_steps=9
             )
-            for sequential in models.SEQUENTIAL
+            for sequential in SEQUENTIAL
         ),
         lambda: models.rule_learner(
             models.filler_autoencoder(), mode="generative"

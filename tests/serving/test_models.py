@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.context_normalization.vaec import solved_analogies
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import serving
@@ -162,9 +163,9 @@ def test_a_problem_from_a_region_never_seen(tmp_path):
     problems = vaec.generate(region=6, seed=0)
     problems = vaec.Problems(*(x[:200] for x in problems))
     # By chance it would be a seventh.
-    assert training.solved_analogies(model, problems).mean() > 0.5
+    assert solved_analogies(model, problems).mean() > 0.5
     problems = vaec.Problems(*(x[:3] for x in problems))
-    inputs = training.analogy_inputs(problems, 32)
+    inputs = vaec.model_inputs(problems, 32)
     # Among two candidates, with no more images than there are.
     few = {
         "images": inputs["images"][:, :4],

@@ -1,4 +1,4 @@
-"""Training on videos and on moving squares, and the errors of predictions."""
+"""Training on videos, and the errors of predictions."""
 
 import keras
 import numpy as np
@@ -7,7 +7,6 @@ import pytest
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
-from keras_relational.datasets import dynamic_objects
 from keras_relational.datasets import intuitive_physics
 from keras_relational.random_streams import stream
 
@@ -97,74 +96,3 @@ def test_relative_error():
         training.relative_error([[1, 0], [0, 1]])
     with pytest.raises(ValueError, match="is NaN"):
         training.relative_error([sure, [2, 2, np.nan, 1]])
-
-
-@pytest.fixture(scope="module")
-def autoencoder():
-    keras.utils.set_random_seed(0)
-    return models.image_autoencoder()
-
-
-def test_frames_have_all_widths_and_go_on_where_they_were():
-    batches = training.FrameBatches(batch_size=200, seed=1)
-    x, y = batches[7]
-    sizes = np.sqrt((x > 0).sum((1, 2, 3)))
-    assert sizes.min() < 6
-    assert sizes.max() > 28
-    np.testing.assert_array_equal(y, x / np.float32(255))
-    rest = training.FrameBatches(200, initial_batch=5, seed=1)
-    np.testing.assert_array_equal(rest[2][0], x)
-    other = training.FrameBatches(200, seed=2)
-    assert (other[7][0] != x).any()
-
-
-def test_embeddings_are_those_of_the_frames(autoencoder):
-    sequences = dynamic_objects.generate(5, seed=0)
-    z = training.frame_embeddings(autoencoder, sequences, batch_size=2)
-    expected = autoencoder.get_layer("encoder")(sequences[3])
-    np.testing.assert_allclose(z[3], expected, atol=1e-5)
-
-
-def test_prediction_error_is_that_of_every_pixel(autoencoder):
-    model = models.object_predictor(autoencoder)
-    sequences = dynamic_objects.generate(5, seed=0)
-    predicted = model.predict(sequences[:, :-1], verbose=0)
-    expected = np.mean((predicted - sequences[:, 1:] / 255) ** 2)
-    # Of batches of 2, 2 and 1.
-    error = training.prediction_error(model, sequences, batch_size=2)
-    assert error == pytest.approx(expected, rel=1e-4)
-
-
-def test_test_sets_have_large_squares():
-    tests = training.dynamic_object_tests(4, seed=7)
-    for sequences, number in zip(tests, (1, 2), strict=True):
-        expected = dynamic_objects.generate(
-            4, dynamic_objects.TEST_WIDTHS, seed=[7, 0, number]
-        )
-        np.testing.assert_array_equal(sequences, expected)
-
-
-@pytest.mark.slow
-def test_learns_to_predict_larger_squares():
-    """In some minutes: the way, not the figures of Table 4."""
-    keras.utils.set_random_seed(0)
-    autoencoder = models.image_autoencoder()
-    autoencoder.compile(training.supervised.adam(5e-4), "mse")
-    autoencoder.fit(
-        training.FrameBatches(),
-        steps_per_epoch=4_000,
-        shuffle=False,
-        verbose=0,
-    )
-    train = dynamic_objects.generate(4_000, seed=1)
-    test = dynamic_objects.generate(200, dynamic_objects.TEST_WIDTHS, seed=2)
-    z = training.frame_embeddings(autoencoder, train)
-    errors = {}
-    for normalization in ("temporal_context", "none"):
-        model = models.object_predictor(autoencoder, normalization)
-        predictor = model.get_layer("predictor")
-        predictor.compile(keras.optimizers.Adam(2e-3), "mse", jit_compile=True)
-        predictor.fit(z[:, :-1], z[:, 1:], batch_size=32, epochs=30, verbose=0)
-        errors[normalization] = training.prediction_error(model, test)
-    assert errors["temporal_context"] < 0.02
-    assert errors["none"] > 2 * errors["temporal_context"]

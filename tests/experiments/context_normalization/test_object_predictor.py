@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_relational import models
+from experiments.context_normalization.object_predictor import image_autoencoder
+from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational.datasets import dynamic_objects
 
 SEQUENCES = dynamic_objects.generate(3, seed=0)
@@ -13,7 +14,7 @@ NORMALIZATIONS = ("temporal_context", "batch", "none")
 def lively_autoencoder():
     """With weights that tell images apart, unlike fresh ones."""
     keras.utils.set_random_seed(0)
-    autoencoder = models.image_autoencoder()
+    autoencoder = image_autoencoder()
     for weight in autoencoder.weights:
         weight.assign(2 * weight)
     return autoencoder
@@ -37,14 +38,14 @@ def test_sizes_of_section_4_3(autoencoder):
     convolutions = 2 * (16 * 32 * 32 + 32) + 16 * 32 + 1
     dense = 10 * 256 + 256 + 256 * 256 + 256 + 256 * 2048 + 2048
     assert decoder.count_params() == convolutions + dense
-    predictor = models.object_predictor(autoencoder).get_layer("predictor")
+    predictor = object_predictor(autoencoder).get_layer("predictor")
     lstm = 4 * (20 * (10 + 20) + 20)
     assert predictor.count_params() == 2 * 10 + lstm + 20 * 10 + 10
 
 
 def test_initial_weights_are_uniform():
-    autoencoder = models.image_autoencoder()
-    predictor = models.object_predictor(autoencoder).get_layer("predictor")
+    autoencoder = image_autoencoder()
+    predictor = object_predictor(autoencoder).get_layer("predictor")
     for layer, fan_in in (
         (autoencoder.get_layer("encoder").layers[2], 16 * 32),
         (autoencoder.get_layer("decoder").layers[2], 256),
@@ -60,7 +61,7 @@ def test_initial_weights_are_uniform():
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_parts_are_those_of_equation_4(autoencoder, normalization):
-    model = models.object_predictor(autoencoder, normalization)
+    model = object_predictor(autoencoder, normalization)
     predictor = model.get_layer("predictor")
     z = array(autoencoder.get_layer("encoder")(SEQUENCES[0])).astype("float64")
     z = np.stack([z, array(autoencoder.get_layer("encoder")(SEQUENCES[1]))])
@@ -78,7 +79,7 @@ def test_parts_are_those_of_equation_4(autoencoder, normalization):
 
 
 def test_without_moments_no_prediction_sees_the_future(autoencoder):
-    model = models.object_predictor(autoencoder, "none")
+    model = object_predictor(autoencoder, "none")
     changed = SEQUENCES.copy()
     changed[:, 10:] = 0
     before, after = array(model(SEQUENCES)), array(model(changed))
@@ -88,7 +89,7 @@ def test_without_moments_no_prediction_sees_the_future(autoencoder):
 
 def test_predictions_follow_embeddings_that_move_and_grow(autoencoder):
     """Moved and scaled embeddings give predictions moved and scaled alike."""
-    predictor = models.object_predictor(autoencoder).get_layer("predictor")
+    predictor = object_predictor(autoencoder).get_layer("predictor")
     z = np.random.default_rng(0).normal(size=(2, 19, 10)).astype("float32")
     np.testing.assert_allclose(
         predictor(4 * z + 7), 4 * array(predictor(z)) + 7, atol=1e-4
@@ -96,7 +97,7 @@ def test_predictions_follow_embeddings_that_move_and_grow(autoencoder):
 
 
 def test_is_fine_tuned_end_to_end():
-    model = models.object_predictor(lively_autoencoder())
+    model = object_predictor(lively_autoencoder())
     model.compile(keras.optimizers.Adam(1e-3), "mse")
     before = model.get_weights()
     target = SEQUENCES[:, 1:].astype("float32") / 255
@@ -107,7 +108,7 @@ def test_is_fine_tuned_end_to_end():
 
 
 def test_saved_and_loaded(autoencoder, tmp_path):
-    model = models.object_predictor(autoencoder)
+    model = object_predictor(autoencoder)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(model(SEQUENCES), loaded(SEQUENCES), atol=1e-6)
@@ -115,6 +116,6 @@ def test_saved_and_loaded(autoencoder, tmp_path):
 
 def test_what_cannot_be_undone_is_refused(autoencoder):
     with pytest.raises(ValueError, match=r"'layer'.*undone"):
-        models.object_predictor(autoencoder, "layer")
+        object_predictor(autoencoder, "layer")
     with pytest.raises(ValueError, match="Unknown normalization"):
-        models.object_predictor(autoencoder, "tcn")
+        object_predictor(autoencoder, "tcn")

@@ -1,4 +1,7 @@
-"""Predicts the next image of a sequence: an LSTM inside an autoencoder."""
+"""Predicts the next image of a sequence: an LSTM inside an autoencoder.
+
+[Webb et al., 2020](https://arxiv.org/abs/2007.05059), section 4.3.
+"""
 
 import keras
 
@@ -9,37 +12,17 @@ from keras_relational.models.convolutions import in_turn
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.initial_weights import uniform
-from keras_relational.models.initial_weights import uniform_lstm
 
 IMAGE_SHAPE = (64, 64, 1)
 
 
-def image_autoencoder(embedding_size: int = 10) -> keras.Model:
-    """Builds an autoencoder of grey images of 64 × 64 pixels.
+def image_autoencoder(embedding_size=10):
+    """An autoencoder of grey images of 64 × 64 pixels, as in section 4.3.
 
-    The encoder has three convolutions and three dense layers. The decoder has
-    the same layers in reverse. Both are as in section 4.3 of [Webb et al.,
-    2020](https://arxiv.org/abs/2007.05059). Initial weights are uniform within
-    ±1/√n for a unit with n inputs, which is PyTorch's default. For reproducible
-    weights call `keras.utils.set_random_seed` first. With these weights the
-    output hardly depends on the image at first. The first gradients are about
-    1e-9, so train by Adam with an ε of 1e-8. The model declares the parts
-    `"encoder"` and `"decoder"`.
-
-    Args:
-        embedding_size: Positive integer.
-
-    Returns:
-        `keras.Model` from uint8 images `(batch, 64, 64, 1)` to images of the
-        same shape with pixels between 0 and 1. The model divides pixels by 255.
-
-    Raises:
-        ValueError: If Keras' data format is not channels last.
-
-    Example:
-
-    >>> image_autoencoder().output_shape
-    (None, 64, 64, 1)
+    Its parts are `"encoder"` and `"decoder"`. Initial weights are uniform
+    within ±1/√n for a unit with n inputs, which is PyTorch's default. At first
+    the output hardly depends on the image: the first gradients are about 1e-9,
+    so train it with `training.adam`.
     """
     check_channels_last()
     encoder = keras.Sequential(
@@ -102,46 +85,23 @@ def image_autoencoder(embedding_size: int = 10) -> keras.Model:
     )
 
 
-def object_predictor(
-    autoencoder: keras.Model, normalization: str = "temporal_context"
-) -> keras.Model:
-    """Builds a model that predicts the image after each image of a sequence.
+def object_predictor(autoencoder, normalization="temporal_context"):
+    """A model that predicts the image after each image of a sequence.
 
     With embeddings z, moments μ and σ of the normalization, and an LSTM of 20
     units, the predicted embedding is
 
         ẑ_{t+1} = σ (W LSTM(normalize(z_1), …, normalize(z_t)) + b) + μ
 
-    The decoder turns it into an image. Reference: section 3.3 and equation (4)
-    of [Webb et al., 2020](https://arxiv.org/abs/2007.05059). The context of
-    `"temporal_context"` is all images of the input, z_1 to z_{T−1}, as in
-    sections 3.1 and 3.3. So the moments of a step depend on later images, too.
-    Nothing else does.
+    The decoder turns it into an image (section 3.3 and equation 4). The context
+    of `"temporal_context"` is all images of the input, z_1 to z_{T−1}, so the
+    moments of a step depend on later images, too. Nothing else does.
 
-    The model declares the parts `"encoder"`, `"predictor"` and `"decoder"`. The
-    predictor is a `keras.Model` from embeddings to predicted embeddings. Parts
-    inside it are `"normalization"`, `"recurrent"` and `"prediction"`. You can
-    train the predictor alone on embeddings, or the whole model on images.
-
-    Args:
-        autoencoder: Model of `image_autoencoder`. The new model shares its
-            weights.
-        normalization: One of `layers.NORMALIZATIONS`. `"layer"` is not allowed,
-            because it cannot be undone.
-
-    Returns:
-        `keras.Model` from uint8 images `(batch, time, 64, 64, 1)` to images of
-        the same shape with pixels between 0 and 1. The number of steps may
-        vary. With `"batch_training_statistics"` it must be 19, because the
-        moments of each step are stored.
-
-    Raises:
-        ValueError: If the normalization is unknown or cannot be undone.
-
-    Example:
-
-    >>> object_predictor(image_autoencoder()).output_shape
-    (None, None, 64, 64, 1)
+    Parts are `"encoder"`, `"predictor"`, a `keras.Model` from embeddings to
+    predicted embeddings, and `"decoder"`; inside the predictor
+    `"normalization"`, `"recurrent"` and `"prediction"`. With
+    `"batch_training_statistics"` the moments of each step are stored, so there
+    must be 19 steps.
     """
     normalized = named_normalization(normalization)
     undone = hasattr(normalized, "denormalize")
@@ -151,10 +111,8 @@ def object_predictor(
             f"{normalization!r} cannot be undone. Expected 'none' or a "
             "normalization over a context"
         )
-    encoder, decoder = (
-        part(autoencoder, "encoder"),
-        part(autoencoder, "decoder"),
-    )
+    encoder = part(autoencoder, "encoder")
+    decoder = part(autoencoder, "decoder")
     size = encoder.output_shape[-1]
     time = 19 if normalization == "batch_training_statistics" else None
 
@@ -163,8 +121,15 @@ def object_predictor(
         z, moments = normalized(inputs, return_moments=True)
     else:
         z = normalized(inputs)
+    limit = 20**-0.5
     z = keras.layers.LSTM(
-        20, return_sequences=True, name="recurrent", **uniform_lstm(20)
+        20,
+        return_sequences=True,
+        kernel_initializer=keras.initializers.RandomUniform(-limit, limit),
+        recurrent_initializer=keras.initializers.RandomUniform(-limit, limit),
+        bias_initializer=keras.initializers.RandomUniform(-limit, limit),
+        unit_forget_bias=False,
+        name="recurrent",
     )(z)
     z = keras.layers.Dense(size, name="prediction", **uniform(20))(z)
     if undone:

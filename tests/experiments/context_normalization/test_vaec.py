@@ -1,4 +1,4 @@
-"""Training on VAEC, and on visual analogies."""
+"""Training on VAEC, and the accuracy in its regions."""
 
 import itertools
 
@@ -6,11 +6,21 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.context_normalization.vaec import AnalogyBatches
+from experiments.context_normalization.vaec import accuracy_by_dimension
+from experiments.context_normalization.vaec import adapt_normalization
+from experiments.context_normalization.vaec import compile_scorer
+from experiments.context_normalization.vaec import embeddings
+from experiments.context_normalization.vaec import level_embeddings
+from experiments.context_normalization.vaec import plot_accuracy_by_region
+from experiments.context_normalization.vaec import plot_level_embeddings
+from experiments.context_normalization.vaec import region_accuracies
+from experiments.context_normalization.vaec import solved_analogies
+from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import vaec
-from keras_relational.datasets import visual_analogies
 
 SIZE = 16
 
@@ -35,8 +45,8 @@ class TestBatches:
             )
 
         problems = some_problems()
-        batches = training.AnalogyBatches(problems, 10, SIZE)
-        expected = each(training.analogy_inputs(problems, SIZE))
+        batches = AnalogyBatches(problems, 10, SIZE)
+        expected = each(vaec.model_inputs(problems, SIZE))
         assert len(set(expected)) == 40
         for first in (0, 4):
             inputs = [batches[first + i][0] for i in range(4)]
@@ -47,10 +57,10 @@ class TestBatches:
 
     def test_a_batch_shows_its_problems(self):
         problems = some_problems(10)
-        x, y = training.AnalogyBatches(problems, 10, SIZE)[0]
+        x, y = AnalogyBatches(problems, 10, SIZE)[0]
         assert not y.any()
         assert y.shape == (10,)
-        expected = training.analogy_inputs(problems, SIZE)
+        expected = vaec.model_inputs(problems, SIZE)
         order = [
             next(
                 i
@@ -66,8 +76,8 @@ class TestBatches:
 
     def test_goes_on_where_it_was(self):
         problems = some_problems()
-        whole = training.AnalogyBatches(problems, 12, SIZE, seed=3)
-        rest = training.AnalogyBatches(problems, 12, SIZE, 5, seed=3)
+        whole = AnalogyBatches(problems, 12, SIZE, seed=3)
+        rest = AnalogyBatches(problems, 12, SIZE, 5, seed=3)
         for i in range(3):
             for one, other in zip(
                 keras.tree.flatten(whole[5 + i]),
@@ -78,12 +88,12 @@ class TestBatches:
 
     def test_too_few(self):
         with pytest.raises(ValueError, match=r"40.*batch_size=41"):
-            training.AnalogyBatches(some_problems(), 41, SIZE)
+            AnalogyBatches(some_problems(), 41, SIZE)
 
 
 def test_embeddings_are_those_of_the_images(model):
     levels = some_problems(3).levels
-    z = training.embeddings(model, levels, batch_size=5)
+    z = embeddings(model, levels, batch_size=5)
     encoder = model.get_layer("encoder")
     images = vaec.render(levels, SIZE)
     np.testing.assert_allclose(z, encoder(images), atol=1e-5)
@@ -95,9 +105,9 @@ def test_solved_is_what_predict_says(normalization):
     model = models.analogy_scorer(normalization, image_size=SIZE)
     problems = some_problems(21)
     scores = model.predict(
-        training.analogy_inputs(problems, SIZE), batch_size=8, verbose=0
+        vaec.model_inputs(problems, SIZE), batch_size=8, verbose=0
     )
-    solved = training.solved_analogies(model, problems, batch_size=8)
+    solved = solved_analogies(model, problems, batch_size=8)
     # So small, some candidates are one image: here they are encoded each, and
     # may differ by rounding.
     np.testing.assert_array_equal(
@@ -109,15 +119,15 @@ def test_solved_is_what_predict_says(normalization):
 def test_accuracies_of_regions_are_of_the_first_problems():
     model = models.analogy_scorer("batch_training_statistics", SIZE)
     regions = [some_problems(40, region) for region in vaec.REGIONS]
-    measured = training.region_accuracies(model, regions, (1, 6), 12)
-    solved = training.solved_analogies(model, some_problems(12, 6))
+    measured = region_accuracies(model, regions, (1, 6), 12)
+    solved = solved_analogies(model, some_problems(12, 6))
     assert list(measured) == ["region_1_accuracy", "region_6_accuracy"]
     assert measured["region_6_accuracy"] == solved.mean()
 
 
 def test_a_scorer_is_compiled_for_logits(model):
-    training.compile_scorer(model, 0.001)
-    x, _ = training.AnalogyBatches(some_problems(), 8, SIZE)[0]
+    compile_scorer(model, 0.001)
+    x, _ = AnalogyBatches(some_problems(), 8, SIZE)[0]
     loss, _ = model.evaluate(x, np.zeros(8), verbose=0)
     logits = model.predict(x, verbose=0)
     expected = np.log(np.exp(logits).sum(1)) - logits[:, 0]
@@ -128,25 +138,25 @@ def test_a_problem_whose_candidates_score_alike_is_not_solved(model):
     problems = some_problems(8)
     blank = problems._replace(levels=np.full_like(problems.levels, 7))
     # Encoded once: copies of an image may differ by rounding.
-    inputs = training.analogy_inputs(blank, SIZE)
+    inputs = vaec.model_inputs(blank, SIZE)
     del inputs["images"]
-    inputs["embeddings"] = training.embeddings(model, blank.levels)
+    inputs["embeddings"] = embeddings(model, blank.levels)
     scores = model.get_layer("scorer").predict(inputs, verbose=0)
     assert (np.ptp(scores, axis=1) == 0).all()
-    assert not training.solved_analogies(model, blank).any()
+    assert not solved_analogies(model, blank).any()
     # Nor where a foil is the same image as the answer.
     levels, rows = problems.levels.copy(), np.arange(8)
     foils, answers = problems.candidates[:, 1], problems.candidates[:, 0]
     levels[rows, foils] = levels[rows, answers]
     twice = problems._replace(levels=levels)
-    assert not training.solved_analogies(model, twice).any()
+    assert not solved_analogies(model, twice).any()
 
 
 def test_training_statistics_are_those_of_all_sequences():
     model = models.analogy_scorer("batch_training_statistics", SIZE)
     problems = some_problems(30)
-    training.adapt_normalization(model, problems, batch_size=11)
-    z = training.embeddings(model, problems.levels)
+    adapt_normalization(model, problems, batch_size=11)
+    z = embeddings(model, problems.levels)
     sequences = np.array(
         [
             [
@@ -167,7 +177,7 @@ def test_training_statistics_are_those_of_all_sequences():
 
 def test_other_normalizations_have_nothing_to_adapt(model):
     before = model.get_weights()
-    training.adapt_normalization(model, some_problems(3))
+    adapt_normalization(model, some_problems(3))
     for one, other in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -191,7 +201,7 @@ def test_a_run_that_was_killed_is_continued(tmp_path):
         with runs.Run(directory, "test", {}) as run:
             curves = training.fit(
                 model,
-                lambda first: training.AnalogyBatches(problems, 8, SIZE, first),
+                lambda first: AnalogyBatches(problems, 8, SIZE, first),
                 num_batches,
                 batches_per_epoch=3,
                 measure=lambda: {"number": next(numbers)},
@@ -213,6 +223,53 @@ def test_a_run_that_was_killed_is_continued(tmp_path):
     assert (tmp_path / "killed/curves.csv").read_text().count("\n") == 3
 
 
+def test_accuracy_by_dimension():
+    problems = vaec.generate("scale", 4, seed=0)
+    solved = np.random.default_rng(0).random(len(problems.levels)) < 0.4
+    solved[problems.dimension == 2] = True
+    shares = accuracy_by_dimension(problems, solved)
+    assert list(shares) == ["all", *vaec.DIMENSIONS]
+    assert shares["size"] == 1
+    assert shares["y"] == pytest.approx(0.4, abs=0.03)
+    assert shares["all"] == pytest.approx(solved.mean())
+
+
+def test_level_embeddings(model):
+    z = level_embeddings(model, "size")
+    assert z.shape == (42, 256)
+    # Level 20 lies in region 3, whose middle level is 17.
+    expected = embeddings(model, np.array([17, 17, 20, 17]))
+    np.testing.assert_allclose(z[20], expected, atol=1e-6)
+
+
+def test_plot_level_embeddings(model):
+    figure = plot_level_embeddings(model)
+    *panels, _ = figure.axes
+    assert [panel.get_title() for panel in panels] == list(vaec.DIMENSIONS)
+    z = level_embeddings(model, "x")
+    components = analysis.principal_components(z)
+    np.testing.assert_allclose(
+        panels[0].collections[0].get_offsets(),
+        analysis.project(z, components),
+        atol=1e-5,
+    )
+    assert len(panels[0].lines) == 6
+
+
+def test_plot_accuracy_by_region():
+    regions = [
+        {kind: (r + i) / 12 for i, kind in enumerate(("all", *vaec.DIMENSIONS))}
+        for r in vaec.REGIONS
+    ]
+    figure = plot_accuracy_by_region({"one": regions, "two": regions})
+    titles = [panel.get_title() for panel in figure.axes]
+    assert titles == ["all", *vaec.DIMENSIONS]
+    line = figure.axes[1].lines[0]
+    np.testing.assert_allclose(
+        line.get_ydata(), [100 * (r + 1) / 12 for r in vaec.REGIONS]
+    )
+
+
 @pytest.mark.slow
 def test_learns_to_extrapolate():
     """On small images, in some minutes: the way, not the figures of Table 1."""
@@ -227,86 +284,16 @@ def test_learns_to_extrapolate():
         )
         problems = vaec.generate(seed=0)
         model.fit(
-            training.AnalogyBatches(problems, 32, 32),
+            AnalogyBatches(problems, 32, 32),
             steps_per_epoch=2_000,
             shuffle=False,
             verbose=0,
         )
-        training.adapt_normalization(model, problems)
+        adapt_normalization(model, problems)
         accuracy[normalization] = [
-            training.solved_analogies(
-                model, vaec.generate(region=r, seed=0)
-            ).mean()
+            solved_analogies(model, vaec.generate(region=r, seed=0)).mean()
             for r in vaec.REGIONS
         ]
     assert accuracy["temporal_context"][0] > 0.8
     far = {name: np.mean(regions[1:]) for name, regions in accuracy.items()}
     assert far["temporal_context"] > far["batch_training_statistics"] + 0.15
-
-
-def test_published_files_are_read_when_they_are_needed(tmp_path):
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (5, 9, 160, 160), "uint8")
-    paths = [
-        tmp_path / f"analogy_train_lbc_{number}.npz" for number in range(5)
-    ]
-    whole = training.VisualAnalogyFiles(paths, 2, 160, seed=1)
-    rest = training.VisualAnalogyFiles(paths, 2, 160, 3, seed=1)
-    for number, path in enumerate(paths):
-        np.savez(path, image=images[number], target=number % 4)
-    seen = []
-    for index in range(5):
-        x, y = whole[index]
-        for image, label in zip(x[..., 0], y, strict=True):
-            (number,) = np.flatnonzero((images == image).all((1, 2, 3)))
-            assert label == number % 4
-            seen.append(int(number))
-    assert sorted(seen[:5]) == sorted(seen[5:]) == list(range(5))
-    for one, two in zip(rest[1], whole[4], strict=True):
-        np.testing.assert_array_equal(one, two)
-
-
-def test_batches_are_problems_and_go_on_where_they_were():
-    kind = (3, "test", "random", 24)
-    whole = training.VisualAnalogyBatches(*kind, seed=1, distraction=False)
-    rest = training.VisualAnalogyBatches(*kind, 5, seed=1, distraction=False)
-    expected = visual_analogies.generate(*kind, seed=[1, 7], distraction=False)
-    for batch in (whole[7], rest[2]):
-        np.testing.assert_array_equal(batch[0], expected.images)
-        np.testing.assert_array_equal(batch[1], expected.labels)
-    assert (whole[8][0] != whole[7][0]).any()
-
-
-def test_test_sets_are_of_values_never_seen_and_of_familiar_ones():
-    tests = training.visual_analogy_tests(3, "random", 48, 7, False)
-    for name, regime, number in (
-        ("test", "test", 10**9),
-        ("near", "train", 10**9 + 1),
-    ):
-        expected = visual_analogies.generate(
-            3, regime, "random", 48, [7, number], distraction=False
-        )
-        for ours, theirs in zip(tests[name], expected, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-
-
-def test_accuracies_are_of_the_first_problems():
-    model = models.visual_analogy_scorer("batch", image_size=48)
-    tests = training.visual_analogy_tests(40, image_size=48)
-    measured = training.visual_analogy_accuracies(model, tests, 34)
-    x, y = (array[:34] for array in tests["near"][:2])
-    assert list(measured) == ["test_accuracy", "near_accuracy"]
-    assert measured["near_accuracy"] == training.accuracy(model, x, y, 32)
-
-
-def test_a_digest_depends_on_names_and_contents(tmp_path):
-    def digest(folder, name, pixel):
-        path = tmp_path / folder / name
-        path.parent.mkdir(exist_ok=True)
-        np.savez(path, image=np.full((9, 160, 160), pixel), target=1)
-        return training.visual_analogy_digest([path])
-
-    first = digest("a", "1.npz", 3)
-    assert digest("b", "1.npz", 3) == first
-    assert digest("b", "2.npz", 3) != first
-    assert digest("b", "1.npz", 4) != first
