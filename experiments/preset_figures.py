@@ -17,6 +17,8 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from experiments.agents import play_each
+from experiments.agents import player_means
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -181,8 +183,8 @@ def _boxworld(model, arguments):
     world = boxworld.world_of_options(arguments, **pairs)
     seeds = unseen_world_seeds(arguments["num_test"])
     players = "greedy", "sampled"
-    played = analysis.play_each(world, seeds, model, players)
-    solved = analysis.player_means(played)
+    played = play_each(world, seeds, model, players)
+    solved = player_means(played)
     return {x: {"solved": solved[x]["solved"]} for x in players}
 
 

@@ -203,7 +203,6 @@ NOT_MADE = {
     "bouncing_balls_predictor",
     "intuitive_physics_predictor",
     "single_ball_predictor",
-    "maze_memory",
     "normalization",
     "task_rule_learner",
     "video_core",

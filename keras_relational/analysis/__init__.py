@@ -20,13 +20,8 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
     - Text: `board_as_text`, `proposition_as_text`.
 - BoxWorld and the maze (agents):
     - Text: `puzzle_as_text`.
-    - Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
-      `shortest_lengths`, `by_level`.
-    - Attention of Transformer blocks: `block_attention` (`BlockAttention`),
-      `plot_block_attention`, `animate_attention`, `tile_attention`,
-      `plot_tile_attention`.
-    - Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
-      `draw_agent_schemata`. `agent_figures` plays test puzzles and draws one.
+    - Episodes: `play`, `record`, `frames`.
+    - Attention of Transformer blocks: `block_attention`, `animate_attention`.
 - Object files (SCOFF layers): `object_files` (`ObjectFiles`),
   `episode_object_files`, `BURN_IN`, `schemata_in_use`, `contingency`,
   `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
@@ -41,11 +36,6 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
   `visual_analogy_figures`.
 """
 
-from keras_relational.analysis.agent_pictures import agent_figures
-from keras_relational.analysis.agent_pictures import draw_agent_schemata
-from keras_relational.analysis.agent_pictures import draw_solved_episode
-from keras_relational.analysis.agent_pictures import draw_solved_share
-from keras_relational.analysis.agent_pictures import draw_tile_attention
 from keras_relational.analysis.analogies import accuracy_by_dimension
 from keras_relational.analysis.analogies import draw_analogies
 from keras_relational.analysis.analogies import level_embeddings
@@ -61,10 +51,8 @@ from keras_relational.analysis.attention import object_attention
 from keras_relational.analysis.attention import object_heads
 from keras_relational.analysis.attention import plot_attention_maps
 from keras_relational.analysis.attention import plot_head_attention
-from keras_relational.analysis.block_attention import BlockAttention
 from keras_relational.analysis.block_attention import animate_attention
 from keras_relational.analysis.block_attention import block_attention
-from keras_relational.analysis.block_attention import plot_block_attention
 from keras_relational.analysis.components import PrincipalComponents
 from keras_relational.analysis.components import central_outputs
 from keras_relational.analysis.components import head_outputs
@@ -73,13 +61,9 @@ from keras_relational.analysis.components import plot_components
 from keras_relational.analysis.components import plot_head_components
 from keras_relational.analysis.components import principal_components
 from keras_relational.analysis.components import project
-from keras_relational.analysis.episodes import by_level
 from keras_relational.analysis.episodes import frames
 from keras_relational.analysis.episodes import play
-from keras_relational.analysis.episodes import play_each
-from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
-from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.esbn_memory import Bindings
 from keras_relational.analysis.esbn_memory import bindings
 from keras_relational.analysis.esbn_memory import draw_rule_learner
@@ -117,8 +101,6 @@ from keras_relational.analysis.text import markdown_table
 from keras_relational.analysis.text import mean_text
 from keras_relational.analysis.text import proposition_as_text
 from keras_relational.analysis.text import puzzle_as_text
-from keras_relational.analysis.tile_attention import plot_tile_attention
-from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.analysis.video_pictures import ball_figures
 from keras_relational.analysis.video_pictures import coordinates_figures
 from keras_relational.analysis.video_pictures import draw_object_files
@@ -131,11 +113,9 @@ from keras_relational.analysis.video_pictures import roll_out_figures
 __all__ = [
     "BURN_IN",
     "Bindings",
-    "BlockAttention",
     "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
-    "agent_figures",
     "animate_attention",
     "attended_locations",
     "attention_maps",
@@ -143,12 +123,10 @@ __all__ = [
     "bindings",
     "block_attention",
     "board_as_text",
-    "by_level",
     "central_outputs",
     "content_masks",
     "contingency",
     "coordinates_figures",
-    "draw_agent_schemata",
     "draw_analogies",
     "draw_attentive_heads",
     "draw_central_outputs",
@@ -159,9 +137,6 @@ __all__ = [
     "draw_pruning",
     "draw_roll_out",
     "draw_rule_learner",
-    "draw_solved_episode",
-    "draw_solved_share",
-    "draw_tile_attention",
     "episode_object_files",
     "frames",
     "head_effects",
@@ -179,11 +154,8 @@ __all__ = [
     "object_files",
     "object_heads",
     "play",
-    "play_each",
-    "player_means",
     "plot_accuracy_by_region",
     "plot_attention_maps",
-    "plot_block_attention",
     "plot_components",
     "plot_head_attention",
     "plot_head_components",
@@ -197,7 +169,6 @@ __all__ = [
     "plot_roll_out_errors",
     "plot_schemata",
     "plot_spatial_attention",
-    "plot_tile_attention",
     "plot_transfer_curves",
     "principal_components",
     "project",
@@ -211,8 +182,6 @@ __all__ = [
     "save_figure_and_arrays",
     "save_videos",
     "schemata_in_use",
-    "shortest_lengths",
     "solved_by_kind",
-    "tile_attention",
     "visual_analogy_figures",
 ]

@@ -2,7 +2,7 @@
 
 - Relations Game (PrediNet): `relations_classifier`, with `CENTRAL_MODULES`.
 - BoxWorld (2-simplicial Transformer, and agents with a memory):
-  `boxworld_agent`, with `NETWORKS`; `maze_memory`, with `MAZE_MEMORIES`.
+  `boxworld_agent`, with `NETWORKS`.
 - Analogies and prediction (temporal context normalization): `analogy_scorer`
   and `visual_analogy_scorer`, with `NORMALIZATIONS` and `ROW_NORMALIZATIONS`;
   `image_autoencoder` and `object_predictor`.
@@ -34,10 +34,8 @@ from keras_relational.models.analogy_scorer import NORMALIZATIONS
 from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.analogy_scorer import visual_analogy_scorer
-from keras_relational.models.boxworld_agent import MAZE_MEMORIES
 from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
-from keras_relational.models.boxworld_agent import maze_memory
 from keras_relational.models.declared_roles import Roles
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
@@ -75,7 +73,6 @@ __all__ = [
     "ADDING_CORES",
     "CENTRAL_MODULES",
     "FILLERS",
-    "MAZE_MEMORIES",
     "NETWORKS",
     "NORMALIZATIONS",
     "PHYSICS_CORES",
@@ -96,7 +93,6 @@ __all__ = [
     "from_preset",
     "image_autoencoder",
     "intuitive_physics_predictor",
-    "maze_memory",
     "object_predictor",
     "over_fillers",
     "part",

@@ -28,10 +28,8 @@
   `VideoBatches`, `VideoSamples`, `roll_out_errors`, `simple_roll_out_errors`,
   `relative_error`, `relative_errors`; `plausibility`, `physics_tests`,
   `published_physics_tests`.
-- Agents (2-simplicial Transformer, and agents with a memory): `PositionBatches`
-  and `position_student`, for moves that a teacher labels; `vtrace`, the targets
-  of IMPALA. The modules `impala`, `teacher`, `agent_runs` and `distributed`
-  train agents on tf-agents. Import them by name: they need the extra `rl`.
+
+Agents train in `keras_relational.agents`.
 """
 
 from keras_relational.training.adding import adding_errors
@@ -42,8 +40,6 @@ from keras_relational.training.analogies import analogy_inputs
 from keras_relational.training.analogies import embeddings
 from keras_relational.training.analogies import region_accuracies
 from keras_relational.training.analogies import solved_analogies
-from keras_relational.training.boxworld_positions import PositionBatches
-from keras_relational.training.boxworld_positions import position_student
 from keras_relational.training.dynamic_objects import FrameBatches
 from keras_relational.training.dynamic_objects import dynamic_object_tests
 from keras_relational.training.dynamic_objects import frame_embeddings
@@ -95,7 +91,6 @@ from keras_relational.training.visual_analogies import VisualAnalogyFiles
 from keras_relational.training.visual_analogies import visual_analogy_accuracies
 from keras_relational.training.visual_analogies import visual_analogy_digest
 from keras_relational.training.visual_analogies import visual_analogy_tests
-from keras_relational.training.vtrace import vtrace
 
 __all__ = [
     "FEW_EXAMPLES",
@@ -105,7 +100,6 @@ __all__ = [
     "FrameBatches",
     "MinibatchModel",
     "Minibatches",
-    "PositionBatches",
     "Preset",
     "VideoBatches",
     "VideoSamples",
@@ -134,7 +128,6 @@ __all__ = [
     "physics_tests",
     "places_so_far",
     "plausibility",
-    "position_student",
     "prediction_error",
     "predictions",
     "preset",
@@ -159,5 +152,4 @@ __all__ = [
     "visual_analogy_accuracies",
     "visual_analogy_digest",
     "visual_analogy_tests",
-    "vtrace",
 ]

@@ -181,3 +181,13 @@ def batch_and_time_swapped(tensor: tf.Tensor) -> tf.Tensor:
     """Swaps the first two axes: `[T, B, ...]` to `[B, T, ...]` and back."""
     axes = list(range(tensor.shape.rank))
     return tf.transpose(tensor, [1, 0, *axes[2:]])
+
+
+def copied(state: Any) -> Any:
+    """The values of a nest of variables."""
+    return tf.nest.map_structure(tf.identity, state)
+
+
+def assign(variables: Any, values: Any) -> None:
+    """Assigns a nest of values to a nest of variables."""
+    tf.nest.map_structure(lambda x, value: x.assign(value), variables, values)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_relational import runs
-from keras_relational.runs.tensorflow_checkpoints import AgentCheckpoints
+from keras_relational.agents.checkpoints import AgentCheckpoints
 from keras_relational.validation import check_positive_integers
 
 
@@ -33,8 +33,8 @@ def train_agent(
     steps than asked for goes on, and one that has made them trains nothing.
 
     Args:
-        actor_learner: An `impala.ActorLearner`, or a
-            `distributed.DistributedActorLearner`.
+        actor_learner: An `ActorLearner`, or a
+            `DistributedActorLearner`.
         num_steps: Number of steps of the environment, all episodes together.
             Training stops after the update that reaches it.
         success_reward: Reward that solves an episode: one is solved if the

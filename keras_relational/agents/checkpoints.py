@@ -1,7 +1,4 @@
-"""TensorFlow checkpoints of an agent in training.
-
-This module is not imported by the package, because it needs TensorFlow.
-"""
+"""TensorFlow checkpoints of an agent in training."""
 
 import json
 import pathlib
@@ -26,8 +23,8 @@ class AgentCheckpoints:
     including random seeds, and the learning curves so far.
 
     Args:
-        actor_learner: An `impala.ActorLearner`, or a
-            `distributed.DistributedActorLearner`.
+        actor_learner: An `ActorLearner`, or a
+            `DistributedActorLearner`.
         directory: Folder of the run. The checkpoints are in its subfolder
             `checkpoints/`.
     """
