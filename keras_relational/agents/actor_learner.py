@@ -110,12 +110,7 @@ class ActorLearner:
     def checkpointed(self, directory: pathlib.Path | str) -> dict:
         """The state of a run, for `tf.train.Checkpoint`.
 
-        Args:
-            directory: Folder of the checkpoints. Only a
-                `DistributedActorLearner` needs it.
-
-        Returns:
-            Dictionary of TensorFlow's trackable objects.
+        Only a `DistributedActorLearner` needs the directory of the checkpoints.
         """
         return {
             "state": tf.nest.flatten(self.state),

@@ -68,11 +68,10 @@ def connect(address: str, **options: Any) -> None:
 class DistributedActorLearner:
     """Learns from the trajectories of actors on other machines.
 
-    It is used as `ActorLearner` is: each call of `train` makes one
-    update, from the first trajectory that is ready. An actor makes one
-    trajectory at a time. When the learner takes it, the actor gets the latest
-    weights and makes the next one. So there are never more trajectories waiting
-    than actors.
+    Like that of an `ActorLearner`, each call of `train` makes one update, from
+    the first trajectory that is ready. An actor makes one trajectory at a time.
+    When the learner takes it, the actor gets the latest weights and makes the
+    next one. So there are never more trajectories waiting than actors.
 
     An actor that dies is replaced. If the whole cluster goes away, the run ends
     with a `ConnectionError`, and its last checkpoint stays. The checkpoint
@@ -82,9 +81,9 @@ class DistributedActorLearner:
 
     Args:
         agent: An `ImpalaAgent`.
-        make_environment: Function from an integer seed to an environment as
-            `ActorLearner` takes it, such as `functools.partial(
-            WorldTFEnvironment, world, 32)`. It is sent to the actors.
+        make_environment: Function from an integer seed to an environment for
+            an `ActorLearner`, such as `functools.partial(WorldTFEnvironment,
+            world, 32)`. It is sent to the actors.
         num_actors: Positive integer.
         unroll_length: Positive integer, the number of steps that an actor makes
             in every episode for an update.
@@ -152,12 +151,7 @@ class DistributedActorLearner:
     def checkpointed(self, directory: pathlib.Path | str) -> dict:
         """The state of a run, for `tf.train.Checkpoint`.
 
-        Args:
-            directory: Folder of the checkpoints, for the error if the cluster
-                goes away.
-
-        Returns:
-            Dictionary of TensorFlow's trackable objects.
+        If the cluster goes away, the error names the directory.
         """
         self._checkpoints = str(directory)
         return {
