@@ -18,12 +18,12 @@ from keras_relational.layers import RelationalTransformerBlock
 from keras_relational.random_streams import unseen_world_seeds
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--num-steps", type=int, default=300_000)
+parser.add_argument("--num-steps", type=int, default=500_000)
 num_steps = parser.parse_args().num_steps
 
 world = boxworld.BoxWorld(
     rows=3,
-    columns=12,
+    columns=9,
     solution_length=(1, 2),
     num_distractors=(0, 0),
     max_episode_steps=120,
