@@ -52,7 +52,7 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 	tests/test_file_io.py tests/test_random_numbers.py \
 	tests/test_tables.py \
 	$(addprefix tests/training/test_,analogies.py minibatches.py rules.py \
-	supervised.py transfer.py video.py vtrace.py) \
+	supervised.py transfer.py video.py) tests/agents/test_vtrace.py \
 	keras_relational/layers keras_relational/models \
 	keras_relational/datasets
 

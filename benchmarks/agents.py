@@ -42,12 +42,12 @@ def main():
         )
 
 
-def new_learner(network, frames_at_once):
-    from keras_relational.training import impala
+def new_learner(network, microbatch_frames):
+    from keras_relational.agents.actor_learner import actor_learner
 
     model = models.boxworld_agent(network)
-    return impala.actor_learner(
-        boxworld.BridgeBoxWorld(), model, frames_at_once=frames_at_once
+    return actor_learner(
+        boxworld.BridgeBoxWorld(), model, microbatch_frames=microbatch_frames
     )
 
 

@@ -21,6 +21,8 @@ from experiments.context_normalization.vaec import solved_analogies
 from experiments.esbn.evaluation import decoder_targets
 from experiments.esbn.evaluation import rule_accuracy
 from experiments.few_examples.tasks import model_and_data
+from experiments.agents import play_each
+from experiments.agents import player_means
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -184,8 +186,8 @@ def _boxworld(model, arguments):
     world = boxworld.world_of_options(arguments, **pairs)
     seeds = unseen_world_seeds(arguments["num_test"])
     players = "greedy", "sampled"
-    played = analysis.play_each(world, seeds, model, players)
-    solved = analysis.player_means(played)
+    played = play_each(world, seeds, model, players)
+    solved = player_means(played)
     return {x: {"solved": solved[x]["solved"]} for x in players}
 
 

@@ -42,11 +42,11 @@ def supervised(folder):
 def agent(folder):
     """Trains for one update, or reads that the agent was trained so far."""
     from keras_relational import runs
-    from keras_relational.training import agent_runs
+    from keras_relational.agents.training import train_agent
 
     actor_learner = _actor_learner()
     with runs.Run(folder, "fuzz", {}) as run, _quiet():
-        curves = agent_runs.train_agent(
+        curves = train_agent(
             actor_learner,
             num_steps=1,
             success_reward=10.0,
@@ -71,7 +71,8 @@ def _state_of(actor_learner):
 @functools.cache
 def _actor_learner():
     """One for all files: its state after a read is what was read."""
-    from keras_relational.training import impala
+    from keras_relational.agents.actor_learner import ActorLearner
+    from keras_relational.agents.agent import ImpalaAgent
 
     # isort: split
     import keras
@@ -86,12 +87,12 @@ def _actor_learner():
     x = keras.ops.cast(keras.ops.reshape(image, (-1, 63)), "float32")
     logits = keras.layers.Dense(4, name="policy")(x)
     value = keras.ops.squeeze(keras.layers.Dense(1)(x), -1)
-    agent = impala.ImpalaAgent(
+    agent = ImpalaAgent(
         environment.time_step_spec(),
         environment.action_spec(),
         keras.Model(image, (logits, value)),
     )
-    return impala.ActorLearner(agent, environment, unroll_length=2)
+    return ActorLearner(agent, environment, unroll_length=2)
 
 
 def checkpoint(path):

@@ -1,6 +1,6 @@
 """Small agents and environments for the tests of reinforcement learning."""
 
-from keras_relational.training import impala
+from keras_relational.agents.agent import ImpalaAgent
 
 # isort: split
 import keras
@@ -55,7 +55,7 @@ def small_model(recurrent=False):
 
 def small_agent(environment, recurrent=False, **arguments):
     keras.utils.set_random_seed(0)
-    return impala.ImpalaAgent(
+    return ImpalaAgent(
         environment.time_step_spec(),
         environment.action_spec(),
         small_model(recurrent),

@@ -19,15 +19,17 @@ pytest.register_assert_rewrite("layer_contract", "environment_contract")
 NEEDS = {
     "gymnasium": ["environments/test_gymnasium_environment.py"],
     "tensorflow": [
+        "agents/test_distributed.py",
+        "agents/test_impala.py",
+        "agents/test_training.py",
         "agents_for_tests.py",
         "environments/test_tf_agents_environment.py",
+        "examples/test_boxworld_agent.py",
+        "experiments/scoff/test_maze.py",
         "models/test_declared_roles.py",
         "serving",
         "test_fuzz.py",
         "tiny_servable.py",
-        "training/test_agent_runs.py",
-        "training/test_distributed.py",
-        "training/test_impala.py",
     ],
     "tornado": ["playground/test_server.py"],
 }

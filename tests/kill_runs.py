@@ -230,14 +230,14 @@ def train_agent(directory):
 
     # isort: split
     from keras_relational import runs
-    from keras_relational.training import agent_runs
-    from keras_relational.training import impala
+    from keras_relational.agents.actor_learner import ActorLearner
+    from keras_relational.agents.training import train_agent as train
 
     environment = agents.small_environment(batch_size=8)
     agent = agents.small_agent(environment, recurrent=True)
     with runs.Run(directory, "kill_runs", {}) as run:
-        agent_runs.train_agent(
-            impala.ActorLearner(agent, environment, unroll_length=10),
+        train(
+            ActorLearner(agent, environment, unroll_length=10),
             num_steps=NUM_STEPS,
             success_reward=10.0,
             run=Announced(run),

@@ -21,10 +21,12 @@ PACKAGES = (
 )
 # These need tf-agents or Gymnasium, so no package imports them by itself.
 MODULES = (
+    "keras_relational.agents.actor_learner",
+    "keras_relational.agents.agent",
+    "keras_relational.agents.distributed",
+    "keras_relational.agents.training",
     "keras_relational.environments.gymnasium_environment",
     "keras_relational.environments.tf_agents_environment",
-    "keras_relational.training.distributed",
-    "keras_relational.training.impala",
 )
 
 

@@ -201,7 +201,6 @@ NOT_MADE = {
     "bouncing_balls_predictor",
     "intuitive_physics_predictor",
     "single_ball_predictor",
-    "maze_memory",
     "normalization",
     "video_core",
     # Models that are saved, tested in tests/models/.

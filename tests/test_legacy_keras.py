@@ -70,7 +70,7 @@ def test_forbidden():
 
 
 ON_JAX = """
-from keras_relational.training import impala
+from keras_relational.agents.agent import ImpalaAgent
 from keras_relational import models
 from keras_relational.environments import boxworld, tf_agents_environment
 
@@ -78,7 +78,7 @@ world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
 model = models.boxworld_agent("convolutional", world.image_shape)
 for make in (
     lambda: tf_agents_environment.WorldTFEnvironment(world),
-    lambda: impala.ImpalaAgent(None, None, model),
+    lambda: ImpalaAgent(None, None, model),
 ):
     try:
         make()

@@ -18,14 +18,14 @@ PAGES = ROOT / "build" / "pages"
 COPIED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff")
 COPIED += ("docs", "serving/README.md")
 PACKAGES = ("layers", "models", "datasets", "environments", "training")
-PACKAGES += ("analysis", "runs", "serving", "playground")
+PACKAGES += ("agents", "analysis", "runs", "serving", "playground")
 # Modules that one imports by name, because they need an extra.
 FURTHER = {
     "environments": (
         *("batched_world", "curriculum"),
         *("gymnasium_environment", "tf_agents_environment"),
     ),
-    "training": ("agent_runs", "impala", "distributed"),
+    "agents": ("actor_learner", "agent", "distributed", "teacher", "training"),
 }
 
 

@@ -7,16 +7,21 @@ in 82 % of episodes, a GRU in 56 %, and one of as many parameters in 74 %.
 
 import keras
 
+from experiments.agents import draw_solved_share
+from experiments.agents import play_each
+from experiments.agents import player_means
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational.agents.actor_learner import actor_learner
+from keras_relational.agents.training import train_agent
+from keras_relational.analysis.schemata import episode_object_files
+from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.environments.goto_object_maze import GotoObjectMaze
+from keras_relational.layers import SCOFFCell
 from keras_relational.random_streams import unseen_world_seeds
-from keras_relational.training import agent_runs
-from keras_relational.training import impala
 
-PLAYERS = ["sampled", "random"]
-# With a small ε RMSProp is like Adam. Rewards are a tenth of BoxWorld's.
-RATES = {"epsilon": 1e-5, "entropy_regularization": 5e-4}
+MEMORIES = ("scoff", "gru", "gru_of_equal_size")
+INPUT_SIZE = 256  # Of the dense layer before the memory.
 SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
 SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
 NEXT = "python -m experiments.scoff maze --core gru_of_equal_size"
@@ -24,7 +29,7 @@ NEXT = "python -m experiments.scoff maze --core gru_of_equal_size"
 
 def main(command):
     add = command.option
-    add("--core", models.MAZE_MEMORIES, "scoff", "the agent's memory")
+    add("--core", MEMORIES, "scoff", "the agent's memory")
     add("--units", int, 128, "of the memory; the paper: 510")
     add("--num-schemata", int, 4, "of scoff")
     add("--schema-keys", ("shared", "separate"), "shared", "of scoff")
@@ -35,31 +40,108 @@ def main(command):
     add("--learning-rate", float, 3e-4, "of RMSProp; Table 5 has it for Adam")
     add("--num-test", int, 1_000, "fixed mazes to play at the end")
     args = command.parse_run(export="a SavedModel of the agent")
-    world, larger = (GotoObjectMaze(size, args.num_objects) for size in (6, 10))
+    world = GotoObjectMaze(6, args.num_objects)
+    larger = GotoObjectMaze(10, args.num_objects)
     keras.utils.set_random_seed(args.seed)
-    schemata = args.num_schemata, args.schema_keys, args.dynamics
-    memory = models.maze_memory(args.core, args.units, *schemata)
-    sizes = world.image_shape, len(world.actions)
-    model = models.boxworld_agent("convolutional", *sizes, cell=memory)
-    rates = {"learning_rate": args.learning_rate, **RATES}
-    batch = args.batch_size, args.seed
-    learner = impala.actor_learner(world, model, *batch, **rates)
+    model = models.boxworld_agent(
+        "convolutional",
+        world.image_shape,
+        num_actions=len(world.actions),
+        cell=memory(
+            args.core,
+            args.units,
+            num_schemata=args.num_schemata,
+            schema_keys=args.schema_keys,
+            dynamics=args.dynamics,
+        ),
+    )
+    # With a small ε RMSProp is like Adam. Rewards are a tenth of BoxWorld's.
+    learner = actor_learner(
+        world,
+        model,
+        batch_size=args.batch_size,
+        seed=args.seed,
+        learning_rate=args.learning_rate,
+        epsilon=1e-5,
+        entropy_regularization=5e-4,
+    )
 
     def measure():
-        played = analysis.play(larger, unseen_world_seeds(100), model, False)
+        seeds = unseen_world_seeds(100)
+        played = analysis.play(larger, seeds, model, greedy=False)
         return {"solved_in_10_by_10": float(played["solved"].mean())}
 
-    with command.open_run(["core"], ["num_steps", "num_test"]) as run:
-        plan = args.num_steps, world.success_reward, run, None, 300, False
-        curves = agent_runs.train_agent(learner, *plan, measure, args.verbose)
-        analysis.draw_solved_share(curves, args.core, run.directory)
+    with command.open_run(
+        always=["core"], may_differ=["num_steps", "num_test"]
+    ) as run:
+        curves = train_agent(
+            learner,
+            args.num_steps,
+            world.success_reward,
+            run=run,
+            updates_per_epoch=300,
+            measure=measure,
+            verbose=args.verbose,
+        )
+        draw_solved_share(curves, args.core, run.directory)
         seeds = unseen_world_seeds(args.num_test)
-        figures = {"parameters": model.count_params()}
+        metrics = {"parameters": model.count_params()}
         for tested in (world, larger):
-            played = analysis.play_each(tested, seeds, model, PLAYERS)
-            for player, means in analysis.player_means(played).items():
-                figures[f"{player}_{tested.room_size}"] = means
+            played = play_each(tested, seeds, model, ["sampled", "random"])
+            for player, means in player_means(played).items():
+                metrics[f"{player}_{tested.room_size}"] = means
         if args.core == "scoff":
-            analysis.draw_agent_schemata(world, seeds[0], model, run.directory)
+            episode = analysis.record(world, seeds[0], model, greedy=False)
+            found = episode_object_files(model, episode["images"])
+            path = run.directory / "schemata.png"
+            analysis.save_figure(plot_schemata(found), path)
         lines = [SOLVED.format(size) for size in (6, 10)]
-        command.finish(run, model, figures, lines, NEXT)
+        command.finish(run, model, metrics, lines, NEXT)
+
+
+def memory(
+    name="scoff",
+    units=128,
+    num_schemata=4,
+    schema_keys="shared",
+    dynamics="lstm",
+):
+    """An RNN cell, the memory of the agent.
+
+    Sizes as in Table 5 of Goyal et al., 2020, which has 510 units. With LSTMs
+    as schemata, four heads read values of 256, and four heads read messages.
+    With GRUs, one head reads values of 64, a quarter of the work, and there are
+    no messages: a single object file has no other to read. Its messages to
+    itself made the state of GRUs grow beyond all bounds in episodes of 324
+    steps, and the agent forgot all it had learned.
+
+    Args:
+        name: `"scoff"`, with one object file; `"gru"`, with as many units; or
+            `"gru_of_equal_size"`, with about as many parameters as the SCOFF of
+            the other arguments, after a layer of 256.
+        units: Number of units of the object file, and of `"gru"`.
+        num_schemata: Number of schemata of `"scoff"`. Table 5 has four.
+        schema_keys: As for `layers.SCOFF`.
+        dynamics: As for `layers.SCOFF`.
+    """
+    if name == "gru":
+        return keras.layers.GRUCell(units)
+    scoff = SCOFFCell(
+        units,
+        num_object_files=1,
+        num_schemata=num_schemata,
+        schema_keys=schema_keys,
+        dynamics=dynamics,
+        num_heads=1 if dynamics == "gru" else 4,
+        value_dim=64 if dynamics == "gru" else 256,
+        message_key_dim=16,
+        num_message_heads=0 if dynamics == "gru" else 4,
+    )
+    if name == "scoff":
+        return scoff
+    # A GRU has 3 (u² + 256 u + 2 u) parameters; solved for u.
+    scoff.build((None, INPUT_SIZE))
+    half = INPUT_SIZE // 2 + 1
+    return keras.layers.GRUCell(
+        round((half**2 + scoff.count_params() / 3) ** 0.5 - half)
+    )

@@ -4,12 +4,11 @@ Clift et al., 2019, Logic and the 2-Simplicial Transformer, Figs. 6 to 15. The
 defaults, one box on 3 by 6 tiles, take 20 minutes, bridge puzzles 10⁹ steps.
 """
 
-import keras
-
+from experiments.agents import draw_solved_share
 from experiments.two_simplicial import puzzles
-from keras_relational import analysis
-from keras_relational.training import agent_runs
-from keras_relational.training import impala
+from experiments.two_simplicial.evaluation import evaluate
+from keras_relational.agents.actor_learner import actor_learner
+from keras_relational.agents.training import train_agent
 
 LINES = ["solved: {greedy[solved]:.1%}, by random moves {random[solved]:.1%}"]
 NEXT = "python -m experiments.two_simplicial impala --network relational"
@@ -27,17 +26,29 @@ def main(command):
     add("--by-level", bool, False, "learning curves of each level, too")
     args = command.parse_run(export="a SavedModel of the agent")
     world = puzzles.make_world(command, args)
-    sizes = {"num_iterations": args.num_iterations}
-    if args.recurrent_units:
-        sizes["cell"] = keras.layers.GRUCell(args.recurrent_units)
-    model, data = puzzles.make_agent(command, args, world, **sizes)
-    learner = impala.actor_learner(world, model, 32, args.seed)
-    may_differ = ["num_steps", "num_test", "shortest", "by_level"]
-    with command.open_run(["world", "network"], may_differ, data) as run:
-        training = args.num_steps, world.success_reward, run
-        logged = {"by_level": args.by_level, "verbose": args.verbose}
-        curves = agent_runs.train_agent(learner, *training, **logged)
-        analysis.draw_solved_share(curves, args.network, run.directory)
-        test = args.num_test, run.directory, args.shortest
-        figures = analysis.agent_figures(world, model, *test)
-        command.finish(run, model, figures, LINES, NEXT)
+    model, data = puzzles.make_agent(
+        command,
+        args,
+        world,
+        num_iterations=args.num_iterations,
+        recurrent_units=args.recurrent_units,
+    )
+    learner = actor_learner(world, model, batch_size=32, seed=args.seed)
+    with command.open_run(
+        always=["world", "network"],
+        may_differ=["num_steps", "num_test", "shortest", "by_level"],
+        data=data,
+    ) as run:
+        curves = train_agent(
+            learner,
+            args.num_steps,
+            world.success_reward,
+            run=run,
+            by_level=args.by_level,
+            verbose=args.verbose,
+        )
+        draw_solved_share(curves, args.network, run.directory)
+        metrics = evaluate(
+            world, model, args.num_test, run.directory, shortest=args.shortest
+        )
+        command.finish(run, model, metrics, LINES, NEXT)

@@ -2,7 +2,7 @@
 
 The puzzle is one that training never draws. Its frames become a GIF. A preset
 of the library knows its kind of puzzle. With an agent of your own, exported by
-boxworld_teacher.py, give the options of the puzzle that it was trained on:
+the experiment `teacher`, give the options of the puzzles of its training:
 
     python -m experiments.two_simplicial play --preset boxworld_3x18_relational
     python -m experiments.two_simplicial play --model-dir agent
@@ -27,7 +27,8 @@ TILE = np.ones((16, 16, 1), "uint8")
 
 
 def main(command):
-    add, exported = command.option, command_line.existing_folder
+    add = command.option
+    exported = command_line.existing_folder
     add("--preset", puzzles.preset, None, "a trained agent, to be served here")
     add("--model-dir", exported, None, "an exported agent, to be served here")
     add("--rest-url", str, None, "server of an agent, if one runs already")
@@ -37,8 +38,8 @@ def main(command):
     add("--sampled", bool, False, "draw moves from the policy")
     add("--directory", command_line.folder, TO, "folder to write to")
     args = command.parse_args()
-    folder, url, puzzle = args.model_dir, args.rest_url, args.puzzle
-    rng = np.random.default_rng(puzzle)
+    folder, url = args.model_dir, args.rest_url
+    rng = np.random.default_rng(args.puzzle)
     if [args.preset, folder, url].count(None) != 2:
         command.error("give one of --preset, --model-dir and --rest-url")
 
@@ -58,9 +59,11 @@ def main(command):
         if folder is not None:
             url = stack.enter_context(serving.serve(folder)).rest_url
         world = puzzles.make_world(command, args)
-        played = analysis.record(world, unseen_world_seeds(puzzle + 1)[-1], ask)
-    path = args.directory / f"puzzle_{puzzle}.gif"
+        seed = unseen_world_seeds(args.puzzle + 1)[-1]
+        played = analysis.record(world, seed, ask)
+    path = args.directory / f"puzzle_{args.puzzle}.gif"
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_gif([np.kron(x, TILE) for x in played["images"]], path, 300)
+    frames = [np.kron(image, TILE) for image in played["images"]]
+    save_gif(frames, path, milliseconds=300)
     end = "solved" if played["solved"] else "not solved"
     print(f"{end} after {len(played['actions'])} moves. Look at {path}")

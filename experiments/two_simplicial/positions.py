@@ -1,18 +1,19 @@
 """Teaches an agent of BoxWorld to see which colours match, and what loses.
 
-It learns from single positions: the right moves, and two hints. One asks its
-heads to attend to equal colours, the other which locks lose. Go on with
-boxworld_teacher.py --preset, where the agent plays and has no hints.
+It learns from single positions: the expert actions, and two hints. One asks its
+heads to attend to equal colours, the other which locks lose. Go on with the
+experiment `teacher` and --preset, where the agent plays and has no hints.
 """
 
 import keras
 
 from experiments import command_line
 from experiments.two_simplicial import puzzles
-from keras_relational import analysis
+from experiments.two_simplicial.evaluation import evaluate
+from experiments.two_simplicial.position_student import PositionBatches
+from experiments.two_simplicial.position_student import position_student
 from keras_relational import training
 
-FALL = keras.optimizers.schedules.PolynomialDecay
 LINES = ["solved: {sampled[solved]:.1%}, by random moves {random[solved]:.1%}"]
 NEXT = "python -m experiments.two_simplicial positions --world bridge"
 
@@ -32,19 +33,36 @@ def main(command):
         command.error("--network convolutional has no attention to teach")
     world, others = puzzles.make_test_worlds(command, args)
     model, data = puzzles.make_agent(command, args, world)
-    fall = FALL(args.learning_rate, args.num_batches, 0.0)
-    student = training.position_student(model, fall, args.attention_weight)
+    rate = keras.optimizers.schedules.PolynomialDecay(
+        args.learning_rate, args.num_batches, 0.0
+    )
+    student = position_student(model, rate, args.attention_weight)
 
     def batches(first):
-        sizes = args.batch_size, first, args.seed
-        return training.PositionBatches(world, *sizes)
+        return PositionBatches(
+            world, args.batch_size, initial_batch=first, seed=args.seed
+        )
 
-    measure = puzzles.solved_alone(world, model)
-    may_differ = ["num_test", "test_length"]
-    with command.open_run(["world", "network"], may_differ, data) as run:
-        logged = {"run": run, "verbose": args.verbose}
-        plan = args.num_batches, 1_000, measure
-        training.fit(student, batches, *plan, **logged)
-        test = args.num_test, run.directory, False, puzzles.PLAYERS
-        figures = analysis.agent_figures(world, model, *test, others)
-        command.finish(run, model, figures, LINES, NEXT)
+    with command.open_run(
+        always=["world", "network"],
+        may_differ=["num_test", "test_length"],
+        data=data,
+    ) as run:
+        training.fit(
+            student,
+            batches,
+            num_batches=args.num_batches,
+            batches_per_epoch=1_000,
+            measure=puzzles.solved_alone(world, model),
+            run=run,
+            verbose=args.verbose,
+        )
+        metrics = evaluate(
+            world,
+            model,
+            args.num_test,
+            run.directory,
+            players=puzzles.PLAYERS,
+            others=others,
+        )
+        command.finish(run, model, metrics, LINES, NEXT)

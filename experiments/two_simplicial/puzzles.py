@@ -1,4 +1,4 @@
-"""The options of the BoxWorld examples, their worlds and their agents."""
+"""The options of the BoxWorld experiments, their worlds and their agents."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ from keras_relational import runs
 from keras_relational.environments import boxworld
 from keras_relational.random_streams import unseen_world_seeds
 
-PLAYERS = "greedy", "sampled", "random", "teacher"
+PLAYERS = ("greedy", "sampled", "random", "teacher")
 RANGE = {"nargs": 2, "metavar": ("LOW", "HIGH")}
 
 
@@ -78,10 +78,18 @@ def make_test_worlds(command, args):
     return world, others
 
 
-def make_agent(command, args, world, **sizes):
+def make_agent(command, args, world, num_iterations=2, recurrent_units=0):
     """The agent of the options for a world, and the digests of its files."""
     keras.utils.set_random_seed(args.seed)
-    model = models.boxworld_agent(args.network, world.image_shape, **sizes)
+    cell = None
+    if recurrent_units:
+        cell = keras.layers.GRUCell(recurrent_units)
+    model = models.boxworld_agent(
+        args.network,
+        world.image_shape,
+        num_iterations=num_iterations,
+        cell=cell,
+    )
     if args.preset is None:
         return model, {}
     # Boards of all sizes have the same weights.

@@ -66,10 +66,19 @@ def boxworld_table(records: list[Record]) -> str:
 def teacher_table(records: list[Record]) -> str:
     """One row a run with a teacher, or without one for comparison."""
     columns = (
-        *("world", "rows", "columns", "solution_length", "num_distractors"),
-        *("network", "teacher_share", "teacher_moves"),
-        *("num_taught", "curriculum", "preset"),
-        *("num_batches", "attention_weight"),
+        "world",
+        "rows",
+        "columns",
+        "solution_length",
+        "num_distractors",
+        "network",
+        "teacher_share",
+        "teacher_moves",
+        "num_taught",
+        "curriculum",
+        "preset",
+        "num_batches",
+        "attention_weight",
     )
     rows, common = group_by_seed(records, columns)
     lines = []
@@ -105,36 +114,35 @@ def figures(records: list[Record]) -> dict:
 
     And the share that agents with a teacher solve alone.
     """
-    runs: dict = {}
-    taught: dict = {}
+    drawn = {}
+    smallest: dict = {}
     for record in records:
-        arguments = record.arguments
         if record.experiment == "boxworld_impala" and _is_smallest(record):
-            network = arguments["network"]
-            runs.setdefault(network, []).append(record.read_curves())
+            network = record.arguments["network"]
+            smallest.setdefault(network, []).append(record.read_curves())
+    if smallest:
+        drawn["boxworld_3x6"] = analysis.plot_learning_curves(
+            smallest, "solved", "steps"
+        )
+    taught: dict = {}
     lessons = [x for x in records if x.experiment == "boxworld_teacher"]
     # Of a run that was continued the longer one counts.
     for record in sorted(lessons, key=lambda x: x.result["steps"]):
-        arguments = record.arguments
-        name = f"{_puzzles(arguments)}, {arguments['network']}"
-        name += f", {_begun_with(arguments) or _short_teacher(arguments)}"
-        if arguments.get("withhold_pairs"):
-            name += ", pairs withheld"
-        curves = record.read_curves()
-        taught.setdefault(name, {})[arguments["seed"]] = curves
-    drawn = {}
-    for name, kinds, quantity in (
-        ("boxworld_3x6", runs, "solved"),
-        (
-            "boxworld_teacher",
-            {name: list(seeds.values()) for name, seeds in taught.items()},
-            "solved_alone",
-        ),
-    ):
-        if kinds:
-            figure = analysis.plot_learning_curves(kinds, quantity, "steps")
-            drawn[name] = figure
+        seeds = taught.setdefault(_name_of_lesson(record.arguments), {})
+        seeds[record.arguments["seed"]] = record.read_curves()
+    if taught:
+        curves = {name: list(seeds.values()) for name, seeds in taught.items()}
+        drawn["boxworld_teacher"] = analysis.plot_learning_curves(
+            curves, "solved_alone", "steps"
+        )
     return drawn
+
+
+def _name_of_lesson(arguments):
+    begun = _begun_with(arguments) or _short_teacher(arguments)
+    name = f"{_puzzles(arguments)}, {arguments['network']}, {begun}"
+    withheld = arguments.get("withhold_pairs")
+    return name + (", pairs withheld" if withheld else "")
 
 
 def _solved(played):

@@ -9,13 +9,8 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
   `proposition_as_text`.
 - BoxWorld and the maze (agents):
     - Text: `puzzle_as_text`.
-    - Episodes: `play`, `play_each`, `player_means`, `record`, `frames`,
-      `shortest_lengths`, `by_level`.
-    - Attention of Transformer blocks: `block_attention` (`BlockAttention`),
-      `plot_block_attention`, `animate_attention`, `tile_attention`,
-      `plot_tile_attention`.
-    - Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
-      `draw_agent_schemata`. `agent_figures` plays test puzzles and draws one.
+    - Episodes: `play`, `record`, `frames`.
+    - Attention of Transformer blocks: `block_attention`, `animate_attention`.
 - Object files (SCOFF layers): `object_files` (`ObjectFiles`),
   `episode_object_files`, `BURN_IN`, `schemata_in_use`, `contingency`,
   `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
@@ -25,11 +20,6 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
 - Abstract rules (ESBN): `bindings`, `plot_retrieval`.
 """
 
-from keras_relational.analysis.agent_pictures import agent_figures
-from keras_relational.analysis.agent_pictures import draw_agent_schemata
-from keras_relational.analysis.agent_pictures import draw_solved_episode
-from keras_relational.analysis.agent_pictures import draw_solved_share
-from keras_relational.analysis.agent_pictures import draw_tile_attention
 from keras_relational.analysis.analogies import accuracy_by_dimension
 from keras_relational.analysis.analogies import draw_analogies
 from keras_relational.analysis.analogies import level_embeddings
@@ -47,8 +37,6 @@ from keras_relational.analysis.block_attention import plot_block_attention
 from keras_relational.analysis.episodes import by_level
 from keras_relational.analysis.episodes import frames
 from keras_relational.analysis.episodes import play
-from keras_relational.analysis.episodes import play_each
-from keras_relational.analysis.episodes import player_means
 from keras_relational.analysis.episodes import record
 from keras_relational.analysis.episodes import shortest_lengths
 from keras_relational.analysis.esbn_memory import bindings
@@ -70,8 +58,6 @@ from keras_relational.analysis.schemata import schemata_in_use
 from keras_relational.analysis.text import board_as_text
 from keras_relational.analysis.text import proposition_as_text
 from keras_relational.analysis.text import puzzle_as_text
-from keras_relational.analysis.tile_attention import plot_tile_attention
-from keras_relational.analysis.tile_attention import tile_attention
 from keras_relational.analysis.video_pictures import ball_figures
 from keras_relational.analysis.video_pictures import coordinates_figures
 from keras_relational.analysis.video_pictures import draw_object_files
@@ -84,7 +70,6 @@ __all__ = [
     "BlockAttention",
     "ObjectFiles",
     "accuracy_by_dimension",
-    "agent_figures",
     "animate_attention",
     "attention_maps",
     "ball_figures",
@@ -94,7 +79,6 @@ __all__ = [
     "by_level",
     "contingency",
     "coordinates_figures",
-    "draw_agent_schemata",
     "draw_analogies",
     "draw_object_files",
     "draw_predicted_frames",

@@ -1,8 +1,4 @@
-"""What an agent's entities attend to: Figs. 7 and 11 to 13 of the paper.
-
-Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 6 and
-Appendix F.
-"""
+"""The attention of an agent's entities, as arrays, pictures and animations."""
 
 import io
 import pathlib

@@ -1,16 +1,8 @@
-"""Episodes of an agent, of a random player, and of the shortest solution.
-
-`play_each` and `player_means` compare an agent with a random player.
-
-Clift et al., 2019, *Logic and the 2-Simplicial Transformer*, section 5.
-"""
+"""Plays and records episodes of an agent, a teacher or a random player."""
 
 import typing
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -22,8 +14,6 @@ from keras_relational.environments.batched_world import World
 from keras_relational.environments.compilation import compiled
 from keras_relational.models.declared_roles import answer_index
 from keras_relational.validation import check_positive_integers
-
-PLAYERS = ("greedy", "sampled", "random")
 
 
 def play(
@@ -221,85 +211,6 @@ def frames(
     return np.concatenate(taken)
 
 
-def shortest_lengths(
-    world: World, seeds: Iterable[int], max_steps: int = 200
-) -> np.ndarray:
-    """The smallest number of moves that solves the first episode of each seed.
-
-    A breadth-first search through the world's rules, for all episodes at once.
-    It visits every state within reach, so use it for small puzzles.
-
-    Args:
-        world: `environments.batched_world.World`, such as `BoxWorld`.
-        seeds: Integers `(batch,)`. They determine the puzzles.
-        max_steps: Positive integer, largest depth of the search.
-
-    Returns:
-        Integer array `(batch,)`.
-
-    Raises:
-        ValueError: If a puzzle takes more than `max_steps` moves.
-
-    Example:
-
-    >>> from keras_relational.environments import boxworld
-    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
-    >>> lengths = shortest_lengths(world, range(20))
-    >>> int(lengths.min()) >= 4
-    True
-    """
-    seeds = np.asarray(seeds, dtype="uint32")
-    lengths = np.zeros(len(seeds), int)
-    frontier = _arrays(world.reset(seeds))
-    puzzles = np.arange(len(seeds))
-    step = compiled(world.step)
-    seen = np.zeros(0, "uint64")
-    for depth in range(1, max_steps + 1):
-        # Make all moves from all states of the frontier.
-        num_actions = len(world.actions)
-        puzzles = np.repeat(puzzles, num_actions)
-        frontier, rewards, over = _all_moves(step, num_actions, frontier)
-        lengths[puzzles[rewards >= world.success_reward]] = depth
-        if lengths.all():
-            return lengths
-        # Go on from new states, if their puzzle is not solved yet.
-        open_ = np.flatnonzero(~over & (lengths[puzzles] == 0))
-        keys, first = np.unique(_keys(puzzles, frontier)[open_], True)
-        new = ~np.isin(keys, seen)
-        seen = np.concatenate([seen, keys[new]])
-        rows = open_[first[new]]
-        frontier = {name: x[rows] for name, x in frontier.items()}
-        puzzles = puzzles[rows]
-    raise ValueError(
-        f"{np.sum(lengths == 0)} of {len(seeds)} puzzles take more than "
-        f"{max_steps} moves. Received: max_steps={max_steps}"
-    )
-
-
-def by_level(
-    episodes: Mapping[str, np.ndarray],
-) -> dict[tuple[int, ...], dict[str, float]]:
-    """Share solved and mean length for each level: Figs. 14 and 15.
-
-    Args:
-        episodes: As `play` returns.
-
-    Returns:
-        Dictionary from the level, a tuple of integers, to a dictionary of
-        `episodes`, their number, `solved`, a share, and `length`, a mean.
-    """
-    levels, members = np.unique(episodes["levels"], axis=0, return_inverse=True)
-    members = members.reshape(-1)
-    return {
-        tuple(int(x) for x in level): {
-            "episodes": int(np.sum(members == number)),
-            "solved": float(episodes["solved"][members == number].mean()),
-            "length": float(episodes["lengths"][members == number].mean()),
-        }
-        for number, level in enumerate(levels)
-    }
-
-
 class _Player:
     """Makes the moves of an agent with or without a memory, or other moves."""
 
@@ -350,108 +261,3 @@ class _Player:
         if self.model is None or not self.greedy:
             return random_draws(logits, seeds[:, None], step), tuple(memory)
         return ops.argmax(logits, axis=-1), tuple(memory)
-
-
-def _all_moves(step, num_actions, frontier, size=4_096):
-    """The result of every move from each state, grouped by state.
-
-    All pieces have one size, so that the step is compiled once.
-    """
-    state = {k: np.repeat(v, num_actions, 0) for k, v in frontier.items()}
-    count = len(state["steps"])
-    actions = np.arange(count) % num_actions
-    pieces = []
-    for start in range(0, count, size):
-        # Repeat the last row to complete the last piece.
-        rows = np.minimum(np.arange(start, start + size), count - 1)
-        piece = step({k: v[rows] for k, v in state.items()}, actions[rows])
-        here = min(size, count - start)
-        pieces.append(
-            keras.tree.map_structure(
-                lambda x, here=here: ops.convert_to_numpy(x)[:here], piece
-            )
-        )
-    state, rewards, over, _ = keras.tree.map_structure(
-        lambda *xs: np.concatenate(xs), *pieces
-    )
-    return state, rewards, over
-
-
-def _keys(puzzles, state):
-    """A hash of each state. Different states very likely have other hashes."""
-    columns = [x for name, x in state.items() if name != "steps"]
-    rows = np.column_stack([puzzles, *columns]).astype("uint64")
-    rng = np.random.default_rng(0)
-    factors = rng.integers(2**64, size=rows.shape[1], dtype="uint64")
-    return np.sum(rows * factors, axis=1)
-
-
-def _arrays(state):
-    return keras.tree.map_structure(ops.convert_to_numpy, state)
-
-
-def play_each(
-    world: Any,
-    seeds: Sequence[int],
-    model: keras.Model,
-    players: Sequence[str] = PLAYERS,
-) -> dict[str, dict[str, np.ndarray]]:
-    """Plays the first episode of each seed, by each of several players.
-
-    Args:
-        world: A world, such as `environments.boxworld.BoxWorld`.
-        seeds: Seeds of the episodes, the same for every player.
-        model: `keras.Model` of an agent, as `models.boxworld_agent` builds.
-        players: Some of `"greedy"`, the agent with its likeliest moves,
-            `"sampled"`, the agent with moves drawn from its policy, `"random"`,
-            random moves without the agent, and `"teacher"`, the first of the
-            world's `expert_moves`.
-
-    Returns:
-        Dictionary from each player to its episodes, as `play` returns them.
-
-    Example:
-
-    >>> from keras_relational.environments import boxworld
-    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=9)
-    >>> played = play_each(world, range(4), None, ["random"])
-    >>> player_means(played)["random"]["length"] <= 9
-    True
-    """
-    return {
-        player: play(
-            world,
-            seeds,
-            None if player == "random" else model,
-            greedy=player == "greedy",
-            teacher=player == "teacher",
-        )
-        for player in players
-    }
-
-
-def player_means(
-    played: Mapping[str, Mapping[str, np.ndarray]], levels: bool = False
-) -> dict[str, dict[str, Any]]:
-    """The share of episodes that each player solves, and their mean length.
-
-    Args:
-        played: Dictionary from each player to its episodes, as `play_each`
-            returns it.
-        levels: If `True`, the same for each level, too.
-
-    Returns:
-        Dictionary from each player to a dictionary of `solved`, `length` and,
-        with `levels`, `types`: a dictionary from each level, as text, to what
-        `by_level` has of it.
-    """
-    means: dict[str, dict[str, Any]] = {}
-    for player, episodes in played.items():
-        means[player] = {
-            "solved": float(episodes["solved"].mean()),
-            "length": float(episodes["lengths"].mean()),
-        }
-        if levels:
-            of_levels = {str(k): v for k, v in by_level(episodes).items()}
-            means[player]["types"] = of_levels
-    return means

@@ -31,10 +31,8 @@ from keras_relational.models.adding_model import ADDING_CORES
 from keras_relational.models.adding_model import adding_model
 from keras_relational.models.analogy_scorer import analogy_scorer
 from keras_relational.models.analogy_scorer import visual_analogy_scorer
-from keras_relational.models.boxworld_agent import MAZE_MEMORIES
 from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
-from keras_relational.models.boxworld_agent import maze_memory
 from keras_relational.models.declared_roles import Roles
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
@@ -65,7 +63,6 @@ from keras_relational.models.video_predictor import video_predictor
 __all__ = [
     "ADDING_CORES",
     "FILLERS",
-    "MAZE_MEMORIES",
     "NETWORKS",
     "PHYSICS_CORES",
     "SET_REASONERS",

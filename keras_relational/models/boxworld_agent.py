@@ -1,4 +1,4 @@
-"""Networks of agents, from an image to a policy and a value, and memories."""
+"""Networks of agents, from an image to a policy and a value."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,6 @@ from keras import ops
 from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import EpisodicRNN
 from keras_relational.layers import RelationalTransformerBlock
-from keras_relational.layers import SCOFFCell
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.layers import SlotPooling
 from keras_relational.layers import StridedConv2D
@@ -18,8 +17,6 @@ from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
 
 NETWORKS = ("relational", "simplicial", "convolutional")
-MAZE_MEMORIES = ("scoff", "gru", "gru_of_equal_size")
-_INPUT_SIZE = 256  # Of the dense layer before the memory.
 
 
 def boxworld_agent(
@@ -168,67 +165,3 @@ def _after_transformer(x, network, num_iterations, num_virtual_entities, score):
             name="block",
         )(entities, virtual_entities)
     return keras.layers.GlobalMaxPooling1D(name="pooling")(entities)
-
-
-def maze_memory(
-    name: str = "scoff",
-    units: int = 128,
-    num_schemata: int = 4,
-    schema_keys: str = "shared",
-    dynamics: str = "lstm",
-) -> keras.layers.Layer:
-    """Makes an RNN cell, the memory of an agent of `boxworld_agent`.
-
-    Sizes as in Table 5 of [Goyal et al., 2020](
-    https://arxiv.org/abs/2006.16225), which has 510 units.
-
-    With LSTMs as schemata, four heads read values of 256, and four heads read
-    messages. With GRUs, one head reads values of 64, a quarter of the work, and
-    there are no messages. A single object file that attends to a single vector
-    has nothing to choose, and it has no other object file to read. Its messages
-    to itself made the state of GRUs grow, in episodes of 324 steps beyond all
-    bounds, and then the agent forgot all it had learned. In our trials agents
-    learned faster with GRUs (docs/results/scoff.md).
-
-    Args:
-        name: `"scoff"`, with one object file; `"gru"`, with as many units; or
-            `"gru_of_equal_size"`, with about as many parameters as the SCOFF of
-            the other arguments, after a layer of 256.
-        units: Number of units of the object file, and of `"gru"`.
-        num_schemata: Number of schemata of `"scoff"`. Table 5 has four.
-        schema_keys: `"shared"` or `"separate"`, as for `layers.SCOFF`.
-        dynamics: `"lstm"` or `"gru"`, what a schema is, as for `layers.SCOFF`.
-
-    Returns:
-        Keras RNN cell.
-
-    Raises:
-        ValueError: If a name is unknown, or a number is not a positive integer.
-
-    Example:
-
-    >>> maze_memory("gru_of_equal_size").units
-    844
-    """
-    check_choice("memory", name, MAZE_MEMORIES)
-    if name == "gru":
-        return keras.layers.GRUCell(units)
-    scoff = SCOFFCell(
-        units,
-        num_object_files=1,
-        num_schemata=num_schemata,
-        schema_keys=schema_keys,
-        dynamics=dynamics,
-        num_heads=1 if dynamics == "gru" else 4,
-        value_dim=64 if dynamics == "gru" else 256,
-        message_key_dim=16,
-        num_message_heads=0 if dynamics == "gru" else 4,
-    )
-    if name == "scoff":
-        return scoff
-    # A GRU has 3 (u² + 256 u + 2 u) parameters; solved for u.
-    scoff.build((None, _INPUT_SIZE))
-    half = _INPUT_SIZE // 2 + 1
-    return keras.layers.GRUCell(
-        round((half**2 + scoff.count_params() / 3) ** 0.5 - half)
-    )

@@ -18,10 +18,10 @@ inside its `with` statement:
         run.save_model(model)
         run.finish({"errors": errors})
 
-For an agent the line with `training.fit` becomes
+For an agent (`keras_relational.agents`) the line with `training.fit` becomes
 
-        curves = agent_runs.train_agent(
-            impala.ActorLearner(agent, environment), num_steps,
+        curves = train_agent(
+            actor_learner(world, model), num_steps,
             world.success_reward, run=run,
         )
 

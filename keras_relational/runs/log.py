@@ -16,10 +16,10 @@ from keras_relational.runs.tensorboard import TensorBoardCurves
 class TrainingLog:
     """Writes learning curves and checkpoints, and finds where to continue.
 
-    `training.fit` and `agent_runs.train_agent` use it. Before the first epoch
-    they call `restore`, which loads the newest intact checkpoint. After every
-    epoch they call `add` with a row of the curves. `add` writes the row to
-    `curves.csv` and to `tensorboard/`, and saves a checkpoint.
+    `training.fit` and `agents.training.train_agent` use it. Before the first
+    epoch they call `restore`, which loads the newest intact checkpoint. After
+    every epoch they call `add` with a row of the curves. `add` writes the row
+    to `curves.csv` and to `tensorboard/`, and saves a checkpoint.
 
     Args:
         run: A `Run`. With `None` the curves are kept in memory only.

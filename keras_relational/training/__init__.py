@@ -25,10 +25,8 @@
   `VideoBatches`, `VideoSamples`, `roll_out_errors`, `simple_roll_out_errors`,
   `relative_error`, `relative_errors`; `plausibility`, `physics_tests`,
   `published_physics_tests`.
-- Agents (2-simplicial Transformer, and agents with a memory): `PositionBatches`
-  and `position_student`, for moves that a teacher labels; `vtrace`, the targets
-  of IMPALA. The modules `impala`, `teacher`, `agent_runs` and `distributed`
-  train agents on tf-agents. Import them by name: they need the extra `rl`.
+
+Agents train in `keras_relational.agents`.
 """
 
 from keras_relational.training.adding import adding_errors
@@ -105,5 +103,4 @@ __all__ = [
     "visual_analogy_accuracies",
     "visual_analogy_digest",
     "visual_analogy_tests",
-    "vtrace",
 ]

@@ -9,6 +9,7 @@ from worlds_in_python import PythonBoxWorld
 
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational.analysis.block_attention import plot_block_attention
 from keras_relational.environments import boxworld
 from keras_relational.environments import goto_object_maze
 from keras_relational.models import boxworld_agent
@@ -66,27 +67,6 @@ def test_an_agent_that_remembers_in_half_precision(world):
     assert (played["lengths"] > 0).all()
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_figures_of_an_agent_beside_other_players(recurrent, world, tmp_path):
-    model = agent(world, recurrent)
-    players = ["greedy", "random", "teacher"]
-    wider = boxworld.BoxWorld(3, 7, (1, 1), (0, 0), max_episode_steps=60)
-    given = 30, tmp_path, True, players
-    with pytest.raises(ValueError, match="shape"):  # Another size of image.
-        analysis.agent_figures(world, model, *given, {"wider": wider})
-    other = boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=9)
-    figures = analysis.agent_figures(world, model, *given, {"shorter": other})
-    assert list(figures) == [*players, "shorter", "shortest_length"]
-    assert figures["shorter"]["greedy"]["length"] <= 9
-    teacher = figures["teacher"]
-    # With one box there is one way, so the teacher's moves are the fewest.
-    assert teacher["solved"] == 1
-    assert teacher["length"] == figures["shortest_length"]
-    assert teacher["types"]["(1, 0, 0)"]["episodes"] == 30
-    assert figures["random"]["length"] > teacher["length"]
-    assert list(tmp_path.iterdir()) == []  # This network has no attention.
-
-
 def test_what_a_maze_calls_solved():
     """Seen at once, or when all but one step is spent: reward 0.1 and more."""
     world = goto_object_maze.GotoObjectMaze(4, max_episode_steps=30)
@@ -101,8 +81,6 @@ def test_what_a_maze_calls_solved():
     )
     assert (played["lengths"][~solved] == 30).all()
     assert played["lengths"][solved].max() == 30
-    lengths = analysis.shortest_lengths(world, range(5))
-    assert (lengths >= 1).all()
 
 
 def test_greedy_takes_the_likeliest_move(world):
@@ -146,59 +124,28 @@ def test_a_random_player(world):
     np.testing.assert_array_equal(played["lengths"], again["lengths"])
 
 
-def shortest_by_hand(image):
-    """One loose key, one box: from the player to the one, then to the other."""
-    plain = PythonBoxWorld(image, losing=set())
-    (key,) = [cell for cell in plain.tiles if plain.is_loose_key(cell)]
-    (lock,) = [cell for cell in plain.tiles if plain.is_lock(cell)]
-
-    def distance(start, end):
-        reached, steps = {start}, 0
-        while end not in reached:
-            steps += 1
-            reached |= {
-                (row + down, column + right)
-                for row, column in reached
-                for down, right in ((0, 1), (0, -1), (1, 0), (-1, 0))
-                if 0 <= row + down < plain.rows
-                and 0 <= column + right < plain.columns
-                and (
-                    (row + down, column + right) not in plain.tiles
-                    or (row + down, column + right) == end
-                )
-            }
-        return steps
-
-    first = distance(plain.player, key)
-    del plain.tiles[key]
-    return first + distance(key, lock)
+def test_frames_are_those_that_the_moves_lead_to():
+    """The same as `record`, one seed at a time, but for the last frame."""
+    world = boxworld.BoxWorld(5, 9, (2, 2), (0, 0), max_episode_steps=12)
+    model = boxworld_agent("convolutional", world.image_shape)
+    together = analysis.frames(world, range(3), model, every=3)
+    alone = [
+        analysis.record(world, seed, model, False)["images"][:-1][::3]
+        for seed in range(3)
+    ]
+    apart = [
+        images[number]
+        for number in range(4)
+        for images in alone
+        if number < len(images)
+    ]
+    np.testing.assert_array_equal(together, apart)
 
 
-def test_shortest_ways(world):
-    lengths = analysis.shortest_lengths(world, range(30))
-    images = ops.convert_to_numpy(world.render(world.reset(np.arange(30))))
-    assert lengths.tolist() == [shortest_by_hand(image) for image in images]
-    with pytest.raises(ValueError, match=r"take more than 3 moves"):
-        analysis.shortest_lengths(world, [0], max_steps=3)
-
-
-def test_shortest_way_avoids_what_ends_the_episode():
-    """A distractor's lock is no way to the gem."""
-    world = boxworld.BoxWorld(5, 9, (2, 2), (1, 1))
-    lengths = analysis.shortest_lengths(world, [0, 1, 2])
-    assert (lengths > 4).all()
-
-
-def test_by_level():
-    episodes = {
-        "levels": np.array([[1, 0, 0], [2, 1, 3], [1, 0, 0]]),
-        "solved": np.array([True, False, False]),
-        "lengths": np.array([4, 7, 8]),
-    }
-    assert analysis.by_level(episodes) == {
-        (1, 0, 0): {"episodes": 2, "solved": 0.5, "length": 6.0},
-        (2, 1, 3): {"episodes": 1, "solved": 0.0, "length": 7.0},
-    }
+def test_frames_need_positive_numbers(world):
+    for wrong in ({"every": 0}, {"max_steps": -1}):
+        with pytest.raises(ValueError, match=f"{min(wrong)}.*positive"):
+            analysis.frames(world, [0], **wrong)
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +197,7 @@ def test_other_agents_are_refused(images):
 def test_pictures(network, panels, images):
     model = boxworld_agent(network)
     attention = analysis.block_attention(model, images[:1])
-    figure = analysis.plot_block_attention(images[0], attention)
+    figure = plot_block_attention(images[0], attention)
     assert len(figure.axes) == panels
     board = figure.axes[0].images[0].get_array()
     np.testing.assert_array_equal(board, images[0])

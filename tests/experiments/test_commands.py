@@ -242,14 +242,18 @@ def test_images_of_another_folder_are_another_run(run_of, tmp_path):
 
 
 def test_agents_go_on_from_presets_as_runs_of_their_own(tmp_path, monkeypatch):
-    agent_runs = pytest.importorskip("keras_relational.training.agent_runs")
+    pytest.importorskip("tf_agents")
+    from experiments.two_simplicial import impala
+    from experiments.two_simplicial import teacher
+
     begun = []
 
     def begin(learner, steps, reward, run, *_, **__):
         begun.append((learner.agent.network.values, run.name))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(agent_runs, "train_agent", begin)
+    for module in (impala, teacher):
+        monkeypatch.setattr(module, "train_agent", begin)
     for seed in (0, 1):
         keras.utils.set_random_seed(seed)
         agent = models.boxworld_agent("convolutional", (3, 7, 3))

@@ -50,7 +50,6 @@ VARIANTS = {
     "intuitive_physics_predictor": {
         x: ["scoff", 4, 2, 2, False, 16, x] for x in models.VIDEO_NETWORKS
     },
-    "maze_memory": {x: [x, 8] for x in models.MAZE_MEMORIES},
     "over_fillers": {
         "": [
             lambda: models.rule_learner(models.filler_autoencoder()),
@@ -199,7 +198,7 @@ def test_layers_of_images_with_channels_first(channels_first):
     assert convolution(x).shape == (2, 4, 3, 4)
 
 
-OF_MODELS = [x for x in VARIANTS if x not in ("maze_memory", "video_core")]
+OF_MODELS = [x for x in VARIANTS if x != "video_core"]
 
 
 @pytest.mark.parametrize("name", OF_MODELS)

@@ -1,4 +1,4 @@
-"""Agents that are trained in runs that can be continued."""
+"""Training of agents, in runs that can be continued."""
 
 import functools
 import time
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_relational import runs
-from keras_relational.runs.tensorflow_checkpoints import AgentCheckpoints
+from keras_relational.agents.checkpoints import AgentCheckpoints
 from keras_relational.validation import check_positive_integers
 
 
@@ -24,17 +24,16 @@ def train_agent(
     measure: Callable[[], Mapping[str, float]] = dict,
     verbose: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Trains an agent, and takes its learning curves.
+    """Trains an agent, and returns its learning curves.
 
-    After every epoch a line is printed, and what `measure` returns. With a run,
-    the curves are written to `curves.csv` and `tensorboard/` in its folder, and
-    all that is needed to go on to a checkpoint. A run that was killed continues
-    from there, with the result that it would have had. One that has made fewer
-    steps than asked for goes on, and one that has made them trains nothing.
+    Every epoch prints a line, and the results of `measure`. A run keeps the
+    curves, in `curves.csv` and `tensorboard/`, and checkpoints. A killed run
+    continues from the last checkpoint, and ends with the result that it would
+    have had. A run with fewer steps than `num_steps` goes on. A run that has
+    made them trains nothing.
 
     Args:
-        actor_learner: An `impala.ActorLearner`, or a
-            `distributed.DistributedActorLearner`.
+        actor_learner: `ActorLearner` or `DistributedActorLearner`.
         num_steps: Number of steps of the environment, all episodes together.
             Training stops after the update that reaches it.
         success_reward: Reward that solves an episode: one is solved if the

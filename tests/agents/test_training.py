@@ -11,25 +11,27 @@ import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tf_agents.agents import tf_agent
 
+from experiments.two_simplicial.shortest import shortest_lengths
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
-from keras_relational.runs.tensorflow_checkpoints import AgentCheckpoints
-from keras_relational.training import agent_runs
-from keras_relational.training import impala
+from keras_relational.agents.actor_learner import ActorLearner
+from keras_relational.agents.actor_learner import Episodes
+from keras_relational.agents.agent import ImpalaAgent
+from keras_relational.agents.agent import ImpalaInfo
+from keras_relational.agents.checkpoints import AgentCheckpoints
+from keras_relational.agents.training import train_agent
 
 
 def start():
     environment = agents.small_environment(batch_size=8)
     agent = agents.small_agent(environment)
-    return impala.ActorLearner(agent, environment, unroll_length=10)
+    return ActorLearner(agent, environment, unroll_length=10)
 
 
 def train(directory, actor_learner, num_steps, **arguments):
     with runs.Run(directory, "test", {}) as run:
-        return agent_runs.train_agent(
-            actor_learner, num_steps, 10.0, run, **arguments
-        )
+        return train_agent(actor_learner, num_steps, 10.0, run, **arguments)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def state(actor_learner):
 
 def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
     """With the curves that it would have had, and no step counted twice."""
-    whole = agent_runs.train_agent(start(), 580, 10.0, updates_per_epoch=2)
+    whole = train_agent(start(), 580, 10.0, updates_per_epoch=2)
     assert whole["updates"].tolist() == [2, 4, 6, 8]
     directory = tmp_path / "run"
     train(directory, start(), 280, updates_per_epoch=2)
@@ -153,7 +155,7 @@ class KilledError(Exception):
 
 def test_training_stops_at_the_update_that_reaches_the_number_of_steps():
     learner = start()
-    curves = agent_runs.train_agent(learner, 300, 10.0, updates_per_epoch=100)
+    curves = train_agent(learner, 300, 10.0, updates_per_epoch=100)
     assert len(curves["steps"]) == 1
     # An update makes up to 80 steps here.
     assert 300 <= curves["steps"][0] < 380
@@ -215,12 +217,12 @@ def test_every_variable_is_in_the_checkpoint(tmp_path):
         x = keras.layers.Dropout(0.5, seed=seed)(x)
         x = keras.layers.BatchNormalization()(x)
         outputs = keras.layers.Dense(4)(x), keras.layers.Dense(1)(x)[:, 0]
-        agent = impala.ImpalaAgent(
+        agent = ImpalaAgent(
             environment.time_step_spec(),
             environment.action_spec(),
             keras.Model(images, outputs),
         )
-        return impala.ActorLearner(agent, environment, unroll_length=3)
+        return ActorLearner(agent, environment, unroll_length=3)
 
     first, second = start_with_dropout(1), start_with_dropout(2)
     models = [x.agent.network.model for x in (first, second)]
@@ -236,7 +238,7 @@ def test_every_variable_is_in_the_checkpoint(tmp_path):
 
 def test_means_are_over_the_episodes_that_ended():
     training = start()
-    curves = agent_runs.train_agent(training, 100, 10.0, updates_per_epoch=3)
+    curves = train_agent(training, 100, 10.0, updates_per_epoch=3)
     assert curves["episodes"][0] == int(training.num_episodes.result())
     assert curves["steps"][0] == int(training.environment_steps.result())
     assert 1 <= curves["length"][0] <= 10
@@ -260,15 +262,15 @@ def test_solved_is_what_ends_with_the_gem():
 
         def train(self):
             self.steps += 1
-            loss = tf_agent.LossInfo(1.0, impala.ImpalaInfo(*np.ones(4)))
-            episodes = impala.Episodes(
+            loss = tf_agent.LossInfo(1.0, ImpalaInfo(*np.ones(4)))
+            episodes = Episodes(
                 *(np.array([[10.0, 1.0]]), np.array([[10.0, 10.0]])),
                 *(np.array([[5, 9]]), np.array([[True, True]])),
                 np.zeros((1, 2, 3), int),
             )
             return loss, episodes
 
-    curves = agent_runs.train_agent(Learner(), 1, 10.0, updates_per_epoch=1)
+    curves = train_agent(Learner(), 1, 10.0, updates_per_epoch=1)
     assert curves["return"].tolist() == [10.0]
     assert curves["solved"].tolist() == [0.5]
 
@@ -277,8 +279,8 @@ def test_an_update_between_two_episodes():
     """Of one step, which is none: the agent is set on its feet again."""
     environment = agents.small_environment(batch_size=1, max_episode_steps=1)
     agent = agents.small_agent(environment)
-    training = impala.ActorLearner(agent, environment, unroll_length=1)
-    curves = agent_runs.train_agent(training, 2, 10.0, updates_per_epoch=2)
+    training = ActorLearner(agent, environment, unroll_length=1)
+    curves = train_agent(training, 2, 10.0, updates_per_epoch=2)
     assert curves["steps"].tolist() == [1, 2]
     assert np.isfinite(curves["loss"]).all()
 
@@ -290,7 +292,7 @@ def test_numbers_are_checked(argument, tmp_path):
         runs.Run(tmp_path / "run", "test", {}) as run,
         pytest.raises(ValueError, match=f"{argument}=0"),
     ):
-        agent_runs.train_agent(None, success_reward=10.0, run=run, **arguments)
+        train_agent(None, success_reward=10.0, run=run, **arguments)
     assert not list((tmp_path / "run").glob("c[uh]*"))
 
 
@@ -298,16 +300,14 @@ def test_runs_are_not_mixed(tmp_path):
     """What the world is made of is told by the arguments of the run."""
     arguments = {"rows": 3, "columns": 6}
     with runs.Run(tmp_path, "test", arguments) as run:
-        agent_runs.train_agent(
-            start(), 1, 10.0, run, updates_per_epoch=1, verbose=False
-        )
+        train_agent(start(), 1, 10.0, run, updates_per_epoch=1, verbose=False)
     learner = start()
     before = [x.numpy() for x in learner.agent.collect_policy.variables()]
     with (
         pytest.raises(ValueError, match="rows: was 3, now 4"),
         runs.Run(tmp_path, "test", {"rows": 4, "columns": 6}) as run,
     ):
-        agent_runs.train_agent(learner, 1, 10.0, run)
+        train_agent(learner, 1, 10.0, run)
     # Nor is it another's now.
     assert int(learner.environment_steps.result()) == 0
     after = [x.numpy() for x in learner.agent.collect_policy.variables()]
@@ -352,15 +352,15 @@ def test_smallest_boxworld_is_solved(network):
     world = environment.world
     keras.utils.set_random_seed(0)
     model = models.boxworld_agent(network, world.image_shape)
-    agent = impala.ImpalaAgent(
+    agent = ImpalaAgent(
         environment.time_step_spec(), environment.action_spec(), model
     )
-    training = impala.ActorLearner(agent, environment)
-    curves = agent_runs.train_agent(training, 8_000_000, 10.0)
+    training = ActorLearner(agent, environment)
+    curves = train_agent(training, 8_000_000, 10.0)
     assert curves["solved"][-1] > 0.99
     seeds = 10**9 + np.arange(1_000)
     played = analysis.play(world, seeds, model)
-    shortest = analysis.shortest_lengths(world, seeds)
+    shortest = shortest_lengths(world, seeds)
     assert played["solved"].mean() > 0.99
     assert played["lengths"].mean() <= 2 * shortest.mean()
     random = analysis.play(world, seeds)

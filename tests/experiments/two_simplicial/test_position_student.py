@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.two_simplicial.position_student import PositionBatches
+from experiments.two_simplicial.position_student import position_student
 from keras_relational import models
-from keras_relational import training
 from keras_relational.environments import boxworld
 
 SMALLEST = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
@@ -16,7 +17,7 @@ WORLDS = {
 
 
 def batches_of(world, initial_batch=30, seed=3):
-    return training.PositionBatches(world, 16, initial_batch, seed)
+    return PositionBatches(world, 16, initial_batch, seed)
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
@@ -72,8 +73,8 @@ def test_a_batch_belongs_to_the_caller():
 def test_the_student_is_the_agent_with_two_hints(network):
     keras.utils.set_random_seed(0)
     agent = models.boxworld_agent(network, SMALLEST.image_shape)
-    student = training.position_student(agent, 1e-3, attention_weight=0.5)
-    data = training.PositionBatches(SMALLEST, 8)
+    student = position_student(agent, 1e-3, attention_weight=0.5)
+    data = PositionBatches(SMALLEST, 8)
     images, answers = data[0]
     found = {k: np.asarray(x) for k, x in student(images).items()}
     np.testing.assert_allclose(
@@ -98,8 +99,8 @@ def test_the_student_is_the_agent_with_two_hints(network):
 def test_all_of_the_agent_but_its_value_learns():
     agent = models.boxworld_agent("relational", SMALLEST.image_shape)
     before = agent.get_weights()
-    history = training.position_student(agent, 1e-3).fit(
-        training.PositionBatches(SMALLEST, 8),
+    history = position_student(agent, 1e-3).fit(
+        PositionBatches(SMALLEST, 8),
         steps_per_epoch=32,
         epochs=2,
         shuffle=False,
@@ -116,7 +117,7 @@ def test_the_student_has_the_policy_of_the_agent():
     keras.config.set_dtype_policy("mixed_float16")
     agent = models.boxworld_agent("relational", (3, 7, 3))
     keras.config.set_dtype_policy("float32")
-    student = training.position_student(agent, learning_rate=5e-4)
+    student = position_student(agent, learning_rate=5e-4)
     assert student.dtype_policy.name == "mixed_float16"
     scaled = keras.optimizers.LossScaleOptimizer
     assert isinstance(student.optimizer, scaled)
@@ -125,8 +126,8 @@ def test_the_student_has_the_policy_of_the_agent():
 def test_refuses_an_agent_that_has_no_attention_to_teach():
     agent = models.boxworld_agent("convolutional", SMALLEST.image_shape)
     with pytest.raises(ValueError, match="a relational or a simplicial agent"):
-        training.position_student(agent, 1e-3)
+        position_student(agent, 1e-3)
     cell = keras.layers.GRUCell(4)
     agent = models.boxworld_agent("relational", (3, 7, 3), cell=cell)
     with pytest.raises(ValueError, match="without a memory"):
-        training.position_student(agent, 1e-3)
+        position_student(agent, 1e-3)

@@ -1,4 +1,4 @@
-"""Single positions of BoxWorld, with the answers that an agent should give.
+"""Single positions of BoxWorld, and a model that learns from them.
 
 An agent that plays sees frames that are much alike, and seldom one where the
 choice is hard. The positions here are eight moves apart. Two hints come with
@@ -14,15 +14,14 @@ import numpy as np
 from keras import ops
 
 from keras_relational import models
+from keras_relational.agents.teacher import expert_log_probs
+from keras_relational.agents.teacher import taught_logits
 from keras_relational.counter_based_random import random_draws
 from keras_relational.environments import boxworld
-from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.compilation import compiled
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.random_streams import stream
 from keras_relational.training.minibatches import GeneratedBatches
-from keras_relational.training.teacher import right_log_probs
-from keras_relational.training.teacher import taught_logits
 from keras_relational.validation import check_positive_integers
 
 _APART, _POSITIONS = 8, 8  # Moves between positions; positions of an episode.
@@ -31,7 +30,7 @@ _TAUGHT = 0.7  # Share of the moves that are the teacher's. Others are random.
 
 
 class PositionBatches(GeneratedBatches):
-    """Positions of BoxWorld without end, with the right moves and two hints.
+    """Positions of BoxWorld without end, with expert actions and two hints.
 
     Each position is a frame of an episode, in which a teacher makes 70 % of the
     moves, and the others are random. Eight positions are taken from an episode,
@@ -42,37 +41,16 @@ class PositionBatches(GeneratedBatches):
     `fit` needs `steps_per_epoch`, and `shuffle=False`. An item is a pair of
     uint8 images `(batch_size, rows, columns + 1, 3)` and a dictionary:
 
-    - `"policy"`: booleans `(batch_size, 4)`, the right moves.
+    - `"policy"`: booleans `(batch_size, 4)`, the expert actions.
     - `"losing"`: booleans `(batch_size, n)` for the n entities of an agent.
       `True` marks a lock that ends the episode, in the middle of an entity.
     - `"attention"`: float32 `(batch_size, 2, n, n)`, what `same_colour` of
       `environments.boxworld` marks, divided by its number in each row.
 
-    Args:
-        world: `BoxWorld` or `BridgeBoxWorld`.
-        batch_size: Number of positions of a batch.
-        initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
-
-    Raises:
-        ValueError: If the batch size is not a positive integer, or Keras runs
-            on a backend without a compiler.
-
-    Example:
-
-    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
-    >>> images, answers = PositionBatches(world, batch_size=2)[0]
-    >>> images.shape, answers["attention"].shape
-    ((2, 3, 7, 3), (2, 2, 5, 5))
+    `initial_batch` is the number of the batch to begin with.
     """
 
-    def __init__(
-        self,
-        world: Board,
-        batch_size: int = 64,
-        initial_batch: int = 0,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, world, batch_size=64, initial_batch=0, seed=0):
         check_positive_integers(batch_size=batch_size)
         super().__init__(batch_size, initial_batch, seed)
         self.world = world
@@ -81,19 +59,19 @@ class PositionBatches(GeneratedBatches):
         self._lock = threading.Lock()
         self._chunk = functools.lru_cache(maxsize=2)(self._make)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, dict]:
+    def __getitem__(self, index):
         chunk, number = divmod(self.initial_batch + index, _BATCHES)
         with self._lock:
             made = self._chunk(chunk)
         rows = slice(number * self.batch_size, (number + 1) * self.batch_size)
-        images, right, losing = (x[rows].copy() for x in made)
+        images, experts, losing = (x[rows].copy() for x in made)
         same = boxworld.same_colour(images).astype("float32")
         same /= np.maximum(same.sum(-1, keepdims=True), 1)
-        answers = {"policy": right, "losing": losing, "attention": same}
+        answers = {"policy": experts, "losing": losing, "attention": same}
         return images, answers
 
     def _make(self, chunk):
-        """Images, right moves and losing locks of the batches of a chunk."""
+        """Images, expert actions and losing locks of a chunk's batches."""
         rng = np.random.default_rng(stream(self.seed, "batch", chunk))
         count = _BATCHES * self.batch_size // _POSITIONS
         # Seeds from 10⁹ on are those of tests.
@@ -121,9 +99,9 @@ def _advance(world, state, seed, first):
 
     def move(number, carry):
         state, over = carry
-        right = world.expert_moves(state)
-        alike = ops.zeros_like(right, dtype="float32")
-        logits = taught_logits(alike, right, _TAUGHT)
+        experts = world.expert_moves(state)
+        alike = ops.zeros_like(experts, dtype="float32")
+        logits = taught_logits(alike, experts, _TAUGHT)
         actions = random_draws(logits, seed, first + number, rows[:, None])
         state, _, terminated, truncated = world.step_or_restart(
             state, actions, over
@@ -141,16 +119,12 @@ def _advance(world, state, seed, first):
     return state, world.render(state), world.expert_moves(state), losing
 
 
-def position_student(
-    agent: keras.Model,
-    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
-    attention_weight: float = 0.6,
-) -> keras.Model:
+def position_student(agent, learning_rate, attention_weight=0.6):
     """A model that trains an agent on `PositionBatches`, compiled.
 
     The loss of a position is
 
-        loss = − log Σ_right moves π(move)
+        loss = − log Σ_expert actions π(action)
                + Σ_locks cross-entropy(loses, σ(wᵀ e + b))
                − attention_weight · mean Σ_j t_j log a_j
 
@@ -159,30 +133,8 @@ def position_student(
     first head shall attend from each key or lock to the others of its colour,
     all alike (t), and the second head from the lock of a box to the colour of
     its key. The mean is over the entities that have such tiles. w and b serve
-    training alone, and the agent does not keep them.
-
-    Args:
-        agent: Relational or simplicial agent of `models.boxworld_agent`. It is
-            trained in place.
-        learning_rate: Positive number or a schedule, for Adam.
-        attention_weight: Number that is not negative.
-
-    Returns:
-        `keras.Model` from images to a dictionary of `"policy"`, `"losing"` and
-        `"attention"`, shaped as the answers of `PositionBatches`.
-
-    Raises:
-        ValueError: If the agent has no Transformer block, or a memory.
-
-    Example:
-
-    >>> agent = models.boxworld_agent("relational", (3, 7, 3))
-    >>> student = position_student(agent, learning_rate=5e-4)
-    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
-    >>> batches = PositionBatches(world, batch_size=2)
-    >>> history = student.fit(
-    ...     batches, steps_per_epoch=1, shuffle=False, verbose=0
-    ... )
+    training alone, and the agent does not keep them. The outputs are shaped as
+    the answers of `PositionBatches`.
     """
     roles = models.roles(agent)
     if "block" not in roles.parts or roles.states:
@@ -210,7 +162,7 @@ def position_student(
     student.compile(
         keras.optimizers.Adam(learning_rate, beta_2=0.99, epsilon=1e-8),
         {
-            "policy": _right_moves_loss,
+            "policy": _expert_actions_loss,
             "losing": keras.losses.BinaryCrossentropy(from_logits=True),
             "attention": _attention_loss,
         },
@@ -242,9 +194,9 @@ class _WithScores(keras.layers.Layer):
         return outputs, scores
 
 
-def _right_moves_loss(right, logits):
-    """− log Σ_right moves π(move)."""
-    return -right_log_probs(ops.log_softmax(logits), right > 0)
+def _expert_actions_loss(expert_actions, logits):
+    """− log Σ_expert actions π(action)."""
+    return -expert_log_probs(ops.log_softmax(logits), expert_actions > 0)
 
 
 def _attention_loss(targets, scores):

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_relational.training import agent_runs
-from keras_relational.training import distributed
-from keras_relational.training import impala
+from keras_relational.agents import distributed
+from keras_relational.agents.actor_learner import ActorLearner
+from keras_relational.agents.agent import ImpalaAgent
+from keras_relational.agents.training import train_agent
 
 # Read when Ray is imported: the cluster's password.
 os.environ["RAY_AUTH_MODE"] = "token"
@@ -101,12 +102,12 @@ def test_actors_with_a_teacher():
     training.close()
     shares = []
     for trajectory in learned:
-        right = trajectory.policy_info["right"]
-        assert right.dtype == bool
-        assert right.any()
+        experts = trajectory.policy_info["expert_actions"]
+        assert experts.dtype == bool
+        assert experts.any()
         moves = keras.ops.softmax(trajectory.policy_info["logits"])
-        known = right.any(-1)
-        shares.append(np.sum(np.where(right, moves, 0), -1)[known].min())
+        known = experts.any(-1)
+        shares.append(np.sum(np.where(experts, moves, 0), -1)[known].min())
     # The actor makes the first two before the learner has learned.
     assert min(shares[:2]) > 0.999
     assert shares[-1] < 0.9
@@ -126,12 +127,10 @@ def test_actors_have_the_configuration_of_the_agent():
         "teacher_share": 0.3,
         "teacher_moves": 0.6,
         "teacher_updates": 7,
-        "frames_at_once": None,
+        "microbatch_frames": None,
     }
     others = ["time_step_spec", "action_spec", "model", "train_step_counter"]
-    assert {*given, *others} == {
-        *inspect.signature(impala.ImpalaAgent).parameters
-    }
+    assert {*given, *others} == {*inspect.signature(ImpalaAgent).parameters}
     agent = agents.small_agent(agents.small_environment(), **given)
     actor = distributed._Actor(
         agent.network.model.to_json(),
@@ -153,7 +152,7 @@ def recorded():
     """What an actor has made, pickled."""
     environment = agents.small_environment()
     agent = agents.small_agent(environment)
-    actor = impala.ActorLearner(agent, environment, unroll_length=10)
+    actor = ActorLearner(agent, environment, unroll_length=10)
     made = tf.nest.map_structure(lambda x: x.numpy(), actor.act())
     return pickle.dumps(made)
 
@@ -217,13 +216,17 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     # The learner is killed: what it learned after its checkpoint is lost, and
     # not counted.
     updates = int(training.agent.train_step_counter)
-    training.checkpointer(tmp_path).save(updates)
+    tf.train.Checkpoint(**training.checkpointed(tmp_path)).write(
+        str(tmp_path / "saved")
+    )
     saved = [x.numpy() for x in training.agent.network.values]
     training.train()
     training.close()
     training = start()
     light_actors(training)
-    training.checkpointer(tmp_path).initialize_or_restore().assert_consumed()
+    tf.train.Checkpoint(**training.checkpointed(tmp_path)).read(
+        str(tmp_path / "saved")
+    ).assert_consumed()
     for old, new in zip(saved, training.agent.network.values, strict=True):
         np.testing.assert_array_equal(old, new)
     assert int(training.environment_steps.result()) == steps
@@ -233,9 +236,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     assert int(training.agent.train_step_counter) == updates + 1
     assert int(training.actors_started) == 5
     # Its runs are logged like those of one machine.
-    curves = agent_runs.train_agent(
-        training, steps + 1, 10.0, updates_per_epoch=2
-    )
+    curves = train_agent(training, steps + 1, 10.0, updates_per_epoch=2)
     assert curves["updates"].tolist() == [updates + 2]
     assert curves["steps"][-1] == int(training.environment_steps.result())
     training.close()
@@ -273,7 +274,7 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
         for _ in range(2):
             with pytest.raises(ConnectionError, match="it has learned is lost"):
                 training.train()
-        training.checkpointer(tmp_path / "run")
+        training.checkpointed(tmp_path / "run")
         with pytest.raises(
             ConnectionError,
             match=rf"(?s){training._address} has gone.*{tmp_path}/run.*start "
@@ -312,7 +313,7 @@ training = distributed.DistributedActorLearner(
     functools.partial(agents.small_environment, 4), 1, unroll_length=10,
 )
 with runs.Run(sys.argv[2], "test", {}) as run:
-    agent_runs.train_agent(training, 10**9, 10.0, run, updates_per_epoch=2)
+    train_agent(training, 10**9, 10.0, run, updates_per_epoch=2)
 """
 
 

@@ -6,17 +6,14 @@ heads from single frames. This module averages over many.
 
 import typing
 
-import keras
 import numpy as np
 from keras import ops
 
-from keras_relational.analysis.block_attention import block_attention
+from keras_relational.analysis import block_attention
 from keras_relational.analysis.block_attention import player_entities
-from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.environments.boxworld import BLANK
 from keras_relational.environments.boxworld import same_colour
-from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.colours import pack_pixels
 
 KINDS = ("inventory", "player", "useful", "other", "blank")
@@ -51,9 +48,7 @@ class TileAttention(typing.NamedTuple):
     pairs: np.ndarray | None
 
 
-def tile_attention(
-    model: keras.Model, world: Board, images: np.ndarray
-) -> TileAttention:
+def tile_attention(model, world, images):
     """What kinds of tiles the heads of an agent attend to.
 
     All attention is averaged over the images. Entities are of five kinds, by
@@ -66,28 +61,8 @@ def tile_attention(
     - `"other"`: every other key, lock or gem;
     - `"blank"`: all others.
 
-    Args:
-        model: Relational or simplicial agent of `models.boxworld_agent`.
-        world: `BoxWorld` or `BridgeBoxWorld`.
-        images: uint8 array `(batch, rows, columns + 1, 3)` of frames in which
-            the episode goes on, as `frames` returns them.
-
-    Returns:
-        `TileAttention` of float64 arrays. What no image has is NaN.
-
-    Raises:
-        ValueError: If the model has no Transformer block, or an image shows no
-            board that can be played.
-
-    Example:
-
-    >>> from keras_relational import models
-    >>> from keras_relational.environments import boxworld
-    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
-    >>> images = keras.ops.convert_to_numpy(world.render(world.reset([0, 1])))
-    >>> model = models.boxworld_agent("relational", world.image_shape)
-    >>> tile_attention(model, world, images).standard.shape
-    (2, 2, 5, 5)
+    The images are of frames in which the episode goes on. What no image has is
+    NaN.
     """
     attention = block_attention(model, images)
     kinds = _kinds(world, images)
@@ -129,22 +104,13 @@ def tile_attention(
     )
 
 
-def plot_tile_attention(found: TileAttention) -> Figure:
+def plot_tile_attention(found):
     """Draws what kinds of tiles each head attends to, as tables in colour.
 
     A panel is an iteration and a head. Its rows are who attends, its columns
     are to what. A number is the share of the attention. In brackets below a
     column is what attention to all entities alike would give. Red is more than
     that, blue is less, and the darkest are 8 times as much or as little.
-
-    Args:
-        found: What `tile_attention` returns.
-
-    Returns:
-        `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
     """
     iterations, heads = found.standard.shape[:2]
     names, tables = list(KINDS), found.standard
@@ -164,7 +130,9 @@ def plot_tile_attention(found: TileAttention) -> Figure:
         axis.imshow(ratio, cmap="RdBu_r", vmin=-3, vmax=3, aspect="auto")
         for (row, column), share in np.ndenumerate(table):
             axis.text(
-                *(column, row, f"{share:.0%}"),
+                column,
+                row,
+                f"{share:.0%}",
                 ha="center",
                 va="center",
                 fontsize=7,

@@ -11,14 +11,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from keras_relational.training import impala
+from keras_relational.agents.actor_learner import ActorLearner
+from keras_relational.agents.actor_learner import Episodes
+from keras_relational.agents.actor_learner import steps_made
+from keras_relational.agents.agent import ImpalaAgent
 
 # isort: split
 import keras
 import numpy as np
 import tensorflow as tf
 from tf_agents.metrics import tf_metrics
-from tf_agents.utils import common
 
 from keras_relational.counter_based_random import random_bits
 from keras_relational.validation import check_positive_integers
@@ -66,11 +68,10 @@ def connect(address: str, **options: Any) -> None:
 class DistributedActorLearner:
     """Learns from the trajectories of actors on other machines.
 
-    It is used as `impala.ActorLearner` is: each call of `train` makes one
-    update, from the first trajectory that is ready. An actor makes one
-    trajectory at a time. When the learner takes it, the actor gets the latest
-    weights and makes the next one. So there are never more trajectories waiting
-    than actors.
+    Like that of an `ActorLearner`, each call of `train` makes one update, from
+    the first trajectory that is ready. An actor makes one trajectory at a time.
+    When the learner takes it, the actor gets the latest weights and makes the
+    next one. So there are never more trajectories waiting than actors.
 
     An actor that dies is replaced. If the whole cluster goes away, the run ends
     with a `ConnectionError`, and its last checkpoint stays. The checkpoint
@@ -80,9 +81,9 @@ class DistributedActorLearner:
 
     Args:
         agent: An `ImpalaAgent`.
-        make_environment: Function from an integer seed to an environment as
-            `impala.ActorLearner` takes it, such as `functools.partial(
-            WorldTFEnvironment, world, 32)`. It is sent to the actors.
+        make_environment: Function from an integer seed to an environment for
+            an `ActorLearner`, such as `functools.partial(WorldTFEnvironment,
+            world, 32)`. It is sent to the actors.
         num_actors: Positive integer.
         unroll_length: Positive integer, the number of steps that an actor makes
             in every episode for an update.
@@ -99,7 +100,7 @@ class DistributedActorLearner:
 
     def __init__(
         self,
-        agent: impala.ImpalaAgent,
+        agent: ImpalaAgent,
         make_environment: Callable[[int], Any],
         num_actors: int,
         unroll_length: int = 40,
@@ -148,14 +149,9 @@ class DistributedActorLearner:
         )
 
     def checkpointed(self, directory: pathlib.Path | str) -> dict:
-        """All that a run needs to go on, for `tf.train.Checkpoint`.
+        """The state of a run, for `tf.train.Checkpoint`.
 
-        Args:
-            directory: Folder of the checkpoints, for the error if the cluster
-                goes away.
-
-        Returns:
-            Dictionary of TensorFlow's trackable objects.
+        If the cluster goes away, the error names the directory.
         """
         self._checkpoints = str(directory)
         return {
@@ -164,19 +160,7 @@ class DistributedActorLearner:
             "actors_started": self.actors_started,
         }
 
-    def checkpointer(
-        self, directory: pathlib.Path | str
-    ) -> common.Checkpointer:
-        """tf-agents' `Checkpointer` of all that a run needs to go on.
-
-        Args:
-            directory: Folder; the two last checkpoints are kept.
-        """
-        return common.Checkpointer(
-            str(directory), max_to_keep=2, **self.checkpointed(directory)
-        )
-
-    def train(self) -> tuple[Any, impala.Episodes]:
+    def train(self) -> tuple[Any, Episodes]:
         """Waits for a trajectory and learns from it.
 
         Returns:
@@ -203,7 +187,7 @@ class DistributedActorLearner:
     def _learn(self, trajectory):
         info = self.agent.learn(trajectory)
         for metric in (self.environment_steps, self.num_episodes):
-            metric(impala.steps_made(trajectory))
+            metric(steps_made(trajectory))
         return info
 
     def _next_trajectory(self):
@@ -282,16 +266,14 @@ class _Actor:
         self, model, configuration, make_environment, unroll_length, seed
     ):
         environment = make_environment(seed)
-        agent = impala.ImpalaAgent(
+        agent = ImpalaAgent(
             environment.time_step_spec(),
             environment.action_spec(),
             keras.models.model_from_json(model),
             **configuration,
         )
         self.variables = _acting(agent)
-        self.actor = impala.ActorLearner(
-            agent, environment, unroll_length, seed=seed
-        )
+        self.actor = ActorLearner(agent, environment, unroll_length, seed=seed)
 
     def process(self):
         return os.getpid()
@@ -304,7 +286,7 @@ class _Actor:
 
 def _configuration(agent):
     """The arguments of an agent, without specs, model and counter."""
-    names = inspect.signature(impala.ImpalaAgent).parameters
+    names = inspect.signature(ImpalaAgent).parameters
     return {name: x for name, x in vars(agent).items() if name in names}
 
 

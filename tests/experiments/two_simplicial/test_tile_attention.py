@@ -6,8 +6,10 @@ from keras import ops
 from worlds_in_python import GEM
 from worlds_in_python import PythonBoxWorld
 
+from experiments.two_simplicial.tile_attention import KINDS
+from experiments.two_simplicial.tile_attention import plot_tile_attention
+from experiments.two_simplicial.tile_attention import tile_attention
 from keras_relational import analysis
-from keras_relational.analysis.tile_attention import KINDS
 from keras_relational.environments import boxworld
 from keras_relational.models import boxworld_agent
 
@@ -44,7 +46,7 @@ def kind_and_colour(plain, image, row, column):
 @pytest.mark.parametrize("network", ["relational", "simplicial"])
 def test_plain_loops_find_the_same(network, world, images):
     model = boxworld_agent(network, world.image_shape)
-    found = analysis.tile_attention(model, world, images)
+    found = tile_attention(model, world, images)
     attention = analysis.block_attention(model, images)
     cells = [(row, column) for row in (1, 2, 3) for column in range(1, 9)]
     given = {q: [] for q in KINDS}
@@ -103,8 +105,8 @@ def test_plain_loops_find_the_same(network, world, images):
 
 def test_drawn(world, images):
     model = boxworld_agent("simplicial", world.image_shape)
-    found = analysis.tile_attention(model, world, images)
-    figure = analysis.plot_tile_attention(found)
+    found = tile_attention(model, world, images)
+    figure = plot_tile_attention(found)
     assert len(figure.axes) == 4
     second = figure.axes[1]
     assert second.get_title() == "iteration 1, head 2"
@@ -115,42 +117,19 @@ def test_drawn(world, images):
     assert second.texts[0].get_text() == f"{found.standard[0, 1, 0, 0]:.0%}"
 
 
-def test_frames_are_those_that_the_moves_lead_to(world):
-    """The same as `record`, one seed at a time, but for the last frame."""
-    model = boxworld_agent("convolutional", world.image_shape)
-    together = analysis.frames(world, range(3), model, every=3)
-    alone = [
-        analysis.record(world, seed, model, False)["images"][:-1][::3]
-        for seed in range(3)
-    ]
-    apart = [
-        images[number]
-        for number in range(4)
-        for images in alone
-        if number < len(images)
-    ]
-    np.testing.assert_array_equal(together, apart)
-
-
 def test_a_kind_that_no_image_has_is_nan():
     """The player in the corner is nearest to the inventory's entity."""
     world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
     state = {**world.reset([0]), "player": np.array([5], "int32")}
     images = ops.convert_to_numpy(world.render(state))
     model = boxworld_agent("relational", world.image_shape)
-    found = analysis.tile_attention(model, world, images)
+    found = tile_attention(model, world, images)
     as_kinds = dict(zip(KINDS, found.uniform, strict=True))
     assert as_kinds["player"] == 0
-    analysis.plot_tile_attention(found)  # Without a warning.
+    plot_tile_attention(found)  # Without a warning.
     for q, kind in enumerate(KINDS):
         missing = as_kinds[kind] == 0
         assert np.isnan(found.standard[:, :, q]).all() == missing
-
-
-def test_figures_of_an_agent_draw_it(world, tmp_path):
-    model = boxworld_agent("relational", world.image_shape)
-    analysis.agent_figures(world, model, 2, tmp_path, players=["greedy"])
-    assert (tmp_path / "tile_attention.png").is_file()
 
 
 def test_no_two_tiles_of_one_colour():
@@ -162,12 +141,6 @@ def test_no_two_tiles_of_one_colour():
         state, *_ = world.step(state, right.argmax(-1))
     images = ops.convert_to_numpy(world.render(state))
     model = boxworld_agent("relational", world.image_shape)
-    found = analysis.tile_attention(model, world, images)
+    found = tile_attention(model, world, images)
     assert np.isnan(found.same_colour).all()
     assert np.isnan(found.same_colour_uniform)
-
-
-def test_frames_need_positive_numbers(world):
-    for wrong in ({"every": 0}, {"max_steps": -1}):
-        with pytest.raises(ValueError, match=f"{min(wrong)}.*positive"):
-            analysis.frames(world, [0], **wrong)

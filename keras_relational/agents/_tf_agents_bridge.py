@@ -24,13 +24,6 @@ class KerasNetwork(tf.Module):
 
     A `tf.Module`, and so tf-agents' policies, do not see the variables of a
     Keras 3 model. Here they are in `values`, random seeds included.
-
-    Args:
-        model: `keras.Model` as `models.boxworld_agent` builds, with a memory or
-            without.
-
-    Raises:
-        RuntimeError: If Keras runs on another backend than TensorFlow.
     """
 
     def __init__(self, model: keras.Model) -> None:
@@ -58,15 +51,10 @@ class KerasNetwork(tf.Module):
     ) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """Logits and values of a sequence of frames.
 
-        Args:
-            weights: List of tensors like `values`.
-            observation: Tensor `[T, B, ...]`.
-            is_first: Boolean tensor `[T, B]`, `True` where an episode begins.
-            state: Nest of tensors `[B, ...]` like `state_spec`.
-
-        Returns:
-            Logits `[T, B, num_actions]` and values `[T, B]` in float32, and the
-            state after the last frame.
+        The weights are like `values`, observations `[T, B, ...]`, `is_first`
+        `[T, B]`, and the state `[B, ...]` is like `state_spec`. Returns logits
+        `[T, B, num_actions]` and values `[T, B]` in float32, and the state
+        after the last frame.
         """
         time, batch = ops.shape(observation)[:2]
         if self.is_recurrent:  # Keras has the batch first.
@@ -109,16 +97,6 @@ class KerasPolicy(tf_policy.TFPolicy):
     The info of a step holds what the learner needs, whose weights are newer:
     `logits`, and, for a model with a memory, `state`, the state before the
     step.
-
-    Args:
-        network: A `KerasNetwork`.
-        time_step_spec: Nest of specs, as `TFEnvironment.time_step_spec()`
-            returns it.
-        action_spec: Spec of one integer, as `TFEnvironment.action_spec()`
-            returns it.
-
-    Raises:
-        ValueError: If the environment has other actions than the model.
     """
 
     def __init__(
@@ -146,15 +124,7 @@ class KerasPolicy(tf_policy.TFPolicy):
         )
 
     def info(self, logits: tf.Tensor, state: Any) -> dict[str, Any]:
-        """The info of a step.
-
-        Args:
-            logits: Tensor `[B, num_actions]`.
-            state: Nest of tensors, the state before the step.
-
-        Returns:
-            Dictionary as the class describes it.
-        """
+        """The info of a step, from its logits and the state before it."""
         info = {"logits": tf.cast(logits, tf.float32)}
         if self.network.is_recurrent:
             info["state"] = state
@@ -181,3 +151,13 @@ def batch_and_time_swapped(tensor: tf.Tensor) -> tf.Tensor:
     """Swaps the first two axes: `[T, B, ...]` to `[B, T, ...]` and back."""
     axes = list(range(tensor.shape.rank))
     return tf.transpose(tensor, [1, 0, *axes[2:]])
+
+
+def copied(state: Any) -> Any:
+    """The values of a nest of variables."""
+    return tf.nest.map_structure(tf.identity, state)
+
+
+def assign(variables: Any, values: Any) -> None:
+    """Assigns a nest of values to a nest of variables."""
+    tf.nest.map_structure(lambda x, value: x.assign(value), variables, values)

@@ -1,7 +1,4 @@
-"""TensorFlow checkpoints of an agent in training.
-
-This module is not imported by the package, because it needs TensorFlow.
-"""
+"""TensorFlow checkpoints of an agent in training."""
 
 import json
 import pathlib
@@ -26,8 +23,7 @@ class AgentCheckpoints:
     including random seeds, and the learning curves so far.
 
     Args:
-        actor_learner: An `impala.ActorLearner`, or a
-            `distributed.DistributedActorLearner`.
+        actor_learner: `ActorLearner` or `DistributedActorLearner`.
         directory: Folder of the run. The checkpoints are in its subfolder
             `checkpoints/`.
     """
@@ -65,12 +61,8 @@ class AgentCheckpoints:
     def save(self, number: int, curves: Mapping[str, Sequence[float]]) -> None:
         """Writes a checkpoint, and removes all but the newest two.
 
-        Args:
-            number: Number of updates so far.
-            curves: The curves so far.
-
-        Raises:
-            OSError: If the disk is full. The error names the checkpoint.
+        Its number is the number of updates so far. If the disk is full, the
+        `OSError` names the checkpoint.
         """
         self._curves.curves = curves
         if self._manager is None:
@@ -90,13 +82,7 @@ class AgentCheckpoints:
             ) from error
 
     def restore(self, number: int) -> dict[str, list[float]]:
-        """Assigns all variables from a checkpoint.
-
-        Args:
-            number: Number of the checkpoint.
-
-        Returns:
-            The curves of the checkpoint.
+        """Assigns all variables from a checkpoint, and returns its curves.
 
         Raises:
             ValueError: If the checkpoint is damaged, or belongs to another

@@ -10,12 +10,13 @@ from tf_agents.metrics import tf_metrics
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.trajectories import trajectory as trajectories
 
+from keras_relational.agents.actor_learner import ActorLearner
+from keras_relational.agents.agent import ImpalaAgent
 from keras_relational.counter_based_random import random_draws
 from keras_relational.environments.goto_object_maze import GotoObjectMaze
 from keras_relational.environments.tf_agents_environment import (
     WorldTFEnvironment,
 )
-from keras_relational.training import impala
 
 
 def numbers(nest):
@@ -126,9 +127,9 @@ def test_gradient_is_the_slope_of_the_loss():
     np.testing.assert_allclose(info.extra.gradient_norm**2, squares, rtol=1e-4)
 
 
-def trajectory_with_a_teacher(right):
+def trajectory_with_a_teacher(experts):
     trajectory = agents.random_trajectory()
-    info = {**trajectory.policy_info, "right": tf.constant(right)}
+    info = {**trajectory.policy_info, "expert_actions": tf.constant(experts)}
     return trajectory._replace(policy_info=info)
 
 
@@ -138,9 +139,9 @@ def test_losses_with_a_teacher():
     agent = agents.small_agent(
         environment, teacher_share=0.6, teacher_updates=4, gamma=0.9
     )
-    right = np.random.default_rng(1).random((8, 3, 4)) < 0.4
-    right[1, 1] = False
-    trajectory = trajectory_with_a_teacher(right)
+    experts = np.random.default_rng(1).random((8, 3, 4)) < 0.4
+    experts[1, 1] = False
+    trajectory = trajectory_with_a_teacher(experts)
     state = {**agent.state, "train_step": tf.constant(1, tf.int64)}
     learned, values = slow_outputs(numbers(agent.network.values), trajectory)
     held = slow_targets(agent, learned, values, trajectory)
@@ -149,7 +150,7 @@ def test_losses_with_a_teacher():
     np.testing.assert_allclose(found.extra[:3], losses, rtol=1e-5)
     imitation = 0
     for frame in np.argwhere(held[2]):
-        moves = right[tuple(frame)]
+        moves = experts[tuple(frame)]
         if moves.any():
             imitation -= np.log(np.exp(learned[tuple(frame)])[moves].sum())
     policy_loss, value_loss, entropy = losses
@@ -159,7 +160,7 @@ def test_losses_with_a_teacher():
 
 
 def acted(training):
-    """Of all moves made: the policy, the one that moved, the right ones."""
+    """Of all moves made: the policy, the one that moved, the expert's."""
     before = tf.nest.map_structure(tf.identity, training.state)
     _, _, trajectory, _ = training._act(before)
     own, _, _ = training.agent.network(
@@ -170,19 +171,24 @@ def acted(training):
     )
     info = trajectory.policy_info
     there = ~trajectory.is_boundary().numpy()[:-1]
-    own, behaviour, right, action = (
+    own, behaviour, experts, action = (
         x.numpy()[:-1][there]
-        for x in (own, info["logits"], info["right"], trajectory.action)
+        for x in (
+            own,
+            info["logits"],
+            info["expert_actions"],
+            trajectory.action,
+        )
     )
     first = training.environment.world.expert_moves(before["environment"][0])
-    np.testing.assert_array_equal(info["right"][0], first)
+    np.testing.assert_array_equal(info["expert_actions"][0], first)
     own, behaviour = (np.exp(log_softmax(x)) for x in (own, behaviour))
-    return own, behaviour, right, action
+    return own, behaviour, experts, action
 
 
-def assert_share_of_the_moves(share, own, behaviour, right):
+def assert_share_of_the_moves(share, own, behaviour, experts):
     expected = (1 - share) * own
-    expected += share * right / right.sum(1, keepdims=True)
+    expected += share * experts / experts.sum(1, keepdims=True)
     np.testing.assert_allclose(behaviour, expected, atol=1e-6)
 
 
@@ -191,12 +197,12 @@ def test_a_teacher_makes_its_share_of_the_moves(share):
     environment = agents.small_environment(batch_size=200)
     teacher = {"teacher_share": 1.0, "teacher_moves": share}
     agent = agents.small_agent(environment, **teacher)
-    training = impala.ActorLearner(agent, environment, unroll_length=9)
-    own, behaviour, right, action = acted(training)
-    assert_share_of_the_moves(share, own, behaviour, right)
-    is_right = right[np.arange(len(action)), action]
-    assert is_right.mean() == pytest.approx(
-        (behaviour * right).sum(1).mean(), abs=0.05
+    training = ActorLearner(agent, environment, unroll_length=9)
+    own, behaviour, experts, action = acted(training)
+    assert_share_of_the_moves(share, own, behaviour, experts)
+    is_expert = experts[np.arange(len(action)), action]
+    assert is_expert.mean() == pytest.approx(
+        (behaviour * experts).sum(1).mean(), abs=0.05
     )
 
 
@@ -206,7 +212,7 @@ def test_a_teacher_goes_within_its_updates():
     agent = agents.small_agent(environment, **teacher, teacher_updates=10)
     left = [float(agent.teacher_fading(step)) for step in (0, 5, 10, 20)]
     np.testing.assert_allclose(left, [1, 0.5, 0, 0], atol=1e-6)
-    training = impala.ActorLearner(agent, environment, unroll_length=9)
+    training = ActorLearner(agent, environment, unroll_length=9)
     for updates, share in ((0, 0.8), (5, 0.4), (10, 0)):
         agent.train_step_counter.assign(updates)
         assert_share_of_the_moves(share, *acted(training)[:3])
@@ -214,21 +220,21 @@ def test_a_teacher_goes_within_its_updates():
     assert float(agent.teacher_fading(1_000)) == 1
 
 
-def test_the_right_moves_become_likely():
+def test_expert_actions_become_likely():
     agent = agents.small_agent(
         agents.small_environment(),
         teacher_share=1.0,
         learning_rate=1e-2,
         epsilon=1e-5,
     )
-    right = np.random.default_rng(1).random((8, 3, 4)) < 0.4
-    right[..., 0] |= ~right.any(-1)
-    trajectory = trajectory_with_a_teacher(right)
+    experts = np.random.default_rng(1).random((8, 3, 4)) < 0.4
+    experts[..., 0] |= ~experts.any(-1)
+    trajectory = trajectory_with_a_teacher(experts)
     shares = []
     for _ in range(100):
         learned, _ = slow_outputs(numbers(agent.network.values), trajectory)
         there = ~trajectory.is_boundary().numpy()[:-1]
-        shares.append((np.exp(learned) * right).sum(-1)[:-1][there].mean())
+        shares.append((np.exp(learned) * experts).sum(-1)[:-1][there].mean())
         agent.learn(trajectory)
     assert shares[0] < 0.6
     assert shares[-1] > 0.95
@@ -243,9 +249,7 @@ def test_the_policy_is_found_by_its_role(recurrent):
     swapped = keras.Model(model.inputs, [value, policy, *states])
     environment = agents.small_environment()
     specs = environment.time_step_spec(), environment.action_spec()
-    policies = [
-        impala.ImpalaAgent(*specs, x).collect_policy for x in (model, swapped)
-    ]
+    policies = [ImpalaAgent(*specs, x).collect_policy for x in (model, swapped)]
     step = environment.reset()
     one, other = (
         x.action(step, x.get_initial_state(environment.batch_size)).info
@@ -262,7 +266,7 @@ def test_agent_of_a_mixed_policy(recurrent):
         agent = agents.small_agent(environment, recurrent)
     finally:
         keras.config.set_dtype_policy("float32")
-    training = impala.ActorLearner(agent, environment, unroll_length=5)
+    training = ActorLearner(agent, environment, unroll_length=5)
     weights = agent.network.values[: agent.network.num_trainable]
     before = numbers(weights)
     info, _ = training.train()
@@ -309,7 +313,7 @@ def test_parts_of_the_episodes_add_up():
     states = []
     # 8 frames an episode: six parts, three, and all at once.
     for frames in (1, 16, None):
-        agent = agents.small_agent(environment, frames_at_once=frames)
+        agent = agents.small_agent(environment, microbatch_frames=frames)
         info = agent.learn(trajectory)
         states.append(numbers(tf.nest.flatten((agent.state, info))))
     *parts, whole = states
@@ -323,11 +327,11 @@ def test_parts_are_equal_and_small():
     trajectory = agents.random_trajectory(batch=6)
     expected = {None: 1, 48: 1, 47: 2, 16: 3, 15: 6, 1: 6}
     for frames, parts in expected.items():
-        agent = agents.small_agent(environment, frames_at_once=frames)
-        assert agent._num_parts(trajectory) == parts
+        agent = agents.small_agent(environment, microbatch_frames=frames)
+        assert agent._num_microbatches(trajectory) == parts
     # A memory runs over all episodes at once.
-    agent = agents.small_agent(environment, True, frames_at_once=1)
-    assert agent._num_parts(trajectory) == 1
+    agent = agents.small_agent(environment, True, microbatch_frames=1)
+    assert agent._num_microbatches(trajectory) == 1
 
 
 def test_learning_rate_of_a_schedule():
@@ -431,7 +435,7 @@ def test_vtrace_corrects_for_actors_that_lag():
 def test_actors_take_the_weights_at_intervals():
     environment = agents.small_environment()
     agent = agents.small_agent(environment)
-    training = impala.ActorLearner(
+    training = ActorLearner(
         agent, environment, unroll_length=3, broadcast_interval=3
     )
     for update in range(1, 8):
@@ -450,7 +454,7 @@ def test_actions_are_drawn_by_seed_step_and_row():
     drawn = {}
     for seed in (0, 1):
         agent = agents.small_agent(agents.small_environment(batch_size=64))
-        training = impala.ActorLearner(
+        training = ActorLearner(
             agent,
             agents.small_environment(batch_size=64),
             unroll_length=20,
@@ -479,7 +483,7 @@ def test_actions_are_drawn_by_seed_step_and_row():
 def test_actors_that_lag_act_by_the_weights_they_have():
     environment = agents.small_environment()
     agent = agents.small_agent(environment)
-    training = impala.ActorLearner(
+    training = ActorLearner(
         agent, environment, unroll_length=3, broadcast_interval=3
     )
     training.train()
@@ -505,7 +509,7 @@ def test_one_function_does_what_driver_and_agent_do(recurrent):
     """The trajectory acted out, given to `agent.train`, makes the same step."""
     environment = agents.small_environment()
     agent = agents.small_agent(environment, recurrent)
-    training = impala.ActorLearner(agent, environment, unroll_length=12)
+    training = ActorLearner(agent, environment, unroll_length=12)
     training.train()
     before = tf.nest.map_structure(tf.identity, training.state)
     _, _, trajectory, episodes = training._act(before)
@@ -549,7 +553,7 @@ def test_one_function_does_what_driver_and_agent_do(recurrent):
 def test_episodes_and_metrics_count():
     environment = agents.small_environment(batch_size=16)
     agent = agents.small_agent(environment)
-    training = impala.ActorLearner(agent, environment, unroll_length=30)
+    training = ActorLearner(agent, environment, unroll_length=30)
     _, first = training.train()
     _, second = training.train()
     is_last = np.concatenate([first.is_last, second.is_last])
@@ -571,7 +575,7 @@ def test_every_weight_moves_and_is_checkpointed(recurrent, tmp_path):
     assert ids == {id(v.value) for v in model.variables}
     assert ids == {id(v) for v in agent.policy.variables()}
     before = numbers(model.trainable_variables)
-    training = impala.ActorLearner(agent, environment, unroll_length=10)
+    training = ActorLearner(agent, environment, unroll_length=10)
     training.train()
     training.train()
     after = numbers(model.trainable_variables)
@@ -591,7 +595,7 @@ def test_continues_as_if_not_interrupted(tmp_path):
     def start():
         environment = agents.small_environment()
         agent = agents.small_agent(environment)
-        return impala.ActorLearner(
+        return ActorLearner(
             agent, environment, unroll_length=5, broadcast_interval=2, seed=3
         )
 
@@ -601,9 +605,13 @@ def test_continues_as_if_not_interrupted(tmp_path):
     first = start()
     for _ in range(2):
         first.train()
-    first.checkpointer(tmp_path).save(2)
+    tf.train.Checkpoint(**first.checkpointed(tmp_path)).write(
+        str(tmp_path / "saved")
+    )
     second = start()
-    second.checkpointer(tmp_path).initialize_or_restore().assert_consumed()
+    tf.train.Checkpoint(**second.checkpointed(tmp_path)).read(
+        str(tmp_path / "saved")
+    ).assert_consumed()
     for _ in range(2):
         second.train()
     for one, other in zip(
@@ -613,24 +621,6 @@ def test_continues_as_if_not_interrupted(tmp_path):
     assert int(second.environment_steps.result()) == int(
         whole.environment_steps.result()
     )
-
-
-def test_runs_without_tensorflow_as_stablehlo():
-    """Round trip on the CPU: the exported function does what ours does."""
-    export = pytest.importorskip("jax").export
-    environment = agents.small_environment()
-    agent = agents.small_agent(environment)
-    training = impala.ActorLearner(agent, environment, unroll_length=5)
-    blob = impala.serialized(training.iteration, training.state)
-    function = export.deserialize(bytearray(blob))
-    assert set(function.platforms) == {"cpu", "cuda"}
-    arrays = numbers(training.state)
-    for _ in range(3):
-        results = function.call(*arrays)
-        arrays = results[: len(arrays)]
-        training.train()
-    for here, there in zip(numbers(training.state), arrays, strict=True):
-        np.testing.assert_allclose(here, there, atol=1e-6)
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
@@ -665,7 +655,7 @@ def test_refuses_arguments():
     environment = agents.small_environment()
     agent = agents.small_agent(environment)
     with pytest.raises(ValueError, match="unroll_length=0"):
-        impala.ActorLearner(agent, environment, unroll_length=0)
+        ActorLearner(agent, environment, unroll_length=0)
     for wrong in (
         {"teacher_share": 1.5},
         {"teacher_moves": -0.1},
@@ -677,13 +667,13 @@ def test_refuses_arguments():
     taught = agents.small_agent(environment, teacher_share=0.5)
     maze = WorldTFEnvironment(GotoObjectMaze(6, 1), 2)
     with pytest.raises(ValueError, match=r"expert_moves.*GotoObjectMaze"):
-        impala.ActorLearner(taught, maze)
+        ActorLearner(taught, maze)
     images = keras.Input((3, 7, 3), dtype="uint8")
     x = keras.layers.Flatten()(images)
     wrong = keras.Model(
         images, [keras.layers.Dense(3)(x), keras.layers.Dense(1)(x)]
     )
     with pytest.raises(ValueError, match="actions are 0 to 3, and the model's"):
-        impala.ImpalaAgent(
+        ImpalaAgent(
             environment.time_step_spec(), environment.action_spec(), wrong
         )

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_relational.training import vtrace
+from keras_relational.agents.vtrace import vtrace
 
 TIME, BATCH = 7, 5
 

@@ -1,0 +1,60 @@
+"""Tests an agent on puzzles that training never draws, and draws one."""
+
+import numpy as np
+
+from experiments import agents
+from experiments.two_simplicial.shortest import shortest_lengths
+from experiments.two_simplicial.tile_attention import plot_tile_attention
+from experiments.two_simplicial.tile_attention import tile_attention
+from keras_relational import analysis
+from keras_relational import models
+from keras_relational.environments.boxworld.rules import Board
+from keras_relational.random_streams import unseen_world_seeds
+
+
+def evaluate(
+    world,
+    model,
+    num_test,
+    directory,
+    shortest=False,
+    players=agents.PLAYERS,
+    others=None,
+):
+    """The means of each player, with levels, and pictures of the agent.
+
+    `attention.gif` is the first episode that the agent solves by its likeliest
+    actions, with its attention. `tile_attention.png` is for boards of BoxWorld.
+
+    Args:
+        world: `environments.batched_world.World`, such as `BoxWorld`.
+        model: Agent of `models.boxworld_agent`.
+        num_test: Positive integer, the number of puzzles.
+        directory: Folder to draw in.
+        shortest: Whether to search for the fewest moves, too. This takes long.
+        players: As for `play_each`; `"greedy"` must be among them.
+        others: Further worlds to test in, by name. Their means stand under
+            their names.
+    """
+    seeds = unseen_world_seeds(num_test)
+    played = agents.play_each(world, seeds, model, players)
+    if "block" in models.roles(model).parts:
+        solved = played["greedy"]["solved"]
+        if solved.any():
+            episode = analysis.record(world, seeds[np.argmax(solved)], model)
+            path = directory / "attention.gif"
+            analysis.animate_attention(model, episode["images"], path)
+        if isinstance(world, Board):
+            # Actions are drawn from the policy, and every fifth frame counts.
+            images = analysis.frames(world, seeds[:100], model)
+            found = tile_attention(model, world, images)
+            path = directory / "tile_attention.png"
+            analysis.save_figure(plot_tile_attention(found), path, dpi=110)
+    metrics = agents.player_means(played, levels=True)
+    for name, other in (others or {}).items():
+        elsewhere = agents.play_each(other, seeds, model, players)
+        metrics[name] = agents.player_means(elsewhere, levels=True)
+    if shortest:
+        lengths = shortest_lengths(world, seeds)
+        metrics["shortest_length"] = float(lengths.mean())
+    return metrics
