@@ -289,11 +289,11 @@ class _WithDefaults(argparse.RawDescriptionHelpFormatter):
 
 
 def _is_for_the_user(error):
-    """Tells an error that the library raised from one deeper down, a bug."""
+    """Tells an error that we raised from one deeper down, a bug."""
     if isinstance(error, OSError):
         return True
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
     module = trace.tb_frame.f_globals.get("__name__", "")
-    return module.startswith("keras_relational.")
+    return module.startswith(("keras_relational.", "experiments."))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from experiments.scoff.single_ball import ball_metrics
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -156,9 +157,7 @@ def _single_ball(model, arguments):
     seed = stream(arguments["seed"], "test")
     videos, axes, _ = single_ball.generate_videos(*kind, seed, *size)
     with tempfile.TemporaryDirectory() as folder:
-        figures = analysis.ball_figures(
-            model, videos, axes, pathlib.Path(folder)
-        )
+        figures = ball_metrics(model, videos, axes, pathlib.Path(folder))
     kept = {"information": figures["settled"]["information"]}
     return {"settled": kept, "roll_out_error": figures["roll_out_error"]}
 

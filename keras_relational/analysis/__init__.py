@@ -6,7 +6,7 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
 - Any model and run: `mean_and_spread`, `plot_learning_curves`,
   `plot_transfer_curves`; `mean_text`, `markdown_table`; `principal_components`
   (`PrincipalComponents`), `project`, `plot_components`; `save_figure`,
-  `save_figure_and_arrays`, `save_videos`.
+  `save_figure_and_arrays`.
 - Relations Game (models of `models.relations_classifier`):
     - Outputs of the central module and its heads: `central_outputs`,
       `head_outputs`, `head_relations`, `plot_head_components`.
@@ -27,12 +27,8 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
       `plot_tile_attention`.
     - Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
       `draw_agent_schemata`. `agent_figures` plays test puzzles and draws one.
-- Object files (SCOFF layers): `object_files` (`ObjectFiles`),
-  `episode_object_files`, `BURN_IN`, `schemata_in_use`, `contingency`,
-  `mutual_information`, `label_tables`, `label_information`, `plot_schemata`,
-  `plot_spatial_attention`, `draw_object_files`, `draw_roll_out`,
-  `plot_roll_out_errors`, `roll_out_figures`, `ball_figures`,
-  `coordinates_figures`.
+- Object files (SCOFF layers): `object_files`, `episode_object_files`,
+  `plot_schemata`; `contingency` and `mutual_information` of schemata and labels.
 - Abstract rules (ESBN): `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`,
   `plot_predictions`, `draw_rule_learner`.
 - Analogies and prediction: `accuracy_by_dimension`, `level_embeddings`,
@@ -100,18 +96,11 @@ from keras_relational.analysis.pruning import head_effects
 from keras_relational.analysis.pruning import plot_pruning
 from keras_relational.analysis.pruning import pruned_accuracy
 from keras_relational.analysis.pruning import pruning_curve
-from keras_relational.analysis.schemata import BURN_IN
-from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.analysis.schemata import contingency
 from keras_relational.analysis.schemata import episode_object_files
-from keras_relational.analysis.schemata import label_information
-from keras_relational.analysis.schemata import label_tables
 from keras_relational.analysis.schemata import mutual_information
 from keras_relational.analysis.schemata import object_files
 from keras_relational.analysis.schemata import plot_schemata
-from keras_relational.analysis.schemata import plot_spatial_attention
-from keras_relational.analysis.schemata import save_videos
-from keras_relational.analysis.schemata import schemata_in_use
 from keras_relational.analysis.text import board_as_text
 from keras_relational.analysis.text import markdown_table
 from keras_relational.analysis.text import mean_text
@@ -119,27 +108,18 @@ from keras_relational.analysis.text import proposition_as_text
 from keras_relational.analysis.text import puzzle_as_text
 from keras_relational.analysis.tile_attention import plot_tile_attention
 from keras_relational.analysis.tile_attention import tile_attention
-from keras_relational.analysis.video_pictures import ball_figures
-from keras_relational.analysis.video_pictures import coordinates_figures
-from keras_relational.analysis.video_pictures import draw_object_files
 from keras_relational.analysis.video_pictures import draw_predicted_frames
-from keras_relational.analysis.video_pictures import draw_roll_out
 from keras_relational.analysis.video_pictures import plot_predicted_frames
-from keras_relational.analysis.video_pictures import plot_roll_out_errors
-from keras_relational.analysis.video_pictures import roll_out_figures
 
 __all__ = [
-    "BURN_IN",
     "Bindings",
     "BlockAttention",
-    "ObjectFiles",
     "PrincipalComponents",
     "accuracy_by_dimension",
     "agent_figures",
     "animate_attention",
     "attended_locations",
     "attention_maps",
-    "ball_figures",
     "bindings",
     "block_attention",
     "board_as_text",
@@ -147,17 +127,14 @@ __all__ = [
     "central_outputs",
     "content_masks",
     "contingency",
-    "coordinates_figures",
     "draw_agent_schemata",
     "draw_analogies",
     "draw_attentive_heads",
     "draw_central_outputs",
     "draw_head_attention",
     "draw_head_components",
-    "draw_object_files",
     "draw_predicted_frames",
     "draw_pruning",
-    "draw_roll_out",
     "draw_rule_learner",
     "draw_solved_episode",
     "draw_solved_share",
@@ -168,8 +145,6 @@ __all__ = [
     "head_outputs",
     "head_relations",
     "head_weights",
-    "label_information",
-    "label_tables",
     "level_embeddings",
     "markdown_table",
     "mean_and_spread",
@@ -194,9 +169,7 @@ __all__ = [
     "plot_predictions",
     "plot_pruning",
     "plot_retrieval",
-    "plot_roll_out_errors",
     "plot_schemata",
-    "plot_spatial_attention",
     "plot_tile_attention",
     "plot_transfer_curves",
     "principal_components",
@@ -206,11 +179,8 @@ __all__ = [
     "pruning_curve",
     "puzzle_as_text",
     "record",
-    "roll_out_figures",
     "save_figure",
     "save_figure_and_arrays",
-    "save_videos",
-    "schemata_in_use",
     "shortest_lengths",
     "solved_by_kind",
     "tile_attention",

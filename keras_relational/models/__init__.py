@@ -10,11 +10,7 @@
   `task_rule_learner` and `over_fillers`, with `FILLERS` and `SEQUENTIAL`.
 - The same model around each mechanism: `set_classifier`, with `SET_REASONERS`;
   `sorter`, with `SORTERS`.
-- Sequences and videos (SCOFF and RIMs): `adding_model`, with `ADDING_CORES`;
-  `video_predictor` and `roll_out_model`, with `VIDEO_NETWORKS`;
-  `bouncing_balls_predictor`, `single_ball_predictor`, `coordinates_predictor`,
-  `intuitive_physics_predictor`, with `PHYSICS_CORES`; `video_core`, with
-  `VIDEO_CORES`.
+- Videos (SCOFF and RIMs): `video_predictor` and `roll_out_model`.
 - Trained models, as presets: `from_preset` loads one, `preset_names` lists
   those of the library, `preset_metadata` reads a card, and `save_to_preset`
   writes a preset.
@@ -28,8 +24,6 @@ to 1, and any other as one from 0 to 255. A NumPy array with pixels below 0 or
 above 255 is refused. In a tensor such pixels become 0 or 255.
 """
 
-from keras_relational.models.adding_model import ADDING_CORES
-from keras_relational.models.adding_model import adding_model
 from keras_relational.models.analogy_scorer import NORMALIZATIONS
 from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.models.analogy_scorer import analogy_scorer
@@ -60,42 +54,26 @@ from keras_relational.models.rule_learner import filler_autoencoder
 from keras_relational.models.rule_learner import over_fillers
 from keras_relational.models.rule_learner import rule_learner
 from keras_relational.models.rule_learner import task_rule_learner
-from keras_relational.models.video_predictor import PHYSICS_CORES
-from keras_relational.models.video_predictor import VIDEO_CORES
-from keras_relational.models.video_predictor import VIDEO_NETWORKS
-from keras_relational.models.video_predictor import bouncing_balls_predictor
-from keras_relational.models.video_predictor import coordinates_predictor
-from keras_relational.models.video_predictor import intuitive_physics_predictor
 from keras_relational.models.video_predictor import roll_out_model
-from keras_relational.models.video_predictor import single_ball_predictor
-from keras_relational.models.video_predictor import video_core
 from keras_relational.models.video_predictor import video_predictor
 
 __all__ = [
-    "ADDING_CORES",
     "CENTRAL_MODULES",
     "FILLERS",
     "MAZE_MEMORIES",
     "NETWORKS",
     "NORMALIZATIONS",
-    "PHYSICS_CORES",
     "ROW_NORMALIZATIONS",
     "SEQUENTIAL",
     "SET_REASONERS",
     "SORTERS",
-    "VIDEO_CORES",
-    "VIDEO_NETWORKS",
     "Roles",
-    "adding_model",
     "analogy_scorer",
-    "bouncing_balls_predictor",
     "boxworld_agent",
-    "coordinates_predictor",
     "declare",
     "filler_autoencoder",
     "from_preset",
     "image_autoencoder",
-    "intuitive_physics_predictor",
     "maze_memory",
     "object_predictor",
     "over_fillers",
@@ -108,10 +86,8 @@ __all__ = [
     "rule_learner",
     "save_to_preset",
     "set_classifier",
-    "single_ball_predictor",
     "sorter",
     "task_rule_learner",
-    "video_core",
     "video_predictor",
     "visual_analogy_scorer",
 ]

@@ -3,8 +3,8 @@
 - Any Keras model: `fit` trains on endless batches, in a run that can be killed
   and continued; `train_classifier` does the same with arrays. `Minibatches`
   draws batches, and `MinibatchModel` takes several optimizer steps in one
-  compiled call. `compile_model`, `compile_scorer`, `compile_video_predictor`
-  with `VIDEO_LOSSES`, and `adam` set up losses and optimizers.
+  compiled call. `compile_model`, `compile_scorer` and `adam` set up losses and
+  optimizers.
   `accuracy` is the share of right answers, `predictions` all outputs.
 - Few examples (Abstractor, and every mechanism beside it):
   `FEW_EXAMPLES`, `model_and_data`, `accuracy_after_few`; `places_so_far` and
@@ -24,18 +24,12 @@
   `nearest_filler`, `rule_accuracy`; `rule_fillers`, `rule_problems`,
   `rule_settings`; the papers' settings: `Preset`, `preset`,
   `other_task_preset`.
-- Sequences and videos (SCOFF and RIMs): `adding_tests`, `adding_errors`;
-  `VideoBatches`, `VideoSamples`, `roll_out_errors`, `simple_roll_out_errors`,
-  `relative_error`, `relative_errors`; `plausibility`, `physics_tests`,
-  `published_physics_tests`.
 - Agents (2-simplicial Transformer, and agents with a memory): `PositionBatches`
   and `position_student`, for moves that a teacher labels; `vtrace`, the targets
   of IMPALA. The modules `impala`, `teacher`, `agent_runs` and `distributed`
   train agents on tf-agents. Import them by name: they need the extra `rl`.
 """
 
-from keras_relational.training.adding import adding_errors
-from keras_relational.training.adding import adding_tests
 from keras_relational.training.analogies import AnalogyBatches
 from keras_relational.training.analogies import adapt_normalization
 from keras_relational.training.analogies import analogy_inputs
@@ -69,27 +63,16 @@ from keras_relational.training.sample_efficiency import accuracy_after_few
 from keras_relational.training.sample_efficiency import model_and_data
 from keras_relational.training.sample_efficiency import places_so_far
 from keras_relational.training.sample_efficiency import sorted_places
-from keras_relational.training.supervised import VIDEO_LOSSES
 from keras_relational.training.supervised import accuracy
 from keras_relational.training.supervised import adam
 from keras_relational.training.supervised import compile_model
 from keras_relational.training.supervised import compile_scorer
-from keras_relational.training.supervised import compile_video_predictor
 from keras_relational.training.supervised import fit
 from keras_relational.training.supervised import predictions
 from keras_relational.training.supervised import train_classifier
 from keras_relational.training.transfer import STAGES
 from keras_relational.training.transfer import four_stage_transfer
 from keras_relational.training.transfer import transfer_figures
-from keras_relational.training.video import VideoBatches
-from keras_relational.training.video import VideoSamples
-from keras_relational.training.video import physics_tests
-from keras_relational.training.video import plausibility
-from keras_relational.training.video import published_physics_tests
-from keras_relational.training.video import relative_error
-from keras_relational.training.video import relative_errors
-from keras_relational.training.video import roll_out_errors
-from keras_relational.training.video import simple_roll_out_errors
 from keras_relational.training.visual_analogies import VisualAnalogyBatches
 from keras_relational.training.visual_analogies import VisualAnalogyFiles
 from keras_relational.training.visual_analogies import visual_analogy_accuracies
@@ -100,28 +83,22 @@ from keras_relational.training.vtrace import vtrace
 __all__ = [
     "FEW_EXAMPLES",
     "STAGES",
-    "VIDEO_LOSSES",
     "AnalogyBatches",
     "FrameBatches",
     "MinibatchModel",
     "Minibatches",
     "PositionBatches",
     "Preset",
-    "VideoBatches",
-    "VideoSamples",
     "VisualAnalogyBatches",
     "VisualAnalogyFiles",
     "accuracy",
     "accuracy_after_few",
     "adam",
     "adapt_normalization",
-    "adding_errors",
-    "adding_tests",
     "analogy_inputs",
     "as_put_out",
     "compile_model",
     "compile_scorer",
-    "compile_video_predictor",
     "cross_entropy",
     "dynamic_object_tests",
     "embeddings",
@@ -131,25 +108,18 @@ __all__ = [
     "model_and_data",
     "nearest_filler",
     "other_task_preset",
-    "physics_tests",
     "places_so_far",
-    "plausibility",
     "position_student",
     "prediction_error",
     "predictions",
     "preset",
     "pretrain_autoencoder",
-    "published_physics_tests",
     "reconstructed_share",
     "region_accuracies",
-    "relative_error",
-    "relative_errors",
-    "roll_out_errors",
     "rule_accuracy",
     "rule_fillers",
     "rule_problems",
     "rule_settings",
-    "simple_roll_out_errors",
     "solved_analogies",
     "sorted_places",
     "train_autoencoder",
