@@ -28,7 +28,7 @@ Nothing here trains. Functions `plot_...` return matplotlib figures, functions
     - Files: `draw_solved_share`, `draw_solved_episode`, `draw_tile_attention`,
       `draw_agent_schemata`. `agent_figures` plays test puzzles and draws one.
 - Object files (SCOFF layers): `object_files`, `episode_object_files`,
-  `plot_schemata`; `contingency` and `mutual_information` of schemata and labels.
+  `plot_schemata`; `contingency`, `mutual_information`: schemata and labels.
 - Abstract rules (ESBN): `bindings` (`Bindings`), `plot_retrieval`, `plot_keys`,
   `plot_predictions`, `draw_rule_learner`.
 - Analogies and prediction: `accuracy_by_dimension`, `level_embeddings`,

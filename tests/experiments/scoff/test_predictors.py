@@ -40,14 +40,14 @@ def test_other_models_of_adding_are_refused():
 @pytest.mark.parametrize("core", CORES)
 def test_predictors_of_bouncing_balls(core):
     model = bouncing_balls_predictor(
-        "colored_678balls", core, units=5, image_size=8, networks="linear"
+        "colored_678balls", core, units=8, image_size=8, networks="linear"
     )
     assert model(np.zeros((1, 3, 8, 8, 3), "uint8")).shape == (1, 3, 8, 8, 3)
     layer = models.part(model, "core")
     if core == "gru":
-        assert layer.units == 40
+        assert layer.units == 64
     elif core.startswith("scoff"):
-        assert (layer.num_object_files, layer.value_dim) == (8, 5)
+        assert (layer.num_object_files, layer.value_dim) == (8, 8)
         assert layer.num_active == (4 if core == "scoff_sparse" else None)
 
 
