@@ -259,11 +259,11 @@ class RIMs(SlotRNN):
     2019](https://arxiv.org/abs/1909.10893).
 
     RIMs can replace `keras.layers.LSTM`. Masks, states and
-    `keras.layers.Bidirectional` work as with an LSTM. RIMs has no activations,
-    initializers, regularizers or constraints of one's own, and no
-    `recurrent_dropout`, `use_bias` or `use_cudnn`. Its `dropout` acts on
-    attention scores. A step's input is a vector, a set or an image
-    (`accepts_sets` is `True`).
+    `keras.layers.Bidirectional` work as with an LSTM. Activations and
+    initializers are fixed. There are no regularizers, constraints,
+    `recurrent_dropout`, `use_bias` or `use_cudnn`. `dropout` acts on attention
+    scores. A step's input is a vector, a set or an image (`accepts_sets` is
+    `True`).
 
     Args:
         units: Positive integer. Size of the state of one module.

@@ -54,9 +54,10 @@ class SCOFFCell(SlotCell):
     The first softmax runs over object files: they compete for each position.
     All object files share all weights, so they are exchangeable, and the same
     weights serve any number of them. The noise γ is drawn in training only. The
-    choice i_k is a one-hot vector with the gradient of softmax((… + γ) /
-    temperature): the straight-through Gumbel-softmax. Reference: Algorithm 1 of
-    [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
+    choice i_k is a one-hot vector with the gradient of softmax((… + γ) / τ): the
+    straight-through Gumbel-softmax. τ is 1, the cell's weight
+    `current_temperature`, which a callback may `assign`. Reference: Algorithm 1
+    of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
 
     What the paper leaves open:
 
@@ -261,7 +262,6 @@ class SCOFFCell(SlotCell):
         self.initial_scale = self.add_weight(
             (units,), "ones", name="initial_scale"
         )
-        # Of the gradient of the choice. A callback may assign another.
         self.current_temperature = self.add_weight(
             (), "ones", trainable=False, name="current_temperature"
         )
@@ -522,10 +522,9 @@ class SCOFF(SlotRNN):
     SCOFF can replace `keras.layers.GRU`. Masks, states and
     `keras.layers.Bidirectional` work as with a GRU. The state has
     `num_object_files * units` numbers, and the number of weights does not
-    depend on `num_object_files`. SCOFF has no activations, initializers,
-    regularizers or constraints of one's own, and no `recurrent_dropout`,
-    `use_bias`, `reset_after` or `use_cudnn`. Its `dropout` acts on attention
-    scores.
+    depend on `num_object_files`. Activations and initializers are fixed. There
+    are no regularizers, constraints, `recurrent_dropout`, `use_bias`,
+    `reset_after` or `use_cudnn`. `dropout` acts on attention scores.
 
     The initial state is learned. A stateful layer starts from the state at
     which it stopped. To start from the learned state, call `reset_state`, also
