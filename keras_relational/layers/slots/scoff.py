@@ -54,10 +54,10 @@ class SCOFFCell(SlotCell):
     The first softmax runs over object files: they compete for each position.
     All object files share all weights, so they are exchangeable, and the same
     weights serve any number of them. The noise γ is drawn in training only. The
-    choice i_k is a one-hot vector with the gradient of softmax((… + γ) / τ): the
-    straight-through Gumbel-softmax. τ is 1, the cell's weight
-    `current_temperature`, which a callback may `assign`. Reference: Algorithm 1
-    of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
+    choice i_k is a one-hot vector with the gradient of softmax((… + γ) / τ):
+    the straight-through Gumbel-softmax. τ is the cell's weight
+    `current_temperature`: 1, unless a callback assigns another. Reference:
+    Algorithm 1 of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
 
     What the paper leaves open:
 
