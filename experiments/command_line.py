@@ -289,7 +289,7 @@ class _WithDefaults(argparse.RawDescriptionHelpFormatter):
 
 
 def _is_for_the_user(error):
-    """Tells an error that we raised from one deeper down, a bug."""
+    """Tells an error that was raised here from one deeper down, a bug."""
     if isinstance(error, OSError):
         return True
     trace = error.__traceback__
