@@ -17,13 +17,13 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from experiments.agents import play_each
+from experiments.agents import player_means
 from experiments.context_normalization.vaec import solved_analogies
 from experiments.esbn.evaluation import decoder_targets
 from experiments.esbn.evaluation import rule_accuracy
 from experiments.few_examples.tasks import model_and_data
-from experiments.agents import play_each
-from experiments.agents import player_means
-from keras_relational import analysis
+from experiments.scoff.single_ball import ball_metrics
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import distribution_of_three
@@ -161,9 +161,7 @@ def _single_ball(model, arguments):
     seed = stream(arguments["seed"], "test")
     videos, axes, _ = single_ball.generate_videos(*kind, seed, *size)
     with tempfile.TemporaryDirectory() as folder:
-        figures = analysis.ball_figures(
-            model, videos, axes, pathlib.Path(folder)
-        )
+        figures = ball_metrics(model, videos, axes, pathlib.Path(folder))
     kept = {"information": figures["settled"]["information"]}
     return {"settled": kept, "roll_out_error": figures["roll_out_error"]}
 

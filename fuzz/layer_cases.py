@@ -585,23 +585,6 @@ def _coordinates(draw, batch):
     }
 
 
-def _convolution(draw, batch):
-    stride = draw(st.sampled_from((1, 2, 3)))
-    spec = layer(
-        "StridedConv2D",
-        filters=draw(number),
-        kernel_size=stride * draw(st.sampled_from((1, 2))),
-        strides=stride,
-        padding=draw(st.sampled_from(("valid", "same"))),
-        data_format=draw(
-            st.sampled_from((None, "channels_last", "channels_first"))
-        ),
-    )
-    side = st.integers(6, 9)
-    shape = [batch, draw(side), draw(side), draw(number)]
-    return {"spec": spec, "shapes": {"inputs": shape}, "mask": False}
-
-
 def _time_folded(draw, batch):
     inner = draw(
         st.sampled_from(
@@ -674,7 +657,6 @@ LAYERS = {
     "SlidingWindowNormalization": _sliding_window,
     "SlotAttention": _slot_attention,
     "SlotPooling": _slot_pooling,
-    "StridedConv2D": _convolution,
     "SymbolicAttention": _symbolic_attention,
     "TemporalContextNormalization": _context,
     "TimeFolded": _time_folded,

@@ -779,7 +779,8 @@ def init_arguments(layer_cls):
     """The arguments of `__init__`, and those that its `**kwargs` may hold.
 
     An `__init__` with `*args` takes the arguments of the base class. So the
-    first class whose `__init__` has no `*args` defines the arguments.
+    first class whose `__init__` has no `*args` defines the arguments. A layer
+    around a cell, its `cell_class`, takes those of the cell as well.
 
     Returns:
         Two sets of names.
@@ -800,6 +801,8 @@ def init_arguments(layer_cls):
             named = names
         else:
             inherited |= names
+    if hasattr(layer_cls, "cell_class"):
+        named |= init_arguments(layer_cls.cell_class)[0]
     return named, inherited
 
 

@@ -9,12 +9,15 @@ squared errors. An epoch takes 3 to 9 minutes on one core.
 
 import keras
 
+from experiments.scoff.schemata import draw_object_files
 from keras_relational import analysis
-from keras_relational import models
+from keras_relational import layers
 from keras_relational import training
 from keras_relational.datasets import adding
 from keras_relational.random_streams import stream
+from keras_relational.validation import check_choice
 
+CORES = ("scoff", "rims", "lstm")
 ACTIVE = "slots of 5 updated in a step (default: 1 for scoff, 3 for rims)"
 LINES = [
     f"mean squared error with {number} numbers: {{errors[{number}]:.4f}}"
@@ -25,7 +28,7 @@ NEXT = "python -m experiments.scoff adding --core rims"
 
 def main(command):
     add = command.option
-    add("--core", models.ADDING_CORES, "scoff", "the recurrent layer")
+    add("--core", CORES, "scoff", "the recurrent layer")
     add("--num-active", int, None, ACTIVE)
     add("--learning-rate", float, 0.001, "of Adam; Table 2: 0.01")
     add("--epochs", int, 100, "passes over the training sequences")
@@ -34,30 +37,109 @@ def main(command):
     args = command.parse_run()
 
     keras.utils.set_random_seed(args.seed)
-    model = models.adding_model(args.core, args.num_active)
+    model = adding_model(args.core, args.num_active)
     training.compile_model(model, args.learning_rate, "mse")
-    train = adding.TRAIN_LENGTH, adding.TRAIN_VALUES, stream(args.seed, "train")
-    x, y = adding.generate(args.num_train, *train)
-    tests = training.adding_tests(args.num_test, args.seed)
+    x, y = adding.generate(
+        args.num_train,
+        length=adding.TRAIN_LENGTH,
+        num_values=adding.TRAIN_VALUES,
+        seed=stream(args.seed, "train"),
+    )
+    tests = {
+        number: adding.generate(
+            args.num_test,
+            length=adding.TEST_LENGTH,
+            num_values=number,
+            seed=stream(args.seed, "numbers_to_add", number),
+        )
+        for number in adding.TEST_VALUES
+    }
 
     def batches(first):
-        return training.Minibatches(x, y[:, None], 64, None, first, args.seed)
+        return training.Minibatches(
+            x,
+            y[:, None],
+            batch_size=64,
+            steps_per_execution=None,
+            initial_batch=first,
+            seed=args.seed,
+        )
 
     def measure():
-        errors = training.adding_errors(model, tests, 500)
+        errors = adding_errors(model, tests, num_tested=500)
         return {f"error_{number}": error for number, error in errors.items()}
 
     with command.open_run(["core"], ["epochs", "num_test"]) as run:
-        epoch = len(y) // 64
-        schedule = args.epochs * epoch, epoch, measure
+        batches_per_epoch = len(y) // 64
         curves = training.fit(
-            model, batches, *schedule, run, verbose=args.verbose
+            model,
+            batches,
+            num_batches=args.epochs * batches_per_epoch,
+            batches_per_epoch=batches_per_epoch,
+            measure=measure,
+            run=run,
+            verbose=args.verbose,
         )
         if args.core == "scoff":
             some, _ = adding.generate(1, 20, 4, stream(args.seed, "test"))
             found = analysis.object_files(model, some)
             marks = some[0, :, 1].astype(int)
-            analysis.draw_object_files(found, run.directory, labels=marks)
-        figures = {"epochs": int(curves["batches"][-1]) // epoch}
-        figures["errors"] = training.adding_errors(model, tests)
+            draw_object_files(found, run.directory, labels=marks)
+        figures = {
+            "epochs": int(curves["batches"][-1]) // batches_per_epoch,
+            "errors": adding_errors(model, tests),
+        }
         command.finish(run, model, figures, LINES, NEXT)
+
+
+def adding_model(core="scoff", num_active=None):
+    """A model from sequences `(batch, time, 2)` to sums, of 300 units in all.
+
+    Sizes as in appendix B of Goyal et al., 2020: five object files or modules
+    of 60 units, or one LSTM of 300; sizes of attention are those of a head. The
+    paper says neither how large the encoder is nor how many object files and
+    modules are updated in a step: here 1 for SCOFF and 3 for RIMs.
+    """
+    check_choice("core", core, CORES)
+    if core == "lstm":
+        if num_active is not None:
+            raise ValueError(
+                "`num_active` is for SCOFF and RIMs: an LSTM updates all of "
+                f"its units. Received: core='lstm', num_active={num_active}"
+            )
+        recurrent = keras.layers.LSTM(300, name="core")
+    else:
+        shared = {
+            "num_heads": 4,
+            "key_dim": 64,
+            "value_dim": 60,
+            "dynamics": "lstm",
+            "dropout": 0.1,
+            "name": "core",
+        }
+        if core == "rims":
+            active = 3 if num_active is None else num_active
+            recurrent = layers.RIMs(60, 5, active, **shared)
+        else:
+            active = 1 if num_active is None else num_active
+            recurrent = layers.SCOFF(60, 5, 2, num_active=active, **shared)
+    return keras.Sequential(
+        [
+            keras.Input((None, 2), name="sequence"),
+            # For vectors an MLP encodes what SCOFF sees (section 3).
+            keras.layers.Dense(64, "relu", name="encoder"),
+            recurrent,
+            keras.layers.Dense(1, name="sum"),
+        ],
+        name="adding",
+    )
+
+
+def adding_errors(model, tests, num_tested=None):
+    """The mean squared error of a model's sums on the first of each test."""
+    return {
+        number: model.evaluate(
+            x[:num_tested], y[:num_tested, None], batch_size=250, verbose=0
+        )
+        for number, (x, y) in tests.items()
+    }

@@ -10,7 +10,8 @@ core: to try what makes schemata divide the work, many seeds of it.
 import keras
 
 from experiments import command_line
-from keras_relational import analysis
+from experiments.scoff.schemata import schema_metrics
+from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import single_ball
@@ -39,25 +40,72 @@ def main(command):
     args = command.parse_run()
 
     def data(name, number):
-        seed = stream(args.seed, name)
-        sizes = number, args.num_frames, args.num_axes, args.cue
-        return single_ball.generate_coordinates(*sizes, seed)
+        return single_ball.generate_coordinates(
+            number,
+            num_frames=args.num_frames,
+            num_axes=args.num_axes,
+            cue=args.cue,
+            seed=stream(args.seed, name),
+        )
 
     keras.utils.set_random_seed(args.seed)
     train, _ = data("train", args.num_train)
-    test = data("test", args.num_test)
-    schemata = args.num_schemata or args.num_axes
-    sizes = train.shape[-1], schemata, args.units
-    model = models.coordinates_predictor(*sizes, args.schema_keys, args.balance)
+    test, labels = data("test", args.num_test)
+    model = coordinates_predictor(
+        train.shape[-1],
+        num_schemata=args.num_schemata or args.num_axes,
+        units=args.units,
+        schema_keys=args.schema_keys,
+        balance=args.balance,
+    )
     training.compile_model(model, args.learning_rate, "mse")
-    x, y = train[:, :-1], train[:, 1:]
 
     def batches(first):
-        size = args.batch_size
-        return training.Minibatches(x, y, size, None, first, args.seed)
+        return training.Minibatches(
+            train[:, :-1],
+            train[:, 1:],
+            batch_size=args.batch_size,
+            steps_per_execution=None,
+            initial_batch=first,
+            seed=args.seed,
+        )
 
     with command.open_run(["num_axes"], ["num_batches", "num_test"]) as run:
-        logged = {"run": run, "verbose": args.verbose}
-        training.fit(model, batches, args.num_batches, 500, **logged)
-        figures = analysis.coordinates_figures(model, *test, run.directory)
+        training.fit(
+            model,
+            batches,
+            num_batches=args.num_batches,
+            batches_per_epoch=500,
+            run=run,
+            verbose=args.verbose,
+        )
+        figures = schema_metrics(model, test, labels, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
+
+
+def coordinates_predictor(
+    num_coordinates, num_schemata=2, units=12, schema_keys="shared", balance=0.0
+):
+    """A model from coordinates to the next ones: one object file, one Dense.
+
+    It is the smallest model in which schemata can be seen to divide the work,
+    and no paper's.
+    """
+    core = layers.SCOFF(
+        units,
+        num_object_files=1,
+        num_schemata=num_schemata,
+        schema_keys=schema_keys,
+        balance=balance,
+        return_sequences=True,
+        name="core",
+    )
+    model = keras.Sequential(
+        [
+            keras.Input((None, num_coordinates)),
+            core,
+            keras.layers.Dense(num_coordinates, name="read_out"),
+        ],
+        name="coordinates_predictor",
+    )
+    return models.declare(model, {"predicted": "raw"}, parts={"core": "core"})

@@ -7,11 +7,20 @@ errors of 10 and 30 frames after 15 true ones. The defaults take 6 to 11 hours.
 import functools
 
 import keras
+import numpy as np
 
+from experiments.scoff import videos
+from experiments.scoff.predictors import CORES
+from experiments.scoff.predictors import video_core
+from experiments.scoff.schemata import draw_object_files
+from experiments.scoff.schemata import schemata_in_use
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
+from keras_relational.analysis.plotting import save_gif
 from keras_relational.datasets import bouncing_balls
+from keras_relational.models.image_model import to_pixels
+from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
 
 SLOTS = "modules or slots (default: 8 for tasks with 678balls, else 4)"
@@ -22,14 +31,14 @@ NEXT = "python -m experiments.scoff bouncing_balls --core gru"
 def main(command):
     add = command.option
     add("--task", bouncing_balls.TASKS, "4balls", "the kind of video")
-    add("--core", models.VIDEO_CORES, "scoff", "scoff is the paper's SCOFF-ab")
+    add("--core", CORES, "scoff", "scoff is the paper's SCOFF-ab")
     add("--units", int, 100, "of a module or slot")
     add("--num-object-files", int, None, SLOTS)
     add("--num-schemata", int, 4, "of scoff and scoff_sparse")
     add("--gated-messages", bool, False, "bounds the messages of SCOFF")
-    add("--networks", models.VIDEO_NETWORKS, "convolutional", "around the core")
+    add("--networks", VIDEO_NETWORKS, "convolutional", "around the core")
     add("--image-size", int, 64, "pixels, a divisor of 64", low=8)
-    add("--loss", training.VIDEO_LOSSES, "binary_crossentropy", "of each pixel")
+    add("--loss", videos.LOSSES, "binary_crossentropy", "of each pixel")
     add("--learning-rate", float, 1e-4, "of Adam, as in Table 4")
     add("--num-batches", int, 2_000, "training steps")
     add("--batch-size", int, 64, "videos of a batch")
@@ -39,27 +48,135 @@ def main(command):
     args = command.parse_run(export="a SavedModel that predicts 10 frames")
 
     keras.utils.set_random_seed(args.seed)
-    size = {"image_size": args.image_size}
-    generate = functools.partial(bouncing_balls.generate, args.task, **size)
+    generate = functools.partial(
+        bouncing_balls.generate, args.task, image_size=args.image_size
+    )
     train = functools.partial(generate, num_frames=args.num_frames)
     sample = generate(50, seed=stream(args.seed, "sample_beside_batches"))
     test_seed = stream(args.seed, "test_beside_batches")
     test = generate(args.num_test, seed=test_seed)
-    slots = args.num_object_files, args.num_schemata, args.gated_messages
-    core = args.core, args.units, *slots
-    frames = sample.mean() / 255, args.image_size, args.networks
-    model = models.bouncing_balls_predictor(args.task, *core, *frames)
+    model = bouncing_balls_predictor(
+        args.task,
+        core=args.core,
+        units=args.units,
+        num_object_files=args.num_object_files,
+        num_schemata=args.num_schemata,
+        gated_messages=args.gated_messages,
+        mean_pixel=sample.mean() / 255,
+        image_size=args.image_size,
+        networks=args.networks,
+    )
     given = args.num_given or args.num_frames - 1
-    trained = models.roll_out_model(model, args.num_frames - given, True)
-    training.compile_video_predictor(trained, args.learning_rate, args.loss)
+    trained = models.roll_out_model(
+        model, num_frames=args.num_frames - given, all_frames=True
+    )
+    videos.compile_predictor(trained, args.learning_rate, args.loss)
 
     def batches(first):
-        size = args.batch_size
-        return training.VideoBatches(train, size, first, args.seed, given)
+        return videos.VideoBatches(
+            train,
+            batch_size=args.batch_size,
+            initial_batch=first,
+            seed=args.seed,
+            num_given=given,
+        )
 
     with command.open_run(["task", "core"], ["num_batches", "num_test"]) as run:
-        logged = {"run": run, "verbose": args.verbose}
-        training.fit(trained, batches, args.num_batches, 100, **logged)
-        figures = analysis.roll_out_figures(model, test, run.directory)
-        rolling = models.roll_out_model(model, 10)
+        training.fit(
+            trained,
+            batches,
+            num_batches=args.num_batches,
+            batches_per_epoch=100,
+            run=run,
+            verbose=args.verbose,
+        )
+        figures = roll_out_metrics(model, test, run.directory)
+        rolling = models.roll_out_model(model, num_frames=10)
         command.finish(run, model, figures, [ERRORS], NEXT, rolling)
+
+
+def bouncing_balls_predictor(
+    task="4balls",
+    core="scoff",
+    units=100,
+    num_object_files=None,
+    num_schemata=4,
+    gated_messages=False,
+    mean_pixel=0.5,
+    image_size=64,
+    networks="convolutional",
+):
+    """The `video_predictor` of bouncing balls, with one of five cores.
+
+    SCOFF and RIMs attend to the positions of a frame. The other cores get a
+    frame as one vector.
+    """
+    slots = num_object_files or (8 if "678" in task else 4)
+    of_scoff = {"gated_messages": True} if gated_messages else {}
+    return models.video_predictor(
+        video_core(core, units, slots, num_schemata, **of_scoff),
+        num_channels=3 if task.startswith("colored") else 1,
+        mean_pixel=mean_pixel,
+        positions=core.startswith(("scoff", "rims")),
+        image_size=image_size,
+        networks=networks,
+    )
+
+
+def roll_out_metrics(model, frames, directory):
+    """Errors of 10 and 30 frames predicted after 15, with pictures.
+
+    The same of two predictions that need no model, and for a SCOFF core the
+    number of schemata in use.
+    """
+    metrics = _of_frames(videos.roll_out_errors(model, frames))
+    simple = videos.simple_roll_out_errors(frames)
+    metrics |= {name: _of_frames(errors) for name, errors in simple.items()}
+    draw_roll_out(model, frames[0], directory)
+    if hasattr(models.part(model, "core"), "num_schemata"):
+        found = analysis.object_files(model, frames[:200, :-1])
+        metrics["schemata_in_use"] = schemata_in_use(found)
+        draw_object_files(found, directory, frames[0])
+    return metrics
+
+
+def _of_frames(errors):
+    metrics = {f"error_{n}": float(errors[:n].mean()) for n in (10, 30)}
+    return {**metrics, "error_of_frames": errors.tolist()}
+
+
+def draw_roll_out(model, video, directory, num_given=15, num_frames=30):
+    """A video beside what a model makes of its beginning: `rolled_out.gif`."""
+    video = to_pixels(video[None])[0]
+    given = video[:num_given]
+    rolling = models.roll_out_model(model, num_frames)
+    rolled = rolling.predict(given[None], verbose=0)[0]
+    true = video[: num_given + num_frames]
+    rolled = np.concatenate([given / 255, rolled])
+    save_videos([true, rolled], directory / "rolled_out.gif")
+
+
+def save_videos(shown, path, milliseconds=100, scale=3):
+    """Writes videos beside each other to a GIF file.
+
+    They have one shape `(time, height, width, channels)`, and pixels in uint8
+    or floats between 0 and 1.
+    """
+    edges = [(0, 0), (1, 1), (1, 1), (0, 0)]
+    rows = np.concatenate(
+        [
+            np.pad(_as_uint8(video), edges, constant_values=99)
+            for video in shown
+        ],
+        axis=2,
+    )
+    rows = rows.repeat(scale, axis=1).repeat(scale, axis=2)
+    if rows.shape[-1] == 1:
+        rows = rows[..., 0]
+    save_gif(rows, path, milliseconds)
+
+
+def _as_uint8(video):
+    if np.asarray(video).dtype == np.uint8:
+        return video
+    return np.rint(255 * np.clip(video, 0, 1)).astype("uint8")

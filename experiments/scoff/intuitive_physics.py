@@ -10,28 +10,35 @@ hours; docs/results/scoff.md has smaller ones for minutes. Scenes are our own.
 import functools
 
 import keras
+import numpy as np
 
 from experiments import command_line
+from experiments.scoff import videos
+from experiments.scoff.predictors import video_core
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import intuitive_physics
+from keras_relational.models.video_predictor import VIDEO_NETWORKS
+from keras_relational.random_streams import stream
+from keras_relational.validation import check_choice
 
+CORES = ("scoff", "relational_memory", "gru")
 LINES = ["relative error in O1: {O1:.3f}, in O2: {O2:.3f}, in O3: {O3:.3f}"]
 NEXT = "python -m experiments.scoff intuitive_physics --core relational_memory"
 
 
 def main(command):
     add = command.option
-    add("--core", models.PHYSICS_CORES, "scoff", "scoff is SCOFF-ab")
+    add("--core", CORES, "scoff", "scoff is SCOFF-ab")
     add("--units", int, 85, "of an object file, or of a row of memory")
     add("--num-object-files", int, 6, "or rows of memory")
     add("--num-schemata", int, 4, "of scoff")
     add("--gated-messages", bool, False, "bounds the messages of SCOFF")
-    add("--networks", models.VIDEO_NETWORKS, "convolutional", "around the core")
+    add("--networks", VIDEO_NETWORKS, "convolutional", "around the core")
     add("--image-size", int, 64, "pixels, a divisor of 64", low=8)
     add("--num-frames", int, 50, "of a video", low=20)
-    add("--loss", training.VIDEO_LOSSES, "binary_crossentropy", "of each pixel")
+    add("--loss", videos.LOSSES, "binary_crossentropy", "of each pixel")
     add("--learning-rate", float, 3e-4, "of Adam, as in Table 6")
     add("--num-batches", int, 1_000, "training steps")
     add("--batch-size", int, 64, "videos of a batch")
@@ -39,28 +46,172 @@ def main(command):
     add("--folder", command_line.existing_folder, None, "published dev set")
     args = command.parse_run()
 
-    size = {x: getattr(args, x) for x in ("num_frames", "image_size")}
-    published = training.published_physics_tests(args.folder, args.image_size)
-    tests = training.physics_tests(args.num_sets, args.seed, **size)
-    make = functools.partial(intuitive_physics.generate_possible, **size)
+    published = {}
+    if args.folder:
+        published = {
+            block: intuitive_physics.read_published(
+                args.folder, block, args.image_size
+            )
+            for block in intuitive_physics.BLOCKS
+        }
+    tests = physics_tests(
+        args.num_sets,
+        seed=args.seed,
+        num_frames=args.num_frames,
+        image_size=args.image_size,
+    )
+    make_videos = functools.partial(
+        intuitive_physics.generate_possible,
+        num_frames=args.num_frames,
+        image_size=args.image_size,
+    )
     keras.utils.set_random_seed(args.seed)
-    core = args.core, args.units, args.num_object_files, args.num_schemata
-    others = args.gated_messages, args.image_size, args.networks
-    model = models.intuitive_physics_predictor(*core, *others)
-    training.compile_video_predictor(model, args.learning_rate, args.loss)
+    model = intuitive_physics_predictor(
+        core=args.core,
+        units=args.units,
+        num_object_files=args.num_object_files,
+        num_schemata=args.num_schemata,
+        gated_messages=args.gated_messages,
+        image_size=args.image_size,
+        networks=args.networks,
+    )
+    videos.compile_predictor(model, args.learning_rate, args.loss)
 
     def batches(first):
-        return training.VideoBatches(make, args.batch_size, first, args.seed)
+        return videos.VideoBatches(
+            make_videos,
+            batch_size=args.batch_size,
+            initial_batch=first,
+            seed=args.seed,
+        )
 
     may_differ = ["num_batches", "num_sets", "folder"]
     with command.open_run(["core"], may_differ) as run:
-        logged = {"run": run, "verbose": args.verbose}
-        training.fit(model, batches, args.num_batches, 100, **logged)
-        errors = training.relative_errors(model, tests)
+        training.fit(
+            model,
+            batches,
+            num_batches=args.num_batches,
+            batches_per_epoch=100,
+            run=run,
+            verbose=args.verbose,
+        )
+        errors = relative_errors(model, tests)
         command.finish(run, model, errors, LINES, NEXT)
     if args.folder:
         # The same predictor: a run of its own, that only tests.
         data = {"folder": runs.data_digest(*published.values())}
         with command.open_run(["core"], may_differ, data) as run:
-            errors = training.relative_errors(model, published)
+            errors = relative_errors(model, published)
             command.finish(run, None, errors, LINES, NEXT)
+
+
+def intuitive_physics_predictor(
+    core="scoff",
+    units=85,
+    num_object_files=6,
+    num_schemata=4,
+    gated_messages=False,
+    image_size=64,
+    networks="convolutional",
+):
+    """The `video_predictor` of intuitive physics, with one of its cores.
+
+    SCOFF has four heads and attends to the positions of a frame. The other
+    cores get a frame as one vector; the relational memory has five heads. The
+    sizes are those of Table 6 of Goyal et al., 2020.
+    """
+    check_choice("core", core, CORES)
+    of_scoff = {"gated_messages": True} if gated_messages else {}
+    return models.video_predictor(
+        video_core(
+            core,
+            units,
+            num_object_files,
+            num_schemata,
+            num_heads=5 if core == "relational_memory" else 4,
+            **of_scoff,
+        ),
+        num_channels=3,
+        positions=core == "scoff",
+        image_size=image_size,
+        networks=networks,
+    )
+
+
+def physics_tests(
+    num_sets=100,
+    seed=0,
+    num_frames=intuitive_physics.NUM_FRAMES,
+    image_size=intuitive_physics.IMAGE_SHAPE[0],
+):
+    """Sets of each block, of two possible videos and two impossible ones.
+
+    They share nothing with batches of the same seed.
+    """
+    return {
+        block: intuitive_physics.generate(
+            block,
+            num_sets,
+            num_frames=num_frames,
+            seed=stream(seed, "block_beside_batches", number),
+            image_size=image_size,
+        )
+        for number, block in enumerate(intuitive_physics.BLOCKS, start=1)
+    }
+
+
+def plausibility(predictor, frames, batch_size=50):
+    """How plausible videos are to a predictor: minus the error of its frames.
+
+    This is the log-likelihood under a Gaussian, up to a factor and a constant.
+    Goyal et al., 2020, section 5, use "model likelihood", and say no more.
+    Videos of a set are alike until something impossible happens in some of
+    them, so until then they count the same.
+    """
+    return -videos.pixel_errors(
+        predictor.predict_on_batch,
+        frames[:, :-1],
+        frames[:, 1:],
+        axis=(1, 2, 3, 4),
+        batch_size=batch_size,
+    )
+
+
+def relative_error(plausibilities):
+    """The share of matched sets in which the possible videos seem less likely.
+
+    Args:
+        plausibilities: Array `(num_sets, 4)`: of each set two possible videos,
+            then two impossible ones. A set whose sums are equal counts half.
+
+    Example:
+
+    >>> relative_error([[3, 1, 0, 2], [0, 0, 1, 0]])
+    0.5
+    """
+    plausibilities = np.asarray(plausibilities)
+    if plausibilities.ndim != 2 or plausibilities.shape[1] != 4:
+        raise ValueError(
+            "Matched sets have four videos each, (num_sets, 4). Received: "
+            f"plausibilities.shape={plausibilities.shape}"
+        )
+    if np.isnan(plausibilities).any():
+        raise ValueError(
+            "The plausibility of a video is NaN, so it cannot be compared: has "
+            "the predictor diverged?"
+        )
+    pairs = plausibilities.reshape(-1, 2, 2).sum(axis=2)
+    difference = pairs[:, 0] - pairs[:, 1]
+    return float(np.mean((difference < 0) + (difference == 0) / 2))
+
+
+def relative_errors(model, tests):
+    """The relative error of a predictor on each block."""
+    return {
+        block: relative_error(
+            plausibility(model, sets.reshape(-1, *sets.shape[2:])).reshape(
+                -1, 4
+            )
+        )
+        for block, sets in tests.items()
+    }

@@ -5,6 +5,8 @@ Structured, Dynamical Environments*: Tables 1 and 3, Figs. 3, 4 and 5, and the
 shares of section 5. Figures are mean ± standard deviation over the seeds.
 """
 
+import numpy as np
+
 from experiments.records import Record
 from experiments.records import Row
 from experiments.records import group_by_seed
@@ -12,6 +14,8 @@ from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
+from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import new_figure
 
 
 def tables(records: list[Record]) -> dict[str, str]:
@@ -264,8 +268,33 @@ def figures(records: list[Record]) -> dict:
         sorted_balls = {
             task: dict(sorted(balls[task].items())) for task in sorted(balls)
         }
-        drawn["roll_outs"] = analysis.plot_roll_out_errors(sorted_balls)
+        drawn["roll_outs"] = plot_roll_out_errors(sorted_balls)
     return drawn
+
+
+def plot_roll_out_errors(errors):
+    """Draws how errors grow over the frames of roll-outs, a panel a task.
+
+    Args:
+        errors: Dictionary from the name of a task to one from the name of a
+            line to the errors of each run, one frame after the other. A line is
+            their mean, its band one standard deviation to each side.
+    """
+    figure = new_figure(4 * len(errors), 4)
+    panels = figure.subplots(1, len(errors), sharey=True, squeeze=False)[0]
+    for panel, (task, lines) in zip(panels, errors.items(), strict=True):
+        for number, runs in enumerate(lines.values()):
+            mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0)
+            frames, colour = np.arange(1, len(mean) + 1), f"C{number}"
+            panel.plot(frames, mean, color=colour)
+            band = mean - spread, mean + spread
+            panel.fill_between(frames, *band, color=colour, alpha=0.2, lw=0)
+        panel.set(title=task, xlabel="frame after the last true one")
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("mean squared error")
+    names = dict(enumerate(next(iter(errors.values()))))
+    legend_below(figure, names, entry_width=1.8)
+    return figure
 
 
 TABLES = {

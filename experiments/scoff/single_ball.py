@@ -5,12 +5,16 @@ dynamics, or of two that switch. The defaults take 100 minutes on one core.
 """
 
 import keras
+import numpy as np
 
 from experiments import command_line
-from keras_relational import analysis
+from experiments.scoff import videos
+from experiments.scoff.predictors import video_core
+from experiments.scoff.schemata import schema_metrics
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import single_ball
+from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
 
 LINES = ["share of the dynamics that the schema tells: {information[0]:.3f}"]
@@ -25,12 +29,12 @@ def main(command):
     add("--units", int, 100, "of an object file")
     add("--schema-keys", ("shared", "separate"), "shared", "of all schemata")
     add("--balance", command_line.number, 0.0, "loss for using all schemata")
-    add("--networks", models.VIDEO_NETWORKS, "convolutional", "around the core")
+    add("--networks", VIDEO_NETWORKS, "convolutional", "around the core")
     add("--image-size", int, 64, "pixels, a divisor of 64", low=8)
     add("--bulb-radius", int, 2, "pixels of 64, if not fixed")
     add("--num-frames", int, None, "default: 20, or 51 if switching", low=7)
     add("--num-stacked", int, 5, "frames seen at each step")
-    add("--loss", training.VIDEO_LOSSES, "binary_crossentropy", "of each pixel")
+    add("--loss", videos.LOSSES, "binary_crossentropy", "of each pixel")
     add("--learning-rate", float, 1e-4, "of Adam, as in Table 7")
     add("--num-batches", int, 2_000, "training steps")
     add("--batch-size", int, 50, "videos of a batch, as in Table 7")
@@ -38,28 +42,110 @@ def main(command):
     add("--num-test", int, 500, "test videos")
     args = command.parse_run()
     keras.utils.set_random_seed(args.seed)
-    kinds, _ = single_ball.VIDEOS[args.dynamics]
-    schemata = args.num_schemata or kinds
+    num_dynamics, _ = single_ball.VIDEOS[args.dynamics]
 
     def data(name, number):
-        kind = args.dynamics, number, args.num_frames, stream(args.seed, name)
-        size = args.image_size, args.bulb_radius
-        return single_ball.generate_videos(*kind, *size)
+        return single_ball.generate_videos(
+            args.dynamics,
+            number,
+            num_frames=args.num_frames,
+            seed=stream(args.seed, name),
+            image_size=args.image_size,
+            bulb_radius=args.bulb_radius,
+        )
 
     train, *_ = data("train", args.num_train)
     test, labels, _ = data("test", args.num_test)
-    sizes = args.units, args.num_object_files, schemata, args.schema_keys
-    more = args.balance, args.num_stacked, train.mean() / 255
-    network = args.image_size, args.networks
-    model = models.single_ball_predictor(*sizes, *more, *network)
-    training.compile_video_predictor(model, args.learning_rate, args.loss)
-    data = training.VideoSamples(train), args.batch_size
+    model = single_ball_predictor(
+        units=args.units,
+        num_object_files=args.num_object_files,
+        num_schemata=args.num_schemata or num_dynamics,
+        schema_keys=args.schema_keys,
+        balance=args.balance,
+        num_stacked=args.num_stacked,
+        mean_pixel=train.mean() / 255,
+        image_size=args.image_size,
+        networks=args.networks,
+    )
+    videos.compile_predictor(model, args.learning_rate, args.loss)
+
+    def sample(n, seed):
+        """Draws training videos; one may come again in the same batch."""
+        rng = np.random.default_rng(seed)
+        return train[rng.integers(len(train), size=n)]
 
     def batches(first):
-        return training.VideoBatches(*data, first, args.seed)
+        return videos.VideoBatches(
+            sample,
+            batch_size=args.batch_size,
+            initial_batch=first,
+            seed=args.seed,
+        )
 
     with command.open_run(["dynamics"], ["num_batches", "num_test"]) as run:
-        logged = {"run": run, "verbose": args.verbose}
-        training.fit(model, batches, args.num_batches, 100, **logged)
-        figures = analysis.ball_figures(model, test, labels, run.directory)
+        training.fit(
+            model,
+            batches,
+            num_batches=args.num_batches,
+            batches_per_epoch=100,
+            run=run,
+            verbose=args.verbose,
+        )
+        figures = ball_metrics(model, test, labels, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
+
+
+def single_ball_predictor(
+    units=100,
+    num_object_files=1,
+    num_schemata=3,
+    schema_keys="shared",
+    balance=0.0,
+    num_stacked=1,
+    mean_pixel=0.5,
+    image_size=64,
+    networks="convolutional",
+):
+    """The `video_predictor` of one ball, with a SCOFF core.
+
+    The attention to the input has four heads with values of 64. With linear
+    networks a frame is one vector. Attention has nothing to choose then, and
+    there is no dropout.
+    """
+    core = video_core(
+        "scoff",
+        units,
+        num_object_files,
+        num_schemata,
+        num_heads=4,
+        value_dim=64,
+        schema_keys=schema_keys,
+        balance=balance,
+        dropout=0.0 if networks == "linear" else 0.1,
+    )
+    return models.video_predictor(
+        core,
+        num_stacked=num_stacked,
+        mean_pixel=mean_pixel,
+        positions=networks != "linear",
+        image_size=image_size,
+        networks=networks,
+    )
+
+
+def ball_metrics(model, frames, labels, directory):
+    """The `schema_metrics`, and the error of a roll-out.
+
+    `roll_out_error` is the mean squared error of the last two thirds of the
+    first 200 videos, predicted from their first third.
+    """
+    metrics = schema_metrics(model, frames, labels, directory)
+    given = frames.shape[1] // 3
+    errors = videos.roll_out_errors(
+        model,
+        frames[:200],
+        num_given=given,
+        num_frames=frames.shape[1] - given,
+    )
+    metrics["roll_out_error"] = float(errors.mean())
+    return metrics

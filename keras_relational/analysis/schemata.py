@@ -1,12 +1,9 @@
 """Which schema each object file uses at each step, and where it looks.
 
-Labels of the true dynamics tell whether each dynamics gets a schema of its own.
-
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments*, Figs. 3, 6, 13 and 15.
 """
 
-import pathlib
 import typing
 from collections.abc import Sequence
 
@@ -20,12 +17,9 @@ from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.analysis.compiled_parts import once_for_each_model
 from keras_relational.analysis.plotting import Figure
 from keras_relational.analysis.plotting import new_figure
-from keras_relational.analysis.plotting import save_gif
 from keras_relational.analysis.single_layer import call_arguments
 from keras_relational.analysis.single_layer import only_layer
 from keras_relational.training.supervised import predictions
-
-BURN_IN = 5  # Steps until the schemata have settled.
 
 
 class ObjectFiles(typing.NamedTuple):
@@ -115,23 +109,6 @@ def episode_object_files(model: keras.Model, images: np.ndarray) -> ObjectFiles:
         steps.append([as_float32(score) for score in scores])
     scores = map(np.concatenate, zip(*steps, strict=True))
     return ObjectFiles(*(x[None] for x in scores))
-
-
-def schemata_in_use(found: ObjectFiles, share: float = 0.01) -> int:
-    """The number of schemata that a given share of all updates use.
-
-    Args:
-        found: `ObjectFiles`.
-        share: Number between 0 and 1: the smallest share of updates for a
-            schema to count.
-
-    Returns:
-        Number of schemata.
-    """
-    num_schemata = found.schemata.shape[-1]
-    taken = found.schemata.argmax(-1)[found.schemata.any(-1)]
-    shares = np.bincount(taken, minlength=num_schemata) / len(taken)
-    return int((shares >= share).sum())
 
 
 def contingency(
@@ -239,181 +216,3 @@ def plot_schemata(
         )
     panels[-1].set_xlabel("step")
     return figure
-
-
-def plot_spatial_attention(
-    frames: np.ndarray, found: ObjectFiles, sequence: int = 0, every: int = 5
-) -> Figure:
-    """Draws where each object file looks.
-
-    Args:
-        frames: uint8 array `(time, height, width, channels)`.
-        found: `ObjectFiles` of these frames, for a model whose positions form a
-            square image.
-        sequence: Number of the sequence in `found`.
-        every: Interval between drawn frames.
-
-    Returns:
-        `matplotlib.figure.Figure` with the frames in the first row, and a row
-        for each object file with its attention, the mean over heads.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
-        ValueError: If the positions do not form a square image.
-    """
-    scores = found.inputs[sequence].mean(axis=1)
-    time, files, positions = scores.shape
-    side = round(positions**0.5)
-    if side**2 != positions:
-        raise ValueError(
-            f"The {positions} positions do not form a square image. Expected a "
-            "model whose SCOFF layer sees the positions of a square image"
-        )
-    shown = range(0, time, every)
-    figure = new_figure(0.9 * len(shown) + 1, 0.95 * (files + 1) + 0.4)
-    grid = figure.subplots(files + 1, len(shown), squeeze=False)
-    for column, step in zip(grid.T, shown, strict=True):
-        column[0].imshow(frames[step].squeeze(), cmap="gray", vmin=0, vmax=255)
-        column[0].set_title(step + 1, fontsize="small")
-        for panel, score in zip(column[1:], scores[step], strict=True):
-            panel.imshow(
-                score.reshape(side, side), cmap="Blues", vmin=0, vmax=1
-            )
-    for panel in grid.flat:
-        panel.set(xticks=[], yticks=[])
-    for number, panel in enumerate(grid[1:, 0]):
-        panel.set_ylabel(f"file {number + 1}")
-    return figure
-
-
-def save_videos(
-    videos: Sequence[np.ndarray],
-    path: pathlib.Path | str,
-    milliseconds: float = 100,
-    scale: int = 3,
-) -> None:
-    """Writes videos beside each other to a GIF file, all of it or nothing.
-
-    Args:
-        videos: List of arrays `(time, height, width, channels)` of one shape,
-            for example a true and a predicted video. Pixels are uint8, or
-            floats between 0 and 1.
-        path: Path of the file.
-        milliseconds: Time that each frame is shown.
-        scale: Positive integer, width and height of a pixel in the file.
-
-    Raises:
-        ImportError: If Pillow is not installed.
-        ValueError: If the shapes differ.
-    """
-    shapes = [np.shape(video) for video in videos]
-    if len(set(shapes)) != 1:
-        raise ValueError(f"The videos must have one shape. Received: {shapes}")
-    edges = [(0, 0), (1, 1), (1, 1), (0, 0)]
-    rows = np.concatenate(
-        [
-            np.pad(_as_uint8(video), edges, constant_values=99)
-            for video in videos
-        ],
-        axis=2,
-    )
-    rows = rows.repeat(scale, axis=1).repeat(scale, axis=2)
-    if rows.shape[-1] == 1:
-        rows = rows[..., 0]
-    save_gif(rows, path, milliseconds)
-
-
-def _as_uint8(video):
-    if np.asarray(video).dtype == np.uint8:
-        return video
-    return np.rint(255 * np.clip(video, 0, 1)).astype("uint8")
-
-
-def label_tables(
-    found: ObjectFiles,
-    labels: np.ndarray,
-    burn_in: int = BURN_IN,
-    after_change: int = 0,
-) -> list[np.ndarray]:
-    """How often each schema meets each label, for each object file.
-
-    Goyal et al., 2020, Figs. 3 and 15: it takes some five frames until the
-    schemata of a ball settle.
-
-    Args:
-        found: `ObjectFiles` of `n` sequences of `time` steps.
-        labels: Integers `(n, time)`, the true dynamics at each step, or `(n,)`,
-            the dynamics of each sequence. Labels of later steps are left out.
-        burn_in: Number of steps that are left out at the beginning.
-        after_change: Number of steps that are left out whenever the label
-            changes, the step of the change included.
-
-    Returns:
-        List with an integer array `(number of labels, num_schemata)` for each
-        object file, as `contingency` returns it.
-
-    Raises:
-        ValueError: If no step would be left, or the labels are of other
-            sequences.
-    """
-    schemata = found.schemata.argmax(-1)
-    labels = np.asarray(labels)
-    if labels.ndim == 1:
-        labels = np.repeat(labels[:, None], schemata.shape[1], axis=1)
-    labels = labels[:, : schemata.shape[1]]
-    if labels.shape != schemata.shape[:2]:
-        raise ValueError(
-            "There must be a label for each sequence, or for each of its "
-            f"{schemata.shape[1]} steps. Received: found.schemata.shape="
-            f"{found.schemata.shape}, labels.shape={labels.shape}"
-        )
-    is_counted = np.ones(labels.shape, bool)
-    is_counted[:, :burn_in] = False
-    is_changed = labels[:, 1:] != labels[:, :-1]
-    for later in range(1, min(1 + after_change, labels.shape[1])):
-        is_counted[:, later:] &= ~is_changed[:, : labels.shape[1] - later]
-    if not is_counted.any():
-        raise ValueError(
-            "No step is left to be counted. Take longer sequences, or a "
-            "smaller `burn_in` or `after_change`. Received: "
-            f"found.schemata.shape={found.schemata.shape}, "
-            f"burn_in={burn_in}, after_change={after_change}"
-        )
-    return [
-        contingency(
-            schemata[..., number][is_counted],
-            labels[is_counted],
-            found.schemata.shape[-1],
-        )
-        for number in range(schemata.shape[2])
-    ]
-
-
-def label_information(
-    found: ObjectFiles,
-    labels: np.ndarray,
-    burn_in: int = BURN_IN,
-    after_change: int = 0,
-) -> dict[str, list]:
-    """What the schemata of each object file tell of the labels.
-
-    Args:
-        found: `ObjectFiles` of `n` sequences of `time` steps.
-        labels: Integers `(n, time)` or `(n,)`, as for `label_tables`.
-        burn_in: Number of steps that are left out at the beginning.
-        after_change: Number of steps that are left out whenever the label
-            changes, the step of the change included.
-
-    Returns:
-        Dictionary of `contingency`, the `label_tables` as lists, and
-        `information`, for each of them a number between 0 (nothing) and 1 (the
-        schema tells the label), as `mutual_information` returns it.
-
-    Raises:
-        ValueError: As for `label_tables`.
-    """
-    tables = label_tables(found, labels, burn_in, after_change)
-    return {
-        "contingency": [table.tolist() for table in tables],
-        "information": [mutual_information(table) for table in tables],
-    }

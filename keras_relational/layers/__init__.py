@@ -32,8 +32,8 @@ Beside them:
       `normalization` makes one of `NORMALIZATIONS` by its name.
     - Recurrent: `RIMs` and `RIMsCell`, `RelationalMemoryCell`, `NTMCell`,
       `LayerNormLSTMCell`.
-- Around them: `AppendCoordinates` gives each entity its place. `StridedConv2D`
-  is a `Conv2D` for loops under XLA. `TimeFolded` applies a layer to each step.
+- Around them: `AppendCoordinates` gives each entity its place. `TimeFolded`
+  applies a layer to each step.
   `SlotPooling` makes one vector of a set of slots. `EpisodicRNN` starts a cell
   anew where an episode begins. `LSTMKernel` initializes an LSTM as the authors
   of ESBN do.
@@ -72,7 +72,6 @@ from keras_relational.layers.slots.scoff import SCOFFCell
 from keras_relational.layers.slots.shared_workspace import SharedWorkspace
 from keras_relational.layers.slots.slot_attention import SlotAttention
 from keras_relational.layers.slots.slot_pooling import SlotPooling
-from keras_relational.layers.strided_convolution import StridedConv2D
 from keras_relational.layers.time_folded import TimeFolded
 from keras_relational.layers.transformer.abstractor import Abstractor
 from keras_relational.layers.transformer.blocks import (
@@ -132,7 +131,6 @@ __all__ = [
     "SlidingWindowNormalization",
     "SlotAttention",
     "SlotPooling",
-    "StridedConv2D",
     "SymbolicAttention",
     "TemporalContextNormalization",
     "TimeFolded",

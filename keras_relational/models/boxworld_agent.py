@@ -10,8 +10,8 @@ from keras_relational.layers import EpisodicRNN
 from keras_relational.layers import RelationalTransformerBlock
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.layers import SlotPooling
-from keras_relational.layers import StridedConv2D
 from keras_relational.layers import VirtualEntities
+from keras_relational.layers._strided_convolution import StridedConv2D
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice

@@ -6,7 +6,7 @@ from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import PrediNet
 from keras_relational.layers import RelationNetwork
-from keras_relational.layers import StridedConv2D
+from keras_relational.layers._strided_convolution import StridedConv2D
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice

@@ -27,7 +27,8 @@ class Videos:
     """The frames that follow, and the schema of each frame.
 
     Args:
-        model: Model of `models.single_ball_predictor` with one object file.
+        model: Model of `models.video_predictor` with one `SCOFF` layer that has
+            one object file.
         arguments: Options of the run that trained it: `"image_size"`,
             `"bulb_radius"` and `"dynamics"`, which must be `"switching"` or
             `"three_axes"`.

@@ -12,10 +12,7 @@ import numpy as np
 from keras_relational import runs
 from keras_relational.training.minibatches import Minibatches
 from keras_relational.training.minibatches import MinibatchModel
-from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
-
-VIDEO_LOSSES = ("binary_crossentropy", "mean_squared_error")
 
 
 def train_classifier(
@@ -364,23 +361,3 @@ def compile_model(
     model.compile(
         adam(learning_rate), loss, metrics=metrics, jit_compile=uses_xla
     )
-
-
-def compile_video_predictor(
-    model: keras.Model,
-    learning_rate: float,
-    loss: str = "binary_crossentropy",
-) -> None:
-    """Compiles a model of `models.video_predictor`.
-
-    Args:
-        model: `keras.Model` from frames to frames between 0 and 1. It is
-            compiled in place.
-        learning_rate: Positive number, the learning rate of `adam`.
-        loss: One of `VIDEO_LOSSES`, the loss of each pixel.
-
-    Raises:
-        ValueError: If the loss is unknown.
-    """
-    check_choice("loss", loss, VIDEO_LOSSES)
-    compile_model(model, learning_rate, loss, convolutional=True)

@@ -350,7 +350,9 @@ def test_published_intuitive_physics_has_results_of_its_own(
     monkeypatch.setattr(intuitive_physics, "read_published", read)
     monkeypatch.setattr(training, "fit", lambda *_, **__: None)
     monkeypatch.setattr(runs.Run, "save_model", lambda *_: None)
-    monkeypatch.setattr(training, "relative_errors", lambda *_: errors)
+    monkeypatch.setattr(
+        "experiments.scoff.intuitive_physics.relative_errors", lambda *_: errors
+    )
     monkeypatch.setattr(runs.Run, "finish", finish)
     for seed, parent in enumerate("ab"):
         folder = tmp_path / parent / "dev"

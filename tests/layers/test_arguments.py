@@ -230,10 +230,6 @@ LAYERS = [
     (layers.SCOFF, layers.SCOFFCell, (4, 3, 2)),
     (layers.RIMs, layers.RIMsCell, (4, 3, 2)),
 ]
-RNN_ARGUMENTS = (
-    *("return_sequences", "return_state", "go_backwards"),
-    *("stateful", "unroll"),
-)
 parametrize = pytest.mark.parametrize(("layer_cls", "cell_cls", "args"), LAYERS)
 
 
@@ -253,27 +249,28 @@ def argument_names(cls):
 
 
 @parametrize
-def test_the_signature_of_a_layer(layer_cls, cell_cls, args):
-    """Names, order and default values: the cell's, then the RNN's."""
-    cell = inspect.signature(cell_cls).parameters
-    layer = inspect.signature(layer_cls).parameters
-    names = argument_names(cell_cls)
-    assert argument_names(layer_cls) == [*names, *RNN_ARGUMENTS]
-    for name in names:
-        assert layer[name] == cell[name]
-
-
-@parametrize
 def test_every_argument_is_documented(layer_cls, cell_cls, args):
+    """A layer names the sizes, and refers to its cell for all others."""
     for cls in (layer_cls, cell_cls):
         texts = documented(cls)
         assert list(texts) == [*argument_names(cls), "**kwargs"]
         for text in texts.values():
             assert len(text.split()) > 3
-            assert "See above" not in text
-    of_layer, of_cell = documented(layer_cls), documented(cell_cls)
-    for name in argument_names(cell_cls):
-        assert of_layer[name] == of_cell[name]
+    assert f"`{cell_cls.__name__}`" in documented(layer_cls)["**kwargs"]
+    cell = inspect.signature(cell_cls).parameters
+    layer = inspect.signature(layer_cls).parameters
+    for name in argument_names(layer_cls):
+        assert layer[name] == cell[name]
+
+
+@parametrize
+def test_arguments_of_the_cell_are_attributes(layer_cls, cell_cls, args):
+    layer = layer_cls(*args, key_dim=5, return_state=True, name="mine")
+    assert layer.key_dim == layer.cell.key_dim == 5
+    assert (layer.return_state, layer.name) == (True, "mine")
+    names = set(argument_names(cell_cls))
+    assert names <= set(layer.get_config())
+    assert names <= set(dir(layer))
 
 
 @parametrize

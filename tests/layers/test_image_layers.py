@@ -13,7 +13,7 @@ from layer_contract import LayerCase
 from layer_contract import LayerContract
 
 from keras_relational.layers import AppendCoordinates
-from keras_relational.layers import StridedConv2D
+from keras_relational.layers._strided_convolution import StridedConv2D
 
 
 def coordinates_in_loops(weights, inputs, mask=None, low=-1.0, high=3.0):

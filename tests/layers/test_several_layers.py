@@ -16,14 +16,6 @@ from keras_relational import layers
 
 SIZE = 4
 # All sizes are equal, so that as many weights as possible have one shape.
-SLOTS = {
-    "num_heads": 1,
-    "key_dim": SIZE,
-    "value_dim": SIZE,
-    "num_message_heads": 1,
-    "message_key_dim": SIZE,
-    "message_value_dim": SIZE,
-}
 TRANSFORMER = {"num_heads": 1, "key_dim": SIZE, "hidden_units": SIZE}
 LAYERS = {
     "predinet": (layers.PrediNet, (2, SIZE, SIZE), {}, [(None, 3, SIZE)]),
@@ -48,8 +40,6 @@ LAYERS = {
         },
         [(None, 3, SIZE), (None, 2, SIZE)],
     ),
-    "scoff": (layers.SCOFFCell, (SIZE, 2, 3), SLOTS, [(None, SIZE)]),
-    "rims": (layers.RIMsCell, (SIZE, 3, 2), SLOTS, [(None, SIZE)]),
     "slot_pooling": (layers.SlotPooling, (2, SIZE), {}, [(None, 2 * SIZE)]),
 }
 

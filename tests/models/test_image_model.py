@@ -4,6 +4,9 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.scoff.intuitive_physics import plausibility
+from experiments.scoff.videos import roll_out_errors
+from experiments.scoff.videos import simple_roll_out_errors
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -226,13 +229,13 @@ def test_training_on_floats():
     )
     np.testing.assert_array_equal(one, other)
     videos = images((2, 5, 16, 16, 1))
-    core = models.video_core("gru", 4, 2)
+    core = keras.layers.GRU(8, return_sequences=True, return_state=True)
     predictor = models.video_predictor(core, 1, 1, 0.5, False, 16)
     for function in (
-        lambda x: training.roll_out_errors(predictor, x, 2, 3),
-        lambda x: training.simple_roll_out_errors(x, 2, 3)["mean_image"],
-        lambda x: training.simple_roll_out_errors(x, 2, 3)["last_frame"],
-        lambda x: training.plausibility(predictor, x),
+        lambda x: roll_out_errors(predictor, x, 2, 3),
+        lambda x: simple_roll_out_errors(x, 2, 3)["mean_image"],
+        lambda x: simple_roll_out_errors(x, 2, 3)["last_frame"],
+        lambda x: plausibility(predictor, x),
     ):
         np.testing.assert_allclose(
             function(videos / 255), function(videos), rtol=1e-5

@@ -7,6 +7,7 @@ from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import bouncing_balls
+from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.models.video_predictor import StackedFrames
 
 SEQUENCES = {"return_sequences": True, "return_state": True}
@@ -112,7 +113,7 @@ def test_a_roll_out_of_all_frames_is_trained_as_it_is_used(num_stacked):
 def test_roll_outs_are_learned_through_all_their_frames():
     """Each step learns from the errors of later ones, with noise and XLA."""
     keras.utils.set_random_seed(0)
-    core = models.video_core("scoff", 8, 2, 2)
+    core = small_scoff(value_dim=8, dropout=0.1)
     model = models.video_predictor(core, image_size=8, networks="linear")
     rolling = models.roll_out_model(model, 3)
     rolling.compile("sgd", "mse", jit_compile=True)
@@ -173,12 +174,13 @@ def test_predictions_begin_around_the_mean_pixel(channels):
     assert 0.3 < np.median(keras.ops.convert_to_numpy(predicted)) < 0.7
 
 
-@pytest.mark.parametrize("networks", models.VIDEO_NETWORKS)
-def test_frames_of_other_sizes(networks, tmp_path):
+@pytest.mark.parametrize("networks", VIDEO_NETWORKS)
+def test_frames_of_other_sizes(networks):
     keras.utils.set_random_seed(0)
-    model = models.single_ball_predictor(
-        *(8, 2, 2, "separate", 0.1),
+    model = models.video_predictor(
+        small_scoff(schema_keys="separate", balance=0.1, dropout=0.1),
         mean_pixel=0.02,
+        positions=networks != "linear",
         image_size=24,
         networks=networks,
     )
@@ -188,28 +190,14 @@ def test_frames_of_other_sizes(networks, tmp_path):
     assert 0.01 < np.median(predicted) < 0.04
     rolled = models.roll_out_model(model, 2)(frames)
     np.testing.assert_allclose(rolled[:, 0], predicted[:, -1], atol=1e-5)
-    training.compile_video_predictor(model, 1e-3)
+    loss = "binary_crossentropy"
+    training.compile_model(model, 1e-3, loss, convolutional=True)
     model.fit(frames, frames / np.float32(255), verbose=0)
 
 
-def test_a_predictor_of_coordinates_is_one_scoff_and_a_dense_layer():
-    model = models.coordinates_predictor(4, 3, 6, "separate", 0.1)
-    core, read_out = map(model.get_layer, ("core", "read_out"))
-    assert models.part(model, "core") is core
-    assert (core.units, core.num_object_files, core.num_schemata) == (6, 1, 3)
-    assert (core.schema_keys, core.balance) == ("separate", 0.1)
-    coordinates = np.random.default_rng(0).normal(size=(2, 5, 4))
-    coordinates = coordinates.astype("float32")
-    np.testing.assert_allclose(
-        model(coordinates), read_out(core(coordinates)), atol=1e-6
-    )
-    with pytest.raises(ValueError, match=r"num_coordinates=0"):
-        models.coordinates_predictor(0)
-
-
 def test_a_linear_decoder_reads_the_mean_of_the_object_files():
-    model = models.single_ball_predictor(
-        8, 2, 2, image_size=8, networks="linear"
+    model = models.video_predictor(
+        small_scoff(), positions=False, image_size=8, networks="linear"
     )
     decoder = models.part(model, "decoder")
     assert sum(w.shape[0] == 64 for w in decoder.weights) == 1  # One bias.
@@ -220,43 +208,6 @@ def test_a_linear_decoder_reads_the_mean_of_the_object_files():
     )
     np.testing.assert_allclose(swapped, one, atol=1e-6)
     np.testing.assert_allclose(mean, one, atol=1e-6)
-
-
-@pytest.mark.parametrize("core", models.PHYSICS_CORES)
-def test_predictors_of_intuitive_physics(core):
-    chosen = 5, 3, 2, core == "scoff", 16, "linear"
-    model = models.intuitive_physics_predictor(core, *chosen)
-    assert model(random_frames(1, 3, 16, 16, 3)).shape == (1, 3, 16, 16, 3)
-    layer = models.part(model, "core")
-    if core == "scoff":
-        cell = layer.cell
-        assert (cell.num_object_files, cell.units, cell.num_heads) == (3, 5, 4)
-        assert (cell.num_schemata, cell.gated_messages) == (2, True)
-    elif core == "gru":
-        assert layer.units == 15
-    else:
-        assert layer.cell.state_size == [15]
-        assert layer.cell.num_heads == 5
-
-
-def test_other_predictors_of_intuitive_physics_are_refused():
-    with pytest.raises(ValueError, match="'rims'"):
-        models.intuitive_physics_predictor("rims")
-    with pytest.raises(ValueError, match="SCOFF alone: gated_messages"):
-        models.intuitive_physics_predictor("gru", gated_messages=True)
-
-
-@pytest.mark.parametrize("name", models.VIDEO_CORES)
-def test_cores_by_name(name):
-    core = models.video_core(name, 4, 2)
-    assert core.return_sequences
-    assert core.return_state
-    if name.startswith("scoff"):
-        core = models.video_core(name, 4, 2, schema_keys="separate")
-        assert core.schema_keys == "separate"
-    else:
-        with pytest.raises(ValueError, match="SCOFF alone: balance"):
-            models.video_core(name, 4, 2, balance=0.1)
 
 
 def test_the_core_keeps_its_name_and_gets_what_was_asked_for():

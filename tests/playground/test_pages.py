@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_relational import analysis
+from keras_relational import layers
 from keras_relational import models
 from keras_relational.datasets import relations_game
 from keras_relational.environments import boxworld
@@ -272,8 +273,9 @@ def test_refuses_other_rules():
 
 def test_a_video_is_predicted_from_what_is_given():
     keras.utils.set_random_seed(0)
-    model = models.single_ball_predictor(
-        8, 1, 2, num_stacked=1, image_size=16, networks="linear"
+    core = layers.SCOFF(8, 1, 2, return_sequences=True, return_state=True)
+    model = models.video_predictor(
+        core, positions=False, image_size=16, networks="linear"
     )
     sizes = {"image_size": 16, "bulb_radius": 4}
     videos = Videos(model, {"dynamics": "switching", **sizes})

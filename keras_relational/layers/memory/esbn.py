@@ -1,10 +1,10 @@
 import keras
 from keras import ops
-from keras.src import backend
 
 from keras_relational.layers._attention import dot_products
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._keras_rnn import rnn
 from keras_relational.layers._operations import at_least_float32
 from keras_relational.layers.memory import lstm_controller
 from keras_relational.layers.memory._esbn_recurrence import esbn_recurrence
@@ -454,7 +454,7 @@ def esbn_steps(
     is_step = ops.broadcast_to(
         ops.eye(steps, dtype=key_scores.dtype), (batch, steps, steps)
     )
-    _, outputs, _ = backend.rnn(
+    _, outputs, _ = rnn(
         step,
         (key_scores, confidence, valid, is_step),
         (zeros(units), zeros(units), zeros(size), zeros(steps, key_dim)),

@@ -18,19 +18,10 @@ def attend_to_slots(
     num_heads: int,
     dropout_mask: keras.KerasTensor | None = None,
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """Lets each reader attend to all slots.
+    """What each reader reads of all slots, and the attention scores.
 
-    Args:
-        queries: `(batch, readers, heads * d)`.
-        keys: `(batch, slots, heads * d)`.
-        values: `(batch, slots, heads * size)`.
-        num_heads: Number of heads.
-        dropout_mask: Optional tensor of the shape of the scores, which are
-            multiplied by it.
-
-    Returns:
-        What each reader reads, `(batch, readers, heads * size)`, and the
-        attention scores `(batch, heads, readers, slots)`.
+    Queries, keys and values are `(batch, slots, heads * size)`. The scores,
+    `(batch, heads, readers, slots)`, are multiplied by the dropout mask.
     """
     queries, keys, values = (
         split_heads(x, num_heads) for x in (queries, keys, values)
@@ -43,16 +34,10 @@ def most_relevant(
 ) -> keras.KerasTensor:
     """The slots with the largest relevance, as one-hot rows.
 
-    Among equally relevant slots the first are taken. This matters at the first
-    step of RIMs, where all modules are equal. On torch `ops.top_k` does not
-    promise this order.
-
-    Args:
-        relevance: `(batch, slots)`.
-        num_active: How many slots to take.
-
-    Returns:
-        Boolean tensor `(batch, num_active, slots)`.
+    From `(batch, slots)` to booleans `(batch, num_active, slots)`. Among
+    equally relevant slots the first are taken. This matters at the first step
+    of RIMs, where all modules are equal. On torch `ops.top_k` does not promise
+    this order.
     """
     chosen = ops.argsort(-relevance, axis=-1)[:, :num_active]
     return ops.one_hot(chosen, relevance.shape[-1], dtype="bool")
@@ -63,21 +48,12 @@ def gather_active(
     active: keras.KerasTensor | None,
     axis: int = 1,
 ) -> keras.KerasTensor | None:
-    """Selects the active slots from a tensor of all slots.
+    """Selects the active slots along the axis of slots.
 
-    It masks the slots and sums them, and `scatter_active` does the same in
-    reverse. A product with one-hot rows would round on some GPUs, and
+    `active` is that of `most_relevant`, or `None` for all slots. It masks the
+    slots and sums them, and `scatter_active` does the same in reverse. A
+    product with one-hot rows would round on some GPUs, and
     `ops.take_along_axis` makes SCOFF's training no faster.
-
-    Args:
-        x: Tensor with an axis of slots, or `None`.
-        active: Boolean tensor of `most_relevant`. With `None` all slots are
-            active.
-        axis: The axis of slots.
-
-    Returns:
-        Tensor with `num_active` in place of `slots`, or `None` if `x` is
-        `None`.
     """
     if x is None or active is None:
         return x
@@ -93,18 +69,10 @@ def scatter_active(
     others: keras.KerasTensor | int = 0,
     axis: int = 1,
 ) -> keras.KerasTensor:
-    """Puts the active slots back into a tensor of all slots.
+    """Puts the active slots back among all slots.
 
-    Args:
-        x: Tensor with `num_active` along the axis of slots.
-        active: Boolean tensor of `most_relevant`. With `None` all slots are
-            active.
-        others: Values of the slots that are not active: a tensor of all slots,
-            or a number.
-        axis: The axis of slots.
-
-    Returns:
-        Tensor with `slots` in place of `num_active`.
+    The slots that are not active have the values of `others`: a tensor of all
+    slots, or a number.
     """
     if active is None:
         return x

@@ -26,6 +26,31 @@ def argument_names(cell_class: type) -> list[str]:
     return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD][1:]
 
 
+def without_old_options(config: dict) -> dict:
+    """A configuration without options that older files have.
+
+    The weights of such a file hold all that these options changed, except for
+    the activations.
+    """
+    config = dict(config)
+    for name in (
+        *("temperature", "unit_forget_bias", "kernel_initializer"),
+        *("recurrent_initializer", "bias_initializer"),
+    ):
+        config.pop(name, None)
+    for name, kept in (
+        ("activation", "tanh"),
+        ("recurrent_activation", "sigmoid"),
+    ):
+        value = config.pop(name, kept)
+        if value != kept:
+            raise ValueError(
+                f"The option `{name}` is gone, and is {kept!r} always. "
+                f"Received: a saved layer with {name}={value!r}"
+            )
+    return config
+
+
 class SlotCell(keras.layers.Layer):
     """An RNN cell whose state consists of slots.
 
@@ -42,14 +67,7 @@ class SlotCell(keras.layers.Layer):
     """
 
     def set_up_slots(self, num_slots: int) -> None:
-        """Checks the arguments that all these cells have, and sets the sizes.
-
-        Args:
-            num_slots: Number of slots, a positive integer.
-
-        Raises:
-            ValueError: If an argument has a value that is not allowed.
-        """
+        """Checks the arguments of all these cells, and sets the sizes."""
         names = (
             *("units", "num_heads", "key_dim", "value_dim"),
             *("message_key_dim", "message_value_dim"),
@@ -68,6 +86,9 @@ class SlotCell(keras.layers.Layer):
         self.output_size = num_slots * self.units
         num_states = 1 if self.dynamics == "gru" else 2
         self.state_size = [self.output_size] * num_states
+        # Each of these draws from the global seed, so their order matters.
+        self._kernel_initializer = keras.initializers.get("glorot_uniform")
+        self._recurrent_initializer = keras.initializers.get("orthogonal")
         self.seed_generator = keras.random.SeedGenerator(self.seed)
 
     def call(
@@ -87,16 +108,10 @@ class SlotCell(keras.layers.Layer):
     def noise(
         self, batch_shape: Sequence, step_shape: Sequence[int], training: bool
     ) -> dict[str, keras.KerasTensor]:
-        """Draws the dropout masks of the attention scores.
+        """Draws the dropout masks, by the names of `step`'s arguments.
 
-        Args:
-            batch_shape: First axes of the tensors: `(batch,)` for one step,
-                `(batch, time)` for all steps of a sequence.
-            step_shape: Shape of one step's input, without the batch.
-            training: Boolean. If `False`, nothing is drawn.
-
-        Returns:
-            Dictionary of tensors, by the names of `step`'s arguments.
+        `batch_shape` is `(batch,)` for one step, `(batch, time)` for all steps
+        of a sequence. Without `training` nothing is drawn.
         """
         if not training or not self.dropout:
             return {}
@@ -131,16 +146,13 @@ class SlotCell(keras.layers.Layer):
 
     def arguments(self) -> dict:
         """The constructor's arguments, as a configuration stores them."""
-        serializers = {
-            "activation": keras.activations.serialize,
-            "initializer": keras.initializers.serialize,
+        return {
+            name: getattr(self, name) for name in argument_names(type(self))
         }
-        arguments = {}
-        for name in argument_names(type(self)):
-            value = getattr(self, name)
-            serialize = serializers.get(name.rpartition("_")[-1])
-            arguments[name] = serialize(value) if serialize else value
-        return arguments
 
     def get_config(self) -> dict:
         return {**super().get_config(), **self.arguments()}
+
+    @classmethod
+    def from_config(cls, config: dict) -> "SlotCell":
+        return cls(**without_old_options(config))

@@ -7,6 +7,7 @@ initializer of that weight.
 
 from collections.abc import Callable
 
+import numpy as np
 from keras import ops
 
 from keras_relational.layers._initial_weights import clone_initializer
@@ -55,18 +56,12 @@ def scaled(factor: float, draws: Callable = clone_initializer) -> Callable:
     return scaled_draws
 
 
-def forget_gate_at_one(initializer: Callable, units: int) -> Callable:
+def forget_gate_at_one(units: int) -> Callable:
     """Initializer of an LSTM's bias `(..., 4 * units)`: forget gate at 1."""
 
     def initial_values(shape, dtype=None):
-        axes = shape[:-1]
-        return ops.concatenate(
-            [
-                initializer((*axes, units), dtype),
-                ops.ones((*axes, units), dtype),
-                initializer((*axes, 2 * units), dtype),
-            ],
-            axis=-1,
-        )
+        bias = np.zeros(shape, "float32")
+        bias[..., units : 2 * units] = 1
+        return ops.cast(bias, dtype)
 
     return initial_values

@@ -36,17 +36,10 @@ def normal(
 
 
 def fixed_normal(num_slots: int, units: int) -> np.ndarray:
-    """Normal random numbers that are always the same.
+    """Normal random numbers `(num_slots, units)` that are always the same.
 
     Those of the first slots do not depend on how many follow. So a layer with
     another number of slots can take the weights.
-
-    Args:
-        num_slots: Number of slots.
-        units: Size of a slot.
-
-    Returns:
-        Float32 array `(num_slots, units)`.
     """
     rng = np.random.default_rng(0)
     return rng.standard_normal((num_slots, units), "float32")

@@ -15,15 +15,7 @@ from keras_relational.layers._operations import shapes_match
 
 
 def num_positions(step_shape: Sequence[int]) -> int:
-    """Number of positions of one step's input.
-
-    Args:
-        step_shape: Shape of the input without batch and time: `(m,)`,
-            `(n, m)` or `(height, width, m)`.
-
-    Returns:
-        1, `n` or `height * width`.
-    """
+    """Number of positions of a step: a vector, a set or an image."""
     return math.prod(step_shape[:-1])
 
 
@@ -38,18 +30,9 @@ def flatten_positions(inputs: keras.KerasTensor) -> keras.KerasTensor:
 def check_step_inputs(
     layer: keras.layers.Layer, shape: Sequence[int | None], axes: str
 ) -> tuple[int, ...]:
-    """Checks that each step's input is a vector, a set or an image.
+    """The shape of a step's input: a vector, a set or an image of fixed size.
 
-    Args:
-        layer: The layer or cell, named in the error.
-        shape: Shape of its inputs.
-        axes: The axes before the axes of a step: `"batch"` or `"batch, time"`.
-
-    Returns:
-        The shape of a step's input, without those axes.
-
-    Raises:
-        ValueError: If a step has another rank, or a size that is unknown.
+    `axes` are those before the axes of a step: `"batch"` or `"batch, time"`.
     """
     given = tuple(shape)[axes.count(",") + 1 :]
     step_shape = tuple(size for size in given if size is not None)
@@ -64,11 +47,7 @@ def check_step_inputs(
 
 
 def mask_of_steps(mask: keras.KerasTensor) -> keras.KerasTensor:
-    """Mask `(batch, time)`: a step is valid if any of its positions is.
-
-    Args:
-        mask: Boolean tensor `(batch, time)` or `(batch, time, ...)`.
-    """
+    """Mask `(batch, time)`: a step is valid if any of its positions is."""
     mask = ops.cast(mask, "bool")
     return ops.any(mask, axis=tuple(range(2, len(mask.shape))))
 
@@ -78,16 +57,7 @@ def mask_of_positions(
     sequences: keras.KerasTensor,
     mask: keras.KerasTensor,
 ) -> keras.KerasTensor:
-    """Mask `(batch, time, n)`, from a mask of positions or of steps.
-
-    Args:
-        layer: The layer, named in the error.
-        sequences: `(batch, time, ...)`, the inputs of all steps.
-        mask: Boolean tensor `(batch, time)`, or `sequences.shape[:-1]`.
-
-    Raises:
-        ValueError: If the mask has another shape.
-    """
+    """Mask `(batch, time, n)`, from a mask of positions or of steps."""
     step_shape = sequences.shape[2:]
     same = shapes_match(mask.shape[:2], sequences.shape[:2])
     if not same or tuple(mask.shape[2:]) not in ((), tuple(step_shape[:-1])):

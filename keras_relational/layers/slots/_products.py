@@ -14,15 +14,7 @@ from keras_relational.layers._attention import weighted_sum
 
 
 def over_rows(layer: Callable, x: keras.KerasTensor) -> keras.KerasTensor:
-    """Applies a layer to each row of `(batch, n, m)`.
-
-    Args:
-        layer: Layer or function from `(rows, m)` to `(rows, k)`.
-        x: Tensor whose sizes are fixed, except for the batch.
-
-    Returns:
-        Tensor `(batch, n, k)`.
-    """
+    """Applies a layer of `(rows, m)` to each row of `(batch, n, m)`."""
     rows = layer(ops.reshape(x, (-1, x.shape[-1])))
     return ops.reshape(rows, (-1, *x.shape[1:-1], rows.shape[-1]))
 
@@ -30,11 +22,7 @@ def over_rows(layer: Callable, x: keras.KerasTensor) -> keras.KerasTensor:
 def project(
     x: keras.KerasTensor, kernel: keras.KerasTensor
 ) -> keras.KerasTensor:
-    """`(batch, n, m)` times `(m, ...)`: the same kernel for all n.
-
-    Returns:
-        Tensor `(batch, n, ...)`.
-    """
+    """`(batch, n, m)` times `(m, ...)`: the same kernel for all n."""
     matrix = ops.reshape(kernel, (kernel.shape[0], -1))
     rows = over_rows(lambda rows: ops.matmul(rows, matrix), x)
     return ops.reshape(rows, (-1, x.shape[1], *kernel.shape[1:]))
@@ -43,11 +31,7 @@ def project(
 def project_each(
     x: keras.KerasTensor, kernels: keras.KerasTensor
 ) -> keras.KerasTensor:
-    """`(batch, n, m)` times `(n, m, k)`: each of the n has its own kernel.
-
-    Returns:
-        Tensor `(batch, n, k)`.
-    """
+    """`(batch, n, m)` times `(n, m, k)`: each of the n has its own kernel."""
     return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), kernels), 0, 1)
 
 
@@ -58,13 +42,8 @@ def project_attended(
 ) -> keras.KerasTensor:
     """`project(z, kernel)`, where `z_k = Σ_p weights_k,p values_p`.
 
-    Args:
-        weights: Attention weights `(batch, heads, slots, positions)`.
-        values: `(batch, heads, positions, value_dim)`.
-        kernel: `(heads * value_dim, ...)`.
-
-    Returns:
-        Tensor `(batch, slots, ...)`.
+    The weights are `(batch, heads, slots, positions)`, the values `(batch,
+    heads, positions, value_dim)`, the kernel is `(heads * value_dim, ...)`.
     """
     num_slots, n = weights.shape[2:]
     if n >= num_slots:

@@ -1,78 +1,41 @@
 """The loop over the steps of a sequence that SCOFF and RIMs share."""
 
-import inspect
 import math
 from collections.abc import Sequence
 
 import keras
 from keras import ops
 
-# This module has `rnn`, a loop with gradients on all backends. Keras has no
-# public function for it.
-from keras.src import backend
-
+from keras_relational.layers._keras_rnn import rnn
 from keras_relational.layers._operations import at_least_float32
 from keras_relational.layers._operations import shapes_match
+from keras_relational.layers.slots._cell import SlotCell
 from keras_relational.layers.slots._cell import argument_names
+from keras_relational.layers.slots._cell import without_old_options
 from keras_relational.layers.slots._positions import check_step_inputs
 from keras_relational.layers.slots._positions import mask_of_positions
 from keras_relational.layers.slots._positions import mask_of_steps
-
-RNN_ARGUMENTS = (
-    "return_sequences",
-    "return_state",
-    "go_backwards",
-    "stateful",
-    "unroll",
-)
-
-
-def constructor_signature(cell_class: type) -> inspect.Signature:
-    """The signature of the constructor of a layer around a cell.
-
-    First come the cell's arguments, then those of `keras.layers.RNN`.
-    """
-    # `signature(cell_class)` would return the signature of Keras' `__new__`.
-    constructor = inspect.getattr_static(cell_class, "__init__")
-    signature = inspect.signature(constructor)
-    *of_cell, kwargs = signature.parameters.values()
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    of_rnn = [
-        inspect.Parameter(name, kind, default=False, annotation=bool)
-        for name in RNN_ARGUMENTS
-    ]
-    return signature.replace(parameters=[*of_cell, *of_rnn, kwargs])
 
 
 class SlotRNN(keras.layers.RNN):
     """A Keras RNN over a `SlotCell`, with masks of positions and with scores.
 
-    It takes the arguments of the cell, then those of `keras.layers.RNN`, in the
-    order of `constructor_signature`. All are attributes of the layer.
-
-    Args:
-        cell_class: A subclass of `SlotCell`.
-        *args: Arguments by position.
-        **kwargs: Arguments by name.
+    It takes the arguments of its cell and those of `keras.layers.RNN`. All are
+    attributes of the layer. `cell_class` is a subclass of `SlotCell`.
     """
 
     # A step's input may also be a set or an image, `(batch, time, n, m)` or
     # `(batch, time, height, width, m)`. Slots attend to its positions.
     accepts_sets = True
 
-    def __init__(self, cell_class: type, *args: object, **kwargs: object):
-        # This raises a `TypeError` if an argument is missing or given twice.
-        bound = constructor_signature(cell_class).bind(self, *args, **kwargs)
-        bound.apply_defaults()
-        given, names = bound.arguments, argument_names(cell_class)
-        # Keras refuses unknown arguments, which are in `kwargs`.
-        options = given["kwargs"]
-        cell = cell_class(
-            **{name: given[name] for name in names}, dtype=options.get("dtype")
-        )
-        super().__init__(
-            cell, **{name: given[name] for name in RNN_ARGUMENTS}, **options
-        )
+    cell_class: type[SlotCell]
+
+    def __init__(self, *args: object, **kwargs: object):
+        names = argument_names(self.cell_class)
+        of_cell = {name: kwargs.pop(name) for name in names if name in kwargs}
+        cell = self.cell_class(*args, **of_cell, dtype=kwargs.get("dtype"))
+        # Keras refuses unknown arguments.
+        super().__init__(cell, **kwargs)
         for name in names:
             setattr(self, name, getattr(cell, name))
 
@@ -164,7 +127,7 @@ class SlotRNN(keras.layers.RNN):
             # a list, because Keras takes a lone tensor for the lengths of the
             # sequences.
             time = [ops.shape(given["inputs"])[1]]
-        _, outputs, states = backend.rnn(
+        _, outputs, states = rnn(
             step,
             tensors,
             tuple(states),
@@ -248,7 +211,7 @@ class SlotRNN(keras.layers.RNN):
 
     @classmethod
     def from_config(cls, config: dict) -> "SlotRNN":
-        return cls(**config)
+        return cls(**without_old_options(config))
 
 
 def pack(tensors: Sequence[keras.KerasTensor], dtype: str) -> keras.KerasTensor:
@@ -278,11 +241,7 @@ def check_states(
     states: Sequence[keras.KerasTensor],
     batch_size: int | None,
 ) -> None:
-    """Checks the shapes of initial states.
-
-    Raises:
-        ValueError: If they do not fit the layer's cell and the batch.
-    """
+    """Checks that initial states fit the layer's cell and the batch."""
     expected = [(batch_size, size) for size in layer.cell.state_size]
     received = [tuple(x.shape) for x in keras.tree.flatten(states)]
     if len(received) != len(expected) or not all(
@@ -295,11 +254,7 @@ def check_states(
 
 
 def check_batch_size(layer: SlotRNN, sequences: keras.KerasTensor) -> None:
-    """Checks that a stateful layer gets one sequence for each of its states.
-
-    Raises:
-        ValueError: If it gets another number of sequences.
-    """
+    """Checks that a stateful layer gets one sequence for each of its states."""
     expected, received = layer.states[0].shape[0], sequences.shape[0]
     if received not in (None, expected):
         raise ValueError(

@@ -1,5 +1,3 @@
-import typing
-from collections.abc import Callable
 from collections.abc import Sequence
 
 import keras
@@ -23,7 +21,6 @@ from keras_relational.layers.slots._positions import num_positions
 from keras_relational.layers.slots._products import project
 from keras_relational.layers.slots._products import project_each
 from keras_relational.layers.slots._rnn import SlotRNN
-from keras_relational.layers.slots._rnn import constructor_signature
 from keras_relational.validation import check_positive_integers
 
 
@@ -71,15 +68,6 @@ class RIMsCell(SlotCell):
             each head of the attention between modules.
         message_value_dim: Positive integer. Size of the values, for each head
             of the attention between modules.
-        activation: Activation function of a module's new content: the cell
-            input and the output of an LSTM, or the candidate state of a GRU.
-        recurrent_activation: Activation function of the gates of a module.
-        kernel_initializer: Initializer of all kernels except the recurrent one.
-            The last kernel for messages is then scaled down by 100.
-        recurrent_initializer: Initializer of each module's recurrent kernel.
-        bias_initializer: Initializer of the biases of the modules.
-        unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
-            is 1 at first. A GRU has no such gate.
         dropout: Number from 0 up to, but not including, 1. Fraction of
             attention scores that are set to zero in training, in the attention
             to the input and in the attention between modules.
@@ -127,12 +115,6 @@ class RIMsCell(SlotCell):
         num_message_heads: int = 4,
         message_key_dim: int = 32,
         message_value_dim: int = 32,
-        activation: str | Callable = "tanh",
-        recurrent_activation: str | Callable = "sigmoid",
-        kernel_initializer: str | Callable = "glorot_uniform",
-        recurrent_initializer: str | Callable = "orthogonal",
-        bias_initializer: str | Callable = "zeros",
-        unit_forget_bias: bool = True,
         dropout: float = 0.0,
         seed: int | None = None,
         **kwargs: object,
@@ -153,14 +135,6 @@ class RIMsCell(SlotCell):
         self.num_message_heads = num_message_heads
         self.message_key_dim = message_key_dim
         self.message_value_dim = message_value_dim
-        self.activation = keras.activations.get(activation)
-        self.recurrent_activation = keras.activations.get(recurrent_activation)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.recurrent_initializer = keras.initializers.get(
-            recurrent_initializer
-        )
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.unit_forget_bias = unit_forget_bias
         self.dropout = dropout
         self.seed = seed
         self.set_up_slots(num_modules)
@@ -175,13 +149,13 @@ class RIMsCell(SlotCell):
         # Saved files list the weights in this order.
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             key_kernel=(features, keys),  # W_e
             value_kernel=(features, self.num_heads * self.value_dim),  # W_v
         )
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             stacked(axis=0),
             query_kernel=(modules, units, keys),  # W_q,k
             message_query_kernel=(modules, units, message_keys),  # Ŵ_q,k
@@ -191,7 +165,7 @@ class RIMsCell(SlotCell):
         )
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             scaled(MESSAGE_SCALE, stacked(axis=0)),
             message_output_kernel=(modules, message_values, units),
         )
@@ -207,19 +181,7 @@ class RIMsCell(SlotCell):
     ) -> tuple[list[keras.KerasTensor], list[keras.KerasTensor]]:
         """Equations (1) to (6).
 
-        Args:
-            inputs: The `inputs` of `call`.
-            states: The `states` of `call`.
-            mask: Optional boolean tensor `(batch, n)`, `True` for valid
-                positions.
-            dropout_mask: Optional tensor. The scores of inputs are multiplied
-                by it.
-            message_dropout_mask: Optional tensor. The scores of messages are
-                multiplied by it.
-
-        Returns:
-            The new states, and a list of three tensors of scores, with the
-            shapes that `scores_shapes` gives.
+        The scores are multiplied by the dropout masks.
         """
         h, *c = old = self.split_slots(states)
 
@@ -273,11 +235,7 @@ class RIMsCell(SlotCell):
         return new_states, [scores, is_active[..., 0], message_scores]
 
     def scores_shapes(self, step_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        """The shapes of the scores of inputs, of activity, and of messages.
-
-        Args:
-            step_shape: Shape of one step's input, without the batch.
-        """
+        """The shapes of the scores of inputs, of activity, and of messages."""
         modules = self.num_modules
         return [
             (self.num_heads, modules, 1 + num_positions(step_shape)),
@@ -301,52 +259,21 @@ class RIMs(SlotRNN):
     2019](https://arxiv.org/abs/1909.10893).
 
     RIMs can replace `keras.layers.LSTM`. Masks, states and
-    `keras.layers.Bidirectional` work as with an LSTM. RIMs has no regularizers,
-    constraints, `recurrent_dropout`, `use_bias` or `use_cudnn`. Its `dropout`
-    acts on attention scores. A step's input is a vector, a set or an image
-    (`accepts_sets` is `True`).
+    `keras.layers.Bidirectional` work as with an LSTM. Activations and
+    initializers are fixed. There are no regularizers, constraints,
+    `recurrent_dropout`, `use_bias` or `use_cudnn`. `dropout` acts on attention
+    scores. A step's input is a vector, a set or an image (`accepts_sets` is
+    `True`).
 
     Args:
         units: Positive integer. Size of the state of one module.
-        num_modules: Positive integer. Number of modules, k_T in the paper.
+        num_modules: Positive integer. Number of modules.
         num_active: Positive integer. Number of modules that are updated at a
-            step, k_A in the paper. The others are computed, too.
+            step. The others are computed, too.
         dynamics: `"lstm"` or `"gru"`, the kind of network that a module is.
-        num_heads: Positive integer. Number of heads of the attention to the
-            input.
-        key_dim: Positive integer. Size of the queries and keys, for each head
-            of the attention to the input.
-        value_dim: Positive integer. Size of the values, for each head of the
-            attention to the input.
-        num_message_heads: Positive integer. Number of heads of the attention
-            between modules.
-        message_key_dim: Positive integer. Size of the queries and keys, for
-            each head of the attention between modules.
-        message_value_dim: Positive integer. Size of the values, for each head
-            of the attention between modules.
-        activation: Activation function of a module's new content: the cell
-            input and the output of an LSTM, or the candidate state of a GRU.
-        recurrent_activation: Activation function of the gates of a module.
-        kernel_initializer: Initializer of all kernels except the recurrent one.
-            The last kernel for messages is then scaled down by 100.
-        recurrent_initializer: Initializer of each module's recurrent kernel.
-        bias_initializer: Initializer of the biases of the modules.
-        unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
-            is 1 at first. A GRU has no such gate.
-        dropout: Number from 0 up to, but not including, 1. Fraction of
-            attention scores that are set to zero in training, in the attention
-            to the input and in the attention between modules.
-        seed: Integer or `None`. Seed of dropout.
-        return_sequences: Boolean. If `True`, return h of all steps. Otherwise
-            return h of the last step.
-        return_state: Boolean. If `True`, also return the final states.
-        go_backwards: Boolean. If `True`, read each sequence from its end, and
-            return the outputs in that order.
-        stateful: Boolean. If `True`, each example starts from the final state
-            of the example at the same place in the batch before.
-        unroll: Boolean. If `True`, unroll the loop over the steps. The number
-            of steps must be fixed then.
-        **kwargs: Other arguments of `keras.layers.RNN`: `zero_output_for_mask`,
+        **kwargs: The other arguments of `RIMsCell`, by name, and those of
+            `keras.layers.RNN`: `return_sequences`, `return_state`,
+            `go_backwards`, `stateful`, `unroll`, `zero_output_for_mask`,
             `name`, `dtype` and `trainable`.
 
     Call arguments:
@@ -393,18 +320,14 @@ class RIMs(SlotRNN):
     (None, 600)
     """
 
+    cell_class = RIMsCell
+
     def __init__(
         self,
         units: int,
         num_modules: int,
         num_active: int,
-        *args: object,
+        dynamics: str = "lstm",
         **kwargs: object,
     ):
-        super().__init__(
-            RIMsCell, units, num_modules, num_active, *args, **kwargs
-        )
-
-    typing.cast(typing.Any, __init__).__signature__ = constructor_signature(
-        RIMsCell
-    )
+        super().__init__(units, num_modules, num_active, dynamics, **kwargs)

@@ -1,5 +1,3 @@
-import typing
-from collections.abc import Callable
 from collections.abc import Sequence
 
 import keras
@@ -30,7 +28,6 @@ from keras_relational.layers.slots._positions import num_positions
 from keras_relational.layers.slots._products import project
 from keras_relational.layers.slots._products import project_attended
 from keras_relational.layers.slots._rnn import SlotRNN
-from keras_relational.layers.slots._rnn import constructor_signature
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -57,55 +54,39 @@ class SCOFFCell(SlotCell):
     The first softmax runs over object files: they compete for each position.
     All object files share all weights, so they are exchangeable, and the same
     weights serve any number of them. The noise γ is drawn in training only. The
-    choice of a schema is hard: i_k becomes a one-hot vector. Its gradient is
-    that of softmax((… + γ) / temperature). This is the straight-through
-    Gumbel-softmax. Reference: Algorithm 1 of [Goyal et al.,
-    2020](https://arxiv.org/abs/2006.16225).
+    choice i_k is a one-hot vector with the gradient of softmax((… + γ) / τ):
+    the straight-through Gumbel-softmax. τ is the cell's weight
+    `current_temperature`: 1, unless a callback assigns another. Reference:
+    Algorithm 1 of [Goyal et al., 2020](https://arxiv.org/abs/2006.16225).
 
-    Heads. With several heads z_k is the concatenation of the sums of all heads.
-    Ŵ_v is the product of two matrices: one makes the values of each head, the
-    other maps all heads back to `units`. The paper gives the size of a head,
-    but does not say how heads are joined. It does not give the size of the
-    position encodings (here `position_dim`) or of the keys of schemata (here
-    `key_dim`).
+    What the paper leaves open:
 
-    Initial state. h_k = mean + scale · noise_k, because object files that start
-    alike would stay alike. The mean and the scale are learned, and shared by
-    all object files. The noise is fixed: it differs from object file to object
-    file, and is the same in every layer.
+    - Several heads: z_k is the concatenation of their sums. Ŵ_v is the product
+      of two matrices: one makes the values of each head, the other maps all
+      heads back to `units`.
+    - Initial state: h_k = mean + scale · noise_k. The mean and the scale are
+      learned and shared. The noise is fixed: object files that start alike
+      would stay alike.
+    - Initial weights: Glorot's uniform, orthogonal recurrent kernels, biases of
+      0, and 1 for the forget gate of an LSTM. W_v is divided by √positions, the
+      last matrix of Ŵ_v by 100, so that a new layer is nearly a GRU with
+      attended input.
+    - Messages are not bounded. A GRU keeps part of its h, messages included, so
+      its state may grow without end. An LSTM computes h from c at each step.
+      With `gated_messages`, m_k is read by all heads of object file k, and no
+      number grows by more than 1 a step:
 
-    Initial weights. The paper does not specify them. W_v is scaled down by
-    √positions, since z adds up the values of all positions. The matrix of Ŵ_v
-    that maps back to `units` is scaled down by 100. A new layer is then nearly
-    a GRU with attended input. With a kernel of full size h would grow with
-    every step. The scores of schemata would grow with h, until the same schema
-    was drawn every time. With GRUs this may still happen in training, because a
-    GRU keeps part of its h, including messages. The state can then grow to
-    infinity. With LSTMs it does not happen: messages are added to h alone, and
-    an LSTM computes h from c at each step. With `gated_messages` no number of h
-    grows by more than 1 a step, which is bounded well enough for tens of steps,
-    but not for hundreds. As in the authors' code of RIMs
-    (https://github.com/anirudh9119/RIMs), step 4 is then, with m_k for what all
-    heads of object file k have read,
+            h_k ← h'_k + σ(m_k Ŵ_g + b_g) tanh(m_k Ŵ_o + b_o)
 
-        h_k ← h'_k + σ(m_k Ŵ_g + b_g) tanh(m_k Ŵ_o + b_o)
+    - One schema may take over before the others have learned anything.
+      `schema_keys="separate"` and a small `balance` work against this. The
+      choice is then
 
-    Choice of schemata. In training one schema often takes over before the
-    others have learned anything. `schema_keys="separate"` and a small `balance`
-    work against this. With separate keys, as in the authors' later code
-    (https://github.com/anirudh9119/neural_production_systems), the choice is
+            i_k = argmax_j((h_k W̃_q + b) · (h̃_k,j W̃_e,j + b_j) / √d + γ_j)
 
-        i_k = argmax_j((h_k W̃_q + b) · (h̃_k,j W̃_e,j + b_j) / √d + γ_j)
-
-    The authors do not divide by √d. Without it the scores grow several times
-    faster, and the noise γ soon no longer matters.
-
-    Sparse updates. With `num_active` only the object files with the most input
-    attention are updated, and only they try schemata. The paper's appendix
-    calls this SCOFF, and the dense layer SCOFF-ab. This cell follows the
-    paper's Algorithm 1. The pseudocode of appendix G differs: there the queries
-    of messages come from the new h, and each schema has its own queries, keys
-    and values of messages.
+    With `num_active` only the object files with the most input attention are
+    updated. The paper's appendix calls this SCOFF, and the dense layer
+    SCOFF-ab.
 
     Args:
         units: Positive integer. Size of the state of one object file.
@@ -135,31 +116,17 @@ class SCOFFCell(SlotCell):
             is appended to each position of a set or an image. With 0 there are
             no encodings, and the number of positions may differ from call to
             call. Vectors get no encoding.
-        temperature: Positive number. Temperature of the softmax that gives the
-            choice of a schema its gradient. The cell's weight
-            `current_temperature` starts at this value, and a callback may
-            `assign` another.
-        schema_keys: `"shared"` or `"separate"`. How the scores of schemata are
-            computed. `"shared"` is the paper's form: one W̃_e for all schemata.
-            With `"separate"` each schema has its own W̃_e, queries and keys have
-            biases, and the scores are divided by √key_dim.
+        schema_keys: `"shared"` or `"separate"`. `"shared"` is the paper's form:
+            one W̃_e for all schemata. With `"separate"` each schema has its own
+            W̃_e, queries and keys have biases, and the scores are divided by
+            √key_dim.
         gated_messages: Boolean. If `False`, an object file adds the messages
             that it reads to its state, as in the paper. If `True`, it adds no
-            more than 1 to each number at a step: σ(gate) tanh(messages).
+            more than 1 to each number at a step.
         balance: Number, 0 or more. Weight of a loss that `SCOFF` adds in
             training: Σ_j m_j log m_j, where m_j is schema j's share of all
-            scores in a batch. The loss is smallest if all schemata are used
-            alike. The paper has no such loss. A `SCOFFCell` alone adds none.
-        activation: Activation function of a schema's new content: the candidate
-            state of a GRU, or the cell input and the output of an LSTM.
-        recurrent_activation: Activation function of the gates of a schema.
-        kernel_initializer: Initializer of all kernels except the recurrent one.
-            Two of these kernels are then scaled down: the one for values of the
-            input by √positions, the last one for messages by 100.
-        recurrent_initializer: Initializer of each schema's recurrent kernel.
-        bias_initializer: Initializer of the biases of the schemata.
-        unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
-            is 1 at first. A GRU has no such gate.
+            scores in a batch. It is smallest if all schemata are used alike.
+            The paper has no such loss. A `SCOFFCell` alone adds none.
         dropout: Number from 0 up to, but not including, 1. Fraction of
             attention scores that are set to zero in training, in the attention
             to the input and in the attention between object files.
@@ -211,16 +178,9 @@ class SCOFFCell(SlotCell):
         message_key_dim: int = 32,
         message_value_dim: int = 32,
         position_dim: int = 16,
-        temperature: float = 1.0,
         schema_keys: str = "shared",
         gated_messages: bool = False,
         balance: float = 0.0,
-        activation: str | Callable = "tanh",
-        recurrent_activation: str | Callable = "sigmoid",
-        kernel_initializer: str | Callable = "glorot_uniform",
-        recurrent_initializer: str | Callable = "orthogonal",
-        bias_initializer: str | Callable = "zeros",
-        unit_forget_bias: bool = True,
         dropout: float = 0.0,
         seed: int | None = None,
         **kwargs: object,
@@ -239,11 +199,6 @@ class SCOFFCell(SlotCell):
                     f"`{name}` must be an integer, 0 or more. Received: "
                     f"{name}={value}"
                 )
-        if temperature <= 0:
-            raise ValueError(
-                "`temperature` must be positive. Received: "
-                f"temperature={temperature}"
-            )
         check_choice("schema_keys", schema_keys, SCHEMA_KEYS)
         if not balance >= 0:
             raise ValueError(
@@ -261,18 +216,9 @@ class SCOFFCell(SlotCell):
         self.message_key_dim = message_key_dim
         self.message_value_dim = message_value_dim
         self.position_dim = position_dim
-        self.temperature = temperature
         self.schema_keys = schema_keys
         self.gated_messages = gated_messages
         self.balance = balance
-        self.activation = keras.activations.get(activation)
-        self.recurrent_activation = keras.activations.get(recurrent_activation)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.recurrent_initializer = keras.initializers.get(
-            recurrent_initializer
-        )
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.unit_forget_bias = unit_forget_bias
         self.dropout = dropout
         self.seed = seed
         self.set_up_slots(num_object_files)
@@ -293,7 +239,7 @@ class SCOFFCell(SlotCell):
         units, keys = self.units, self.num_heads * self.key_dim
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             query_kernel=(units, keys),  # W_q
             key_kernel=(features, keys),  # W_e
             schema_query_kernel=(units, self.key_dim),  # W̃_q
@@ -303,7 +249,7 @@ class SCOFFCell(SlotCell):
             self.add_message_attention()
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             scaled(n**-0.5),
             value_kernel=(features, self.num_heads * self.value_dim),  # W_v
         )
@@ -317,10 +263,7 @@ class SCOFFCell(SlotCell):
             (units,), "ones", name="initial_scale"
         )
         self.current_temperature = self.add_weight(
-            (),
-            keras.initializers.Constant(self.temperature),
-            trainable=False,
-            name="current_temperature",
+            (), "ones", trainable=False, name="current_temperature"
         )
 
     def add_schema_keys(self) -> None:
@@ -328,19 +271,19 @@ class SCOFFCell(SlotCell):
         if self.schema_keys == "shared":
             add_weights(
                 self,
-                self.kernel_initializer,
+                self._kernel_initializer,
                 schema_key_kernel=(self.units, self.key_dim),
             )
             return
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             stacked(axis=0),
             schema_key_kernel=(self.num_schemata, self.units, self.key_dim),
         )
         add_weights(
             self,
-            self.bias_initializer,
+            "zeros",
             schema_query_bias=(self.key_dim,),
             schema_key_bias=(self.num_schemata, self.key_dim),
         )
@@ -351,7 +294,7 @@ class SCOFFCell(SlotCell):
         values = self.num_message_heads * self.message_value_dim
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             message_query_kernel=(self.units, keys),
             message_key_kernel=(self.units, keys),
             message_value_kernel=(self.units, values),
@@ -362,17 +305,17 @@ class SCOFFCell(SlotCell):
         shape = self.num_message_heads * self.message_value_dim, self.units
         add_weights(
             self,
-            self.kernel_initializer,
+            self._kernel_initializer,
             scaled(MESSAGE_SCALE),
             message_output_kernel=shape,
         )
         if self.gated_messages:
             add_weights(
-                self, self.kernel_initializer, message_gate_kernel=shape
+                self, self._kernel_initializer, message_gate_kernel=shape
             )
             add_weights(
                 self,
-                self.bias_initializer,
+                "zeros",
                 message_output_bias=(self.units,),
                 message_gate_bias=(self.units,),
             )
@@ -388,20 +331,8 @@ class SCOFFCell(SlotCell):
     ) -> tuple[list[keras.KerasTensor], list[keras.KerasTensor]]:
         """Algorithm 1, from the concatenation in step 1 to step 4.
 
-        Args:
-            inputs: The `inputs` of `call`.
-            states: The `states` of `call`.
-            mask: Optional boolean tensor `(batch, n)`, `True` for valid
-                positions.
-            gumbel: Optional γ, `(batch, num_object_files, num_schemata)`.
-            dropout_mask: Optional tensor. The scores of inputs are multiplied
-                by it.
-            message_dropout_mask: Optional tensor. The scores of messages are
-                multiplied by it.
-
-        Returns:
-            The new states, and a list of three tensors of scores, with the
-            shapes that `scores_shapes` gives.
+        `gumbel` is γ, `(batch, num_object_files, num_schemata)`. The scores are
+        multiplied by the dropout masks.
         """
         old_h, *old_c = self.split_slots(states)
 
@@ -515,14 +446,8 @@ class SCOFFCell(SlotCell):
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """`i_k = argmax_j((h_k W̃_q) · (h̃_k,j W̃_e) + γ_j)`, differentiably.
 
-        Args:
-            h: `(batch, files, units)`.
-            candidates: h̃, `(batch, files, num_schemata, units)`.
-            gumbel: Optional γ, `(batch, files, num_schemata)`.
-
-        Returns:
-            A pair of tensors `(batch, files, num_schemata)`: i_k as a one-hot
-            vector, which has the gradient of the softmax, and the softmax.
+        Returns a pair of tensors `(batch, files, num_schemata)`: i_k as a
+        one-hot vector, which has the gradient of the softmax, and the softmax.
         """
         query = project(h, self.schema_query_kernel)
         # (h W̃_q) W̃_eᵀ · h̃ is the same, without the keys of all candidates.
@@ -553,17 +478,7 @@ class SCOFFCell(SlotCell):
     def noise(
         self, batch_shape: Sequence, step_shape: Sequence[int], training: bool
     ) -> dict[str, keras.KerasTensor]:
-        """Draws γ and the masks of dropout.
-
-        Args:
-            batch_shape: First axes of the tensors: `(batch,)` for one step,
-                `(batch, time)` for all steps of a sequence.
-            step_shape: Shape of one step's input, without the batch.
-            training: Boolean. If `False`, nothing is drawn.
-
-        Returns:
-            Dictionary of tensors, by the names of `step`'s arguments.
-        """
+        """Draws γ and the masks of dropout."""
         if not training:
             return {}
         shape = (*batch_shape, self.num_object_files, self.num_schemata)
@@ -574,11 +489,7 @@ class SCOFFCell(SlotCell):
         }
 
     def scores_shapes(self, step_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        """The shapes of the scores of inputs, of schemata and of messages.
-
-        Args:
-            step_shape: Shape of one step's input, without the batch.
-        """
+        """The shapes of the scores of inputs, of schemata and of messages."""
         files = self.num_object_files
         return [
             (self.num_heads, files, num_positions(step_shape)),
@@ -611,9 +522,9 @@ class SCOFF(SlotRNN):
     SCOFF can replace `keras.layers.GRU`. Masks, states and
     `keras.layers.Bidirectional` work as with a GRU. The state has
     `num_object_files * units` numbers, and the number of weights does not
-    depend on `num_object_files`. SCOFF has no regularizers, constraints,
-    `recurrent_dropout`, `use_bias`, `reset_after` or `use_cudnn`. Its `dropout`
-    acts on attention scores.
+    depend on `num_object_files`. Activations and initializers are fixed. There
+    are no regularizers, constraints, `recurrent_dropout`, `use_bias`,
+    `reset_after` or `use_cudnn`. `dropout` acts on attention scores.
 
     The initial state is learned. A stateful layer starts from the state at
     which it stopped. To start from the learned state, call `reset_state`, also
@@ -625,72 +536,13 @@ class SCOFF(SlotRNN):
 
     Args:
         units: Positive integer. Size of the state of one object file.
-        num_object_files: Positive integer. Number of object files, n_f in the
-            paper.
+        num_object_files: Positive integer. Number of object files.
         num_schemata: Positive integer. Number of schemata that object files
-            choose from, n_s in the paper.
+            choose from.
         dynamics: `"gru"` or `"lstm"`, the kind of network that a schema is.
-        num_active: Positive integer or `None`. Number of object files that are
-            updated at a step: those with the most attention to the input. The
-            others keep their state. With `None` all are updated.
-        num_heads: Positive integer. Number of heads of the attention to the
-            input.
-        key_dim: Positive integer. Size of the queries and keys, for each head
-            of the attention to the input and for the choice of schemata, d_e in
-            the paper.
-        value_dim: Positive integer. Size of the values, for each head of the
-            attention to the input.
-        num_message_heads: Integer, 0 or more. Number of heads of the attention
-            between object files. With 0 they exchange no messages. A single
-            object file could only read itself.
-        message_key_dim: Positive integer. Size of the queries and keys, for
-            each head of the attention between object files.
-        message_value_dim: Positive integer. Size of the values, for each head
-            of the attention between object files.
-        position_dim: Integer, 0 or more. Size of the learned encoding e_p that
-            is appended to each position of a set or an image. With 0 there are
-            no encodings, and the number of positions may differ from call to
-            call. Vectors get no encoding.
-        temperature: Positive number. Temperature of the softmax that gives the
-            choice of a schema its gradient. The cell's weight
-            `current_temperature` starts at this value, and a callback may
-            `assign` another.
-        schema_keys: `"shared"` or `"separate"`. How the scores of schemata are
-            computed. `"shared"` is the paper's form: one W̃_e for all schemata.
-            With `"separate"` each schema has its own W̃_e, queries and keys have
-            biases, and the scores are divided by √key_dim.
-        gated_messages: Boolean. If `False`, an object file adds the messages
-            that it reads to its state, as in the paper. If `True`, it adds no
-            more than 1 to each number at a step: σ(gate) tanh(messages).
-        balance: Number, 0 or more. Weight of a loss that `SCOFF` adds in
-            training: Σ_j m_j log m_j, where m_j is schema j's share of all
-            scores in a batch. The loss is smallest if all schemata are used
-            alike. The paper has no such loss. A `SCOFFCell` alone adds none.
-        activation: Activation function of a schema's new content: the candidate
-            state of a GRU, or the cell input and the output of an LSTM.
-        recurrent_activation: Activation function of the gates of a schema.
-        kernel_initializer: Initializer of all kernels except the recurrent one.
-            Two of these kernels are then scaled down: the one for values of the
-            input by √positions, the last one for messages by 100.
-        recurrent_initializer: Initializer of each schema's recurrent kernel.
-        bias_initializer: Initializer of the biases of the schemata.
-        unit_forget_bias: Boolean. If `True`, the bias of an LSTM's forget gate
-            is 1 at first. A GRU has no such gate.
-        dropout: Number from 0 up to, but not including, 1. Fraction of
-            attention scores that are set to zero in training, in the attention
-            to the input and in the attention between object files.
-        seed: Integer or `None`. Seed of the random choice of schemata in
-            training, and of dropout.
-        return_sequences: Boolean. If `True`, return h of all steps. Otherwise
-            return h of the last step.
-        return_state: Boolean. If `True`, also return the final states.
-        go_backwards: Boolean. If `True`, read each sequence from its end, and
-            return the outputs in that order.
-        stateful: Boolean. If `True`, each example starts from the final state
-            of the example at the same place in the batch before.
-        unroll: Boolean. If `True`, unroll the loop over the steps. The number
-            of steps must be fixed then.
-        **kwargs: Other arguments of `keras.layers.RNN`: `zero_output_for_mask`,
+        **kwargs: The other arguments of `SCOFFCell`, by name, and those of
+            `keras.layers.RNN`: `return_sequences`, `return_state`,
+            `go_backwards`, `stateful`, `unroll`, `zero_output_for_mask`,
             `name`, `dtype` and `trainable`.
 
     Call arguments:
@@ -743,21 +595,19 @@ class SCOFF(SlotRNN):
     (None, 600)
     """
 
+    cell_class = SCOFFCell
+
     def __init__(
         self,
         units: int,
         num_object_files: int,
         num_schemata: int,
-        *args: object,
+        dynamics: str = "gru",
         **kwargs: object,
     ):
         super().__init__(
-            SCOFFCell, units, num_object_files, num_schemata, *args, **kwargs
+            units, num_object_files, num_schemata, dynamics, **kwargs
         )
-
-    typing.cast(typing.Any, __init__).__signature__ = constructor_signature(
-        SCOFFCell
-    )
 
     def call(
         self,

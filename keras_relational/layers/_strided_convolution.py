@@ -7,7 +7,8 @@ from keras import ops
 class StridedConv2D(keras.layers.Conv2D):
     """A `keras.layers.Conv2D` made of matrix products, for loops under XLA.
 
-    Its weights, arguments and outputs are those of `keras.layers.Conv2D`:
+    Its weights, arguments and outputs are those of `keras.layers.Conv2D`, and
+    `kernel_size` must be a whole multiple of `strides`:
 
         outputs[i, j] = Σ_kl blocks[i + k, j + l] kernel[k, l]
 
@@ -15,34 +16,9 @@ class StridedConv2D(keras.layers.Conv2D):
     l]` is the part of the kernel that covers one block. In a loop that XLA
     compiles for a CPU, `keras.layers.Conv2D` takes several times as long. Its
     gradients take up to three times as long outside of loops, too. Its outputs
-    alone are mostly faster there: then set `in_inference=False`. On TensorFlow
-    they are faster with strides above 1, in loops too, and always used there.
-
-    Args:
-        *args: Arguments of `keras.layers.Conv2D`. `kernel_size` must be a whole
-            multiple of `strides`. `data_format`, `dilation_rate` and `groups`
-            must have Keras' default values.
-        in_inference: Boolean. If `False`, Keras' own convolution is used in
-            inference, and where the layer is not trained.
-        **kwargs: Keyword arguments of `keras.layers.Conv2D`, with the same
-            limits.
-
-    Call arguments:
-        inputs: Float tensor `(batch, height, width, channels)`.
-        training: Boolean. If `True`, and the layer is trained, matrix products
-            are used in any case.
-
-    Returns:
-        Tensor `(batch, new_height, new_width, filters)` in the compute dtype.
-
-    Raises:
-        ValueError: If the kernel size is not a multiple of the strides, or the
-            data format, dilation or number of groups is not the default one.
-
-    Example:
-
-    >>> StridedConv2D(32, 12, strides=6)(keras.Input((36, 36, 3))).shape
-    (None, 5, 5, 32)
+    alone are mostly faster there: with `in_inference=False` it is used in
+    inference, and where the layer is not trained. On TensorFlow they are faster
+    with strides above 1, in loops too, and always used there.
     """
 
     def __init__(

@@ -1,0 +1,72 @@
+"""The recurrent cores that Goyal et al., 2020, compare as video predictors."""
+
+import keras
+
+from keras_relational import layers
+from keras_relational.validation import check_choice
+from keras_relational.validation import check_positive_integers
+
+CORES = ("scoff", "scoff_sparse", "rims", "relational_memory", "gru")
+
+
+def video_core(
+    name,
+    units=100,
+    num_slots=4,
+    num_schemata=4,
+    num_heads=None,
+    value_dim=None,
+    **of_scoff,
+):
+    """Makes a recurrent layer for `models.video_predictor`.
+
+    All have `num_slots` × `units` units, so that they are of like size.
+
+    Args:
+        name: `"scoff"`, whose object files are all updated in each step
+            (SCOFF-ab in the paper); `"scoff_sparse"`, of whose object files
+            half are updated; `"rims"`, of whose modules half are updated;
+            `"relational_memory"`; or `"gru"`.
+        units: Number of units of an object file, a module or a row of memory.
+        num_slots: Number of object files, modules or rows.
+        num_schemata: Number of schemata of SCOFF.
+        num_heads: Number of heads of the attention to the input. By default 1
+            for SCOFF and RIMs, and 4 for the relational memory.
+        value_dim: Size of a value in the attention of SCOFF and RIMs, by
+            default `units`.
+        **of_scoff: More arguments of `layers.SCOFF`.
+    """
+    check_choice("core", name, CORES)
+    check_positive_integers(units=units, num_slots=num_slots)
+    if of_scoff and not name.startswith("scoff"):
+        raise ValueError(
+            f"These arguments are for SCOFF alone: {', '.join(of_scoff)}. "
+            f"Received: name={name!r}"
+        )
+    returned = {"return_sequences": True, "return_state": True}
+    if name == "gru":
+        return keras.layers.GRU(units * num_slots, **returned)
+    if name == "relational_memory":
+        cell = layers.RelationalMemoryCell(units, num_slots, num_heads or 4)
+        return keras.layers.RNN(cell, **returned)
+    if name != "scoff" and num_slots < 2:
+        raise ValueError(
+            f"Half of the slots of a {name!r} core are updated in a step, so "
+            f"it needs 2 or more. Received: num_slots={num_slots}"
+        )
+    shared = {
+        "num_heads": num_heads or 1,
+        "value_dim": value_dim or units,
+        "dropout": 0.1,
+        **returned,
+    }
+    if name == "rims":
+        return layers.RIMs(units, num_slots, num_slots // 2, **shared)
+    return layers.SCOFF(
+        units,
+        num_slots,
+        num_schemata,
+        # All files, without the choice, or half of them.
+        num_active=None if name == "scoff" else num_slots // 2,
+        **{**shared, **of_scoff},
+    )

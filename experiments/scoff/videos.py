@@ -1,0 +1,120 @@
+"""Training on videos, and the errors of predicted frames."""
+
+import keras
+import numpy as np
+
+from keras_relational import models
+from keras_relational import training
+from keras_relational.models.image_model import to_pixels
+from keras_relational.training.minibatches import GeneratedBatches
+from keras_relational.validation import check_choice
+
+LOSSES = ("binary_crossentropy", "mean_squared_error")
+
+
+def compile_predictor(model, learning_rate, loss="binary_crossentropy"):
+    """Compiles a predictor of frames with Adam; the loss is of each pixel."""
+    check_choice("loss", loss, LOSSES)
+    training.compile_model(model, learning_rate, loss, convolutional=True)
+
+
+class VideoBatches(GeneratedBatches):
+    """Videos without end: the frames that the model sees, and their targets.
+
+    Batch `i` is made with the seed `[seed, i]`, and `[seed, 0]` is `seed` for
+    NumPy: take another seed for test videos.
+
+    Args:
+        make_videos: Function of a number of videos and a `seed` to uint8 frames
+            `(n, time, height, width, channels)`.
+        batch_size: Number of videos of a batch.
+        initial_batch: Number of the batch to begin with.
+        seed: Non-negative integer.
+        num_given: Number of frames that the model sees. By default it sees all
+            frames but the last. It predicts all but the first.
+    """
+
+    def __init__(
+        self,
+        make_videos,
+        batch_size=64,
+        initial_batch=0,
+        seed=0,
+        num_given=None,
+    ):
+        super().__init__(batch_size, initial_batch, seed)
+        self.make_videos = make_videos
+        self.num_given = -1 if num_given is None else num_given
+
+    def generate(self, n, seed):
+        frames = to_pixels(self.make_videos(n, seed=seed))
+        return frames[:, : self.num_given], frames[:, 1:] / np.float32(255)
+
+
+def pixel_errors(predict, inputs, targets, axis, batch_size):
+    """Mean squared errors over `axis` of predicted images, batch by batch.
+
+    `targets` are images as uint8, `predict` returns pixels between 0 and 1.
+    """
+    errors = []
+    for i in range(0, len(targets), batch_size):
+        rows = slice(i, i + batch_size)
+        true = to_pixels(targets[rows]) / np.float32(255)
+        errors.append(np.mean((predict(inputs[rows]) - true) ** 2, axis=axis))
+    return np.concatenate(errors)
+
+
+def roll_out_errors(
+    predictor: keras.Model,
+    videos,
+    num_given=15,
+    num_frames=30,
+    batch_size=50,
+):
+    """Mean squared error of each frame that is predicted from predictions.
+
+    Fig. 7 of Goyal et al., 2020, shows errors relative to those of a GRU, and
+    does not say of which kind. Returns an array `(num_frames,)`.
+    """
+    return _errors_of_frames(
+        models.roll_out_model(predictor, num_frames).predict_on_batch,
+        videos,
+        num_given,
+        num_frames,
+        batch_size,
+    )
+
+
+def simple_roll_out_errors(videos, num_given=15, num_frames=30):
+    """The same of two predictions that need no model.
+
+    `mean_image` is the mean of all frames of all videos, `last_frame` the last
+    given frame.
+    """
+    videos = to_pixels(videos)
+    mean = np.float32(videos.mean((0, 1)) / 255)
+    predictions = {
+        "mean_image": lambda given: mean,
+        "last_frame": lambda given: given[:, -1:] / np.float32(255),
+    }
+    return {
+        name: _errors_of_frames(predict, videos, num_given, num_frames)
+        for name, predict in predictions.items()
+    }
+
+
+def _errors_of_frames(predict, videos, num_given, num_frames, batch_size=50):
+    time = num_given + num_frames
+    if videos.shape[1] < time:
+        raise ValueError(
+            f"{num_given} frames given and {num_frames} predicted need videos "
+            f"of {time} frames. Received: videos.shape={videos.shape}"
+        )
+    errors = pixel_errors(
+        predict,
+        videos[:, :num_given],
+        videos[:, num_given:time],
+        axis=(2, 3, 4),
+        batch_size=batch_size,
+    )
+    return errors.mean(axis=0)
