@@ -169,7 +169,7 @@ def train_autoencoder(autoencoder, fillers, epochs=500, run=None):
         return reconstructed_share(autoencoder, fillers)
     vectors = fillers.ndim == 2
     autoencoder.compile(
-        training.adam(0.01 if vectors else 5e-4),
+        training.supervised.adam(0.01 if vectors else 5e-4),
         cross_entropy if vectors else "mse",
         jit_compile=keras.backend.backend() == "jax",
     )

@@ -69,7 +69,7 @@ def test_learns_to_predict_larger_squares():
     """In some minutes: the way, not the figures of Table 4."""
     keras.utils.set_random_seed(0)
     autoencoder = image_autoencoder()
-    autoencoder.compile(training.adam(5e-4), "mse")
+    autoencoder.compile(training.supervised.adam(5e-4), "mse")
     autoencoder.fit(
         FrameBatches(),
         steps_per_epoch=4_000,

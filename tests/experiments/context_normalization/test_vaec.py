@@ -16,10 +16,10 @@ from experiments.context_normalization.vaec import plot_accuracy_by_region
 from experiments.context_normalization.vaec import plot_level_embeddings
 from experiments.context_normalization.vaec import region_accuracies
 from experiments.context_normalization.vaec import solved_analogies
-from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
+from keras_relational.analysis import components
 from keras_relational.datasets import vaec
 
 SIZE = 16
@@ -247,10 +247,10 @@ def test_plot_level_embeddings(model):
     *panels, _ = figure.axes
     assert [panel.get_title() for panel in panels] == list(vaec.DIMENSIONS)
     z = level_embeddings(model, "x")
-    components = analysis.principal_components(z)
+    found = components.principal_components(z)
     np.testing.assert_allclose(
         panels[0].collections[0].get_offsets(),
-        analysis.project(z, components),
+        components.project(z, found),
         atol=1e-5,
     )
     assert len(panels[0].lines) == 6
