@@ -456,6 +456,7 @@ def test_refuses_what_does_not_fit(make, message):
         make()
 
 
+@pytest.mark.slow
 def test_the_largest_puzzle_that_fits_is_made():
     """Six columns of one row: six boxes and loose keys in all."""
     world = boxworld.BoxWorld(3, 18, (5, 5), (0, 0))

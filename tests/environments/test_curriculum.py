@@ -66,6 +66,7 @@ def test_the_puzzles_of_the_last_stage_are_those_of_the_board(world):
         np.testing.assert_array_equal(new[name], value)
 
 
+@pytest.mark.slow
 def test_difficulty_follows_the_running_share_of_solved_episodes(world):
     """Half of the rows play expert moves, the other half random ones."""
     world = Curriculum(world.board, threshold=0.4, step=0.3, num_episodes=3)

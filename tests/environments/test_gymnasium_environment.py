@@ -43,6 +43,7 @@ for name in ("BoxWorld", "BridgeBoxWorld", "GotoObjectMaze"):
     ("imports", "prefix"),
     [("", "keras_relational:"), ("import keras_relational", "")],
 )
+@pytest.mark.slow
 def test_gymnasium_finds_the_worlds(imports, prefix):
     """And many of them are made without a warning, of retracing for one."""
     code = MANY.format(imports=imports, prefix=prefix)

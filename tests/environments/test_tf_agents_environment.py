@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from keras_relational.environments import boxworld
@@ -50,6 +51,7 @@ def small_environment(batch_size=4, seed=0, steps=15):
     return WorldTFEnvironment(world, batch_size, seed)
 
 
+@pytest.mark.slow
 def test_passes_the_validation_of_tf_agents():
     for environment in (
         small_environment(),

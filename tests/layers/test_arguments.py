@@ -236,9 +236,9 @@ parametrize = pytest.mark.parametrize(("layer_cls", "cell_cls", "args"), LAYERS)
 def documented(cls):
     """The texts of the arguments in a docstring, by name."""
     (section,) = re.findall(
-        r"\n    Args:\n(.*?)\n\n", cls.__doc__, flags=re.DOTALL
+        r"\nArgs:\n(.*?)\n\n", inspect.getdoc(cls), flags=re.DOTALL
     )
-    entries = re.split(r"(?:^|\n) {8}(\S+): ", section)[1:]
+    entries = re.split(r"(?:^|\n) {4}(\S+): ", section)[1:]
     return dict(zip(entries[::2], entries[1::2], strict=True))
 
 

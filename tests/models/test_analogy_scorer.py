@@ -54,6 +54,7 @@ def test_initial_weights():
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.slow
 def test_every_row_of_table_1_can_be_trained(normalization):
     model = models.analogy_scorer(normalization, image_size=16)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

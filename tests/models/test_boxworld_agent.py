@@ -110,6 +110,7 @@ CELLS = {
 
 
 @pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.slow
 def test_an_agent_that_remembers(cell, tmp_path):
     """Frame by frame as all at once, and afresh where an episode begins."""
     model = models.boxworld_agent(

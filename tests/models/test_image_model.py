@@ -153,6 +153,7 @@ class Batches(keras.utils.PyDataset):
         return self.batch
 
 
+@pytest.mark.slow
 def test_training_is_the_same():
     x, y = images((20, 36, 36, 3)), np.arange(20) % 2
     weights = []

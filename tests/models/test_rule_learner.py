@@ -168,6 +168,7 @@ def test_normalized_embeddings():
         ("lstm", "generative"),
     ],
 )
+@pytest.mark.slow
 def test_end_to_end_every_weight_is_trained(sequential, mode):
     keras.utils.set_random_seed(0)
     autoencoder = models.filler_autoencoder(batch_normalization=True)

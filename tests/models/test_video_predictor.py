@@ -110,6 +110,7 @@ def test_a_roll_out_of_all_frames_is_trained_as_it_is_used(num_stacked):
     np.testing.assert_allclose(rolled[:, 3:], after, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_roll_outs_are_learned_through_all_their_frames():
     """Each step learns from the errors of later ones, with noise and XLA."""
     keras.utils.set_random_seed(0)
@@ -175,6 +176,7 @@ def test_predictions_begin_around_the_mean_pixel(channels):
 
 
 @pytest.mark.parametrize("networks", VIDEO_NETWORKS)
+@pytest.mark.slow
 def test_frames_of_other_sizes(networks):
     keras.utils.set_random_seed(0)
     model = models.video_predictor(

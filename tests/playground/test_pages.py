@@ -259,6 +259,7 @@ def test_the_right_option_is_that_of_the_problem(task):
         ("identity_rules", [1, 2, 3, 4, 5, 0, 4, 3, 5], None),
     ],
 )
+@pytest.mark.slow
 def test_judges_problems_of_any_symbols(task, fillers, right):
     assert rules_of(task).answer({"fillers": fillers})["right"] == right
 

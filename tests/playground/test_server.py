@@ -174,6 +174,7 @@ def test_the_command_serves_until_it_is_stopped():
         assert server.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_the_command_refuses_what_is_not_there():
     command = [sys.executable, "-m", "keras_relational.playground"]
     ended = subprocess.run(

@@ -82,7 +82,9 @@ def assert_same_run(model, curves, expected_model, expected):
     assert (np.diff(curves["minutes"]) > 0).all()
 
 
-@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize(
+    "before", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_a_killed_run_continues_with_the_same_result(data, tmp_path, before):
     unbroken = small_model()
     expected = train(unbroken, data, tmp_path / "unbroken")
@@ -105,6 +107,7 @@ def test_a_killed_run_continues_with_the_same_result(data, tmp_path, before):
     np.testing.assert_array_equal(again["minutes"], curves["minutes"])
 
 
+@pytest.mark.slow
 def test_a_killed_bfloat16_run_continues_with_the_same_result(data, tmp_path):
     """NumPy's files know no such type; nor do they lose a digit of it."""
     unbroken = small_model(dtype="bfloat16")
@@ -126,6 +129,7 @@ def test_a_killed_bfloat16_run_continues_with_the_same_result(data, tmp_path):
 
 
 @pytest.mark.parametrize("before", [False, True])
+@pytest.mark.slow
 def test_tensorboard_shows_each_point_of_a_killed_run_once(
     data, tmp_path, before
 ):

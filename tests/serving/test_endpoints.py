@@ -562,6 +562,7 @@ def test_a_label_of_logits_that_are_no_numbers(tmp_path):
     ],
     ids=range(19),
 )
+@pytest.mark.slow
 def test_an_empty_batch_gives_an_empty_answer(build, tmp_path):
     for signature in exported(build(), tmp_path).values():
         if not signature.structured_outputs:

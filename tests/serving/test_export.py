@@ -74,6 +74,7 @@ def test_inputs_are_the_models_own(model_dir, multi_task_dir):
             } == inputs
 
 
+@pytest.mark.slow
 def test_saved_model_cli(model_dir, images, expected, tmp_path):
     """TensorFlow's own command shows the signatures, and runs one."""
     np.save(tmp_path / "images.npy", images)

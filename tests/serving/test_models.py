@@ -155,6 +155,7 @@ def test_an_agent_with_a_memory(network, frames, tmp_path):
         np.testing.assert_allclose(state, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_problem_from_a_region_never_seen(tmp_path):
     """A trained model, whose export takes any number of candidates."""
     model = models.analogy_scorer(image_size=32, num_candidates=None)
@@ -190,6 +191,7 @@ def test_a_problem_from_a_region_never_seen(tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_the_next_frames_of_a_video(tmp_path):
     keras.utils.set_random_seed(0)
     core = layers.SCOFF(8, 2, 2, return_sequences=True, return_state=True)

@@ -217,6 +217,7 @@ def test_the_command_tells_of_a_new_version(tmp_path):
             process.kill()
 
 
+@pytest.mark.slow
 def test_the_command_without_a_version_that_loads(tmp_path):
     save_multiplier(tmp_path)
     (tmp_path / "1/variables/variables.index").unlink()
