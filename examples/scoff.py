@@ -6,6 +6,11 @@ lamps. `SCOFF` is called as a GRU is, but it has two schemata, small recurrent
 networks, and chooses one of them at each step. Nobody tells it which axis is
 which: afterwards we look which schema it has chosen.
 
+With seed 0 one schema takes each axis, in all of the 7,000 steps that are
+counted. The GRU, of as many weights, predicts better: its squared error is
+0.0034, that of SCOFF 0.0075. So take SCOFF for the choice, not for the error.
+Both together take some four minutes of processor time.
+
 Goyal et al., 2020, Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments, https://arxiv.org/abs/2006.16225
 """
@@ -29,7 +34,8 @@ train, _ = single_ball.generate_coordinates(args.num_series, cue=3.0, seed=0)
 test, axes = single_ball.generate_coordinates(500, cue=3.0, seed=1)
 
 recurrent = {
-    "GRU": lambda: keras.layers.GRU(12, return_sequences=True),
+    # With as many weights as SCOFF has.
+    "GRU": lambda: keras.layers.GRU(70, return_sequences=True),
     "SCOFF": lambda: layers.SCOFF(
         units=12,
         num_object_files=1,

@@ -45,7 +45,9 @@ def dual_attention(x):
     block = layers.DualAttentionBlock(
         num_heads=2, num_relational_heads=2, hidden_units=64, name="block"
     )
-    return block(x, symbols, return_attention_scores=True)
+    x, scores = block(x, symbols, return_attention_scores=True)
+    # The block adds to its inputs and normalizes them, but not their sum.
+    return keras.layers.LayerNormalization()(x), scores
 
 
 def dense(x):
