@@ -50,9 +50,8 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 	$(filter-out %/test_agents.py,$(wildcard tests/analysis/test_*.py)) \
 	tests/test_backends.py tests/test_layer_contract.py \
 	tests/test_file_io.py tests/test_random_numbers.py \
-	tests/test_tables.py \
-	$(addprefix tests/training/test_,analogies.py minibatches.py rules.py \
-	supervised.py transfer.py video.py) tests/agents/test_vtrace.py \
+	tests/test_tables.py tests/training tests/agents/test_vtrace.py \
+	$(addprefix tests/experiments/,context_normalization esbn predinet) \
 	keras_relational/layers keras_relational/models \
 	keras_relational/datasets
 
