@@ -13,11 +13,12 @@ from keras_relational import quiet_tensorflow
 
 ROOT = pathlib.Path(__file__).parents[1]
 
-# The tests of agents set this variable in their process.
+# The tests of agents set the first in their process, and `make test` the second
+# for TensorFlow: JAX does not know all of these flags.
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if name != "TF_USE_LEGACY_KERAS"
+    if name not in ("TF_USE_LEGACY_KERAS", "XLA_FLAGS")
 }
 BLOCK = """
 import sys

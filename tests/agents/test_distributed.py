@@ -129,7 +129,7 @@ def test_actors_have_the_configuration_of_the_agent():
         "teacher_updates": 7,
         "microbatch_frames": None,
     }
-    others = ["time_step_spec", "action_spec", "model", "train_step_counter"]
+    others = ["time_step_spec", "action_spec", "model"]
     assert {*given, *others} == {*inspect.signature(ImpalaAgent).parameters}
     agent = agents.small_agent(agents.small_environment(), **given)
     actor = distributed._Actor(
