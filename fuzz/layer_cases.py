@@ -518,6 +518,23 @@ def _relational_convolution(draw, batch):
     }
 
 
+def _convolution(draw, batch):
+    stride = draw(st.sampled_from((1, 2, 3)))
+    spec = layer(
+        "StridedConv2D",
+        filters=draw(number),
+        kernel_size=stride * draw(st.sampled_from((1, 2))),
+        strides=stride,
+        padding=draw(st.sampled_from(("valid", "same"))),
+        data_format=draw(
+            st.sampled_from((None, "channels_last", "channels_first"))
+        ),
+    )
+    side = st.integers(6, 9)
+    shape = [batch, draw(side), draw(side), draw(number)]
+    return {"spec": spec, "shapes": {"inputs": shape}, "mask": False}
+
+
 def _slot_attention(draw, batch):
     spec = layer(
         "SlotAttention",
@@ -657,6 +674,7 @@ LAYERS = {
     "SlidingWindowNormalization": _sliding_window,
     "SlotAttention": _slot_attention,
     "SlotPooling": _slot_pooling,
+    "StridedConv2D": _convolution,
     "SymbolicAttention": _symbolic_attention,
     "TemporalContextNormalization": _context,
     "TimeFolded": _time_folded,

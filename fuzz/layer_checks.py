@@ -18,6 +18,10 @@ import numpy as np
 from keras import tree
 
 from keras_relational import layers
+from keras_relational.layers._strided_convolution import StridedConv2D
+
+# Layers that are tried and not public.
+PRIVATE = {"StridedConv2D": StridedConv2D}
 
 # The relative error of one rounding.
 UNITS = {"float32": 2**-24, "float16": 2**-11, "bfloat16": 2**-8}
@@ -74,9 +78,7 @@ def made(spec, seed=None):
 
     With a seed, each of its initializers has a seed.
     """
-    cls = getattr(layers, spec["layer"], None) or getattr(
-        keras.layers, spec["layer"]
-    )
+    cls = ours(spec["layer"]) or getattr(keras.layers, spec["layer"])
     arguments = {
         name: made(value, seed) if isinstance(value, dict) else value
         for name, value in spec["arguments"].items()
@@ -90,11 +92,16 @@ def made(spec, seed=None):
     return cls(**arguments)
 
 
+def ours(name):
+    """The layer of this library with a name, or `None`."""
+    return PRIVATE.get(name) or getattr(layers, name, None)
+
+
 def initializers_of(name):
     """Names of the arguments of one of our layers that are initializers."""
-    if not hasattr(layers, name):
+    if ours(name) is None:
         return []
-    arguments = inspect.signature(getattr(layers, name)).parameters
+    arguments = inspect.signature(ours(name)).parameters
     return [x for x in arguments if x.endswith("_initializer")]
 
 
