@@ -311,7 +311,7 @@ def generate(
     """
     check_choice("task", task, TASKS)
     check_choice("mode", mode, MODES)
-    chosen = np.asarray(list(fillers))
+    chosen: np.ndarray = np.asarray(list(fillers))
     if mode == "generative" and TASKS.index(task) > 1:
         raise ValueError(
             "`mode` must be 'multiple_choice', or 'generative' for "

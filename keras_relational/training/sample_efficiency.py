@@ -82,5 +82,5 @@ def accuracy_after_few(
         seed=seed,
         verbose=verbose,
     )
-    best = curves["validation_accuracy"].argmax()
+    best = np.argmax(curves["validation_accuracy"])
     return float(curves["test_accuracy"][best])
