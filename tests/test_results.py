@@ -12,6 +12,8 @@ from experiments import add_runs
 from experiments import figures
 from experiments import records
 from experiments import tables
+from experiments.preset_figures import headline
+from keras_relational import models
 
 ADDING = {
     "epochs": 2,
@@ -44,6 +46,9 @@ def test_pages_show_the_runs_figures():
 
 def test_the_page_of_presets_shows_their_cards():
     assert add_preset.PAGE.read_text() == add_preset.presets_page()
+    for name in models.preset_names():
+        card = models.preset_metadata(name)
+        assert card["headline"] == headline(card["run"], card["figures"])
 
 
 def test_every_picture_is_shown_and_every_link_leads_somewhere():

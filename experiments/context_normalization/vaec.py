@@ -267,3 +267,22 @@ def plot_level_embeddings(model):
         panel.set(title=dimension, **axis_labels(components))
     figure.colorbar(marks, ax=panels, label="level")
     return figure
+
+
+def preset_metrics(model, arguments):
+    """The share of problems solved in each region."""
+    regions = []
+    for region in vaec.REGIONS:
+        seed = stream(arguments["seed"], "region", region)
+        problems = vaec.generate(arguments["regime"], region, seed)
+        solved = solved_analogies(model, problems)
+        regions.append({"all": float(np.mean(solved))})
+    return {"regions": regions}
+
+
+def preset_headline(arguments, metrics):
+    shares = [region["all"] for region in metrics["regions"]]
+    return (
+        f"solves {shares[0]:.1%} in the region of training, {shares[1]:.1%} in "
+        f"the next one, {shares[5]:.1%} in the farthest"
+    )

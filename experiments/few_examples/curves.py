@@ -12,12 +12,26 @@ from experiments.few_examples.tasks import model_and_data
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
+from keras_relational.datasets import distribution_of_three
+from keras_relational.datasets import relations_game
 
 # Numbers of training examples, of epochs, and of examples of a step.
 SIZES = {
     "pairwise_order": ([100, 200, 500, 1_000, 1_500, 2_016], 100, 64),
     "sorting": ([100, 200, 300, 500, 1_000, 2_000], 400, 512),
     "set_game": ([1_000, 2_000, 5_000, 10_000], 100, 128),
+}
+# What the tests are about.
+TESTS = {
+    "pairwise_order": "new pairs of known objects",
+    "sorting": "places in sequences that it never saw",
+    "set_game": "hands with sets that it never saw",
+    **dict.fromkeys(
+        relations_game.TASKS, "images of hexominoes, which it never saw"
+    ),
+    **dict.fromkeys(
+        distribution_of_three.TASKS, "problems with symbols that it never saw"
+    ),
 }
 OTHERS = [250, 500, 1_000, 2_000, 5_000], 100, 128
 NAMES = f"some of {', '.join(models.SET_REASONERS)} (default: all that fit)"
@@ -75,3 +89,18 @@ def main(command):
         analysis.save_figure(figure, run.directory / "accuracy.png")
         # The last model that was trained.
         command.finish(run, model, {"epochs": epochs, **found}, [], NEXT)
+
+
+def preset_metrics(model, arguments):
+    """Accuracy on the test examples of the run's task."""
+    (name,), (number,) = arguments["reasoners"], arguments["num_train"]
+    _, (_, _, test) = model_and_data(
+        arguments["task"], name, num_train=number, seed=arguments["seed"]
+    )
+    return {name: [{"accuracy": [training.accuracy(model, *test)]}]}
+
+
+def preset_headline(arguments, metrics):
+    (name,) = arguments["reasoners"]
+    (share,) = metrics[name][0]["accuracy"]
+    return f"right about {share:.1%} of {TESTS[arguments['task']]}"

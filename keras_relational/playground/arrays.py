@@ -92,3 +92,10 @@ def integers(
             f"{high}. Received: {values!r:.50}"
         )
     return values
+
+
+def answer_as_text(answer: str, probability: float, right: str) -> str:
+    """A model's answer beside the right one."""
+    return (
+        f"Its answer: {answer} (probability {probability:.3f}). Right: {right}."
+    )

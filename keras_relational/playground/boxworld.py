@@ -1,4 +1,4 @@
-"""The page on which one plays a BoxWorld puzzle, or lets an agent play it.
+"""BoxWorld: play a puzzle, or let an agent play it.
 
 Clift et al., 2019, *Logic and the 2-Simplicial Transformer*.
 """
@@ -19,6 +19,7 @@ from keras_relational.environments.compilation import compiled
 from keras_relational.models.declared_roles import answer_index
 from keras_relational.playground.arrays import as_numbers
 from keras_relational.playground.arrays import as_pixels
+from keras_relational.playground.arrays import from_pixels
 from keras_relational.playground.arrays import integer
 from keras_relational.playground.arrays import integers
 from keras_relational.random_streams import unseen_world_seeds
@@ -37,6 +38,9 @@ class BoxWorldPuzzles:
     Raises:
         ValueError: If the agent has a memory.
     """
+
+    page = "boxworld"
+    experiments = ("boxworld_impala", "boxworld_positions", "boxworld_teacher")
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -108,6 +112,27 @@ class BoxWorldPuzzles:
             answer["policy"] = as_numbers(ops.convert_to_numpy(policy))
             answer["attention"] = self._attention(image)
         return answer
+
+    def question(self, seed: int) -> list[str]:
+        """Texts: a puzzle, and how the agent plays it by drawn moves."""
+        rng = np.random.default_rng(seed)
+        moves: list[int] = []
+        found = self.answer({"puzzle": seed, "moves": moves})
+        board = analysis.puzzle_as_text(from_pixels(found["image"]))
+        while found["end"] is None and len(moves) < MAX_MOVES:
+            policy = np.array(found["policy"])
+            moves.append(int(rng.choice(len(policy), p=policy / policy.sum())))
+            found = self.answer({"puzzle": seed, "moves": moves})
+        names = " ".join(self.world.actions[move] for move in moves)
+        return [
+            "The player @ takes a single key by walking onto it, and opens a "
+            "box by walking onto its lock, its right tile, with a key of that "
+            "colour. The gem * is in the last box.",
+            board,
+            f"Its moves: {names}.",
+            f"The puzzle is {found['end'] or 'not over'}, with a reward of "
+            f"{found['reward']:g}.",
+        ]
 
     def _attention(self, image):
         if "block" not in models.roles(self.model).parts:

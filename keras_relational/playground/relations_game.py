@@ -1,4 +1,4 @@
-"""The page on which one places objects and asks a PrediNet about them.
+"""The Relations Game: place objects, and ask a PrediNet about them.
 
 Shanahan et al., 2020, *An Explicitly Relational Neural Network Architecture*.
 """
@@ -14,8 +14,10 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.datasets import relations_game
+from keras_relational.playground.arrays import answer_as_text
 from keras_relational.playground.arrays import as_numbers
 from keras_relational.playground.arrays import as_pixels
+from keras_relational.playground.arrays import from_pixels
 from keras_relational.playground.arrays import integer
 
 NUM_HEADS = 4  # The heads that are shown.
@@ -44,6 +46,9 @@ class RelationsGame:
             `"target"`, in the order of their numbers.
     """
 
+    page = "relations_game"
+    experiments = ("predinet_relations_game", "predinet_transfer")
+
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
     ) -> None:
@@ -70,7 +75,7 @@ class RelationsGame:
             `colours`.
         """
         return {
-            "questions": [_question(task) for task in self.tasks],
+            "questions": [question_of(task) for task in self.tasks],
             "answers": self.answers,
             "shapes": {
                 name: relations_game.shape_masks(name).astype(int).tolist()
@@ -139,13 +144,29 @@ class RelationsGame:
             ],
         }
 
+    def question(self, seed: int) -> list[str]:
+        """Texts: a question about a board, and the model's answer."""
+        task = seed % len(self.tasks)
+        found = self.answer({"example": seed, "task": task})
+        return [
+            question_of(self.tasks[task]),
+            analysis.board_as_text(from_pixels(found["image"])),
+            answer_as_text(
+                found["answer"].lower(),
+                found["probability"],
+                found["right"].lower(),
+            ),
+            f"One of its heads decides most. {found['heads'][0]['text']}",
+        ]
+
     def _inputs(self, images, task):
         if len(self.model.inputs) == 1:
             return images
         return images, np.full(len(images), task, "int32")
 
 
-def _question(task):
+def question_of(task):
+    """The question of a task of the Relations Game."""
     line, _, pattern = task.partition("_")
     return QUESTIONS.get(
         task,

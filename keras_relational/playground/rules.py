@@ -1,4 +1,4 @@
-"""The page on which one chooses symbols, and an ESBN completes the rule.
+"""Rules: choose symbols, and an ESBN completes the rule.
 
 Sinha et al., 2020, *A Memory-Augmented Neural Network Model of Abstract Rule
 Learning*.
@@ -14,6 +14,7 @@ from keras import ops
 from keras_relational import analysis
 from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.datasets import distribution_of_three
+from keras_relational.playground.arrays import answer_as_text
 from keras_relational.playground.arrays import as_numbers
 from keras_relational.playground.arrays import as_pixels
 from keras_relational.playground.arrays import integer
@@ -42,6 +43,9 @@ class Rules:
         ValueError: If the task has no four options, or the fillers are no
             images.
     """
+
+    page = "rules"
+    experiments = ("esbn_rules",)
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -118,6 +122,24 @@ class Rules:
             "probabilities": as_numbers(probabilities),
             "read": as_numbers(read),
         }
+
+    def question(self, seed: int) -> list[str]:
+        """Texts: a rule over symbols never seen, and the model's answer."""
+        found = self.answer({"problem": seed % len(self.problems.labels)})
+        numbers = [f"{number:2}" for number in found["fillers"]]
+        options = [number.strip() for number in numbers[NUM_SHOWN:]]
+        choice = int(np.argmax(found["probabilities"]))
+        return [
+            f"{QUESTIONS[self.task]} Each number stands for the image of a "
+            "symbol that training never shows.",
+            f"{' '.join(numbers[:3])}\n{' '.join(numbers[3:NUM_SHOWN])}  ?\n"
+            f"options: {' '.join(numbers[NUM_SHOWN:])}",
+            answer_as_text(
+                options[choice],
+                found["probabilities"][choice],
+                options[found["right"]],
+            ),
+        ]
 
     def _right(self, numbers):
         first, second = numbers[:3], numbers[3:NUM_SHOWN]

@@ -13,23 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_relational import models
-from keras_relational.playground.boxworld import BoxWorldPuzzles
-from keras_relational.playground.relations_game import RelationsGame
-from keras_relational.playground.rules import Rules
-from keras_relational.playground.video import Videos
+from keras_relational.playground.kinds import kind_of
+from keras_relational.playground.kinds import load
 
 STATIC = pathlib.Path(__file__).with_name("static")
 MAX_BODY_BYTES = 100_000
-# Which page is for the models of which example.
-PAGES = {
-    "predinet_relations_game": ("relations_game", RelationsGame),
-    "predinet_transfer": ("relations_game", RelationsGame),
-    "boxworld_impala": ("boxworld", BoxWorldPuzzles),
-    "boxworld_positions": ("boxworld", BoxWorldPuzzles),
-    "boxworld_teacher": ("boxworld", BoxWorldPuzzles),
-    "esbn_rules": ("rules", Rules),
-    "single_ball": ("video", Videos),
-}
 
 
 class Playground:
@@ -60,26 +48,17 @@ class Playground:
         self._pages: dict[str, str] = {}
         self._make: dict[str, Any] = {}
         for preset in models.preset_names() if presets is None else presets:
-            run = models.preset_metadata(preset).get("run", {})
-            experiment = run.get("experiment")
-            if experiment not in PAGES:
-                if presets is None:
-                    continue
-                raise ValueError(
-                    f"There is no page for the preset {str(preset)!r}: its "
-                    f"card should name one of {', '.join(PAGES)} as the run's "
-                    f"experiment. Received: {experiment!r}"
-                )
+            kind = kind_of(preset, page=presets is not None)
+            if kind.page is None:
+                continue
             name = pathlib.Path(preset).name
             if name in self._make:
                 raise ValueError(
                     f"Two presets have the name {name!r}. Rename the folder of "
                     "one of them"
                 )
-            self._pages[name], kind = PAGES[experiment]
-            self._make[name] = functools.partial(
-                _load, preset, kind, run["arguments"]
-            )
+            self._pages[name] = kind.page
+            self._make[name] = functools.partial(load, preset, kind)
         self._loaded: dict[str, Any] = {}
 
     def pages(self) -> dict[str, list[str]]:
@@ -126,10 +105,6 @@ class Playground:
         if name not in self._loaded:
             self._loaded[name] = self._make[name]()
         return self._loaded[name]
-
-
-def _load(preset, kind, arguments):
-    return kind(models.from_preset(preset), arguments)
 
 
 @contextlib.contextmanager

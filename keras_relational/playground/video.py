@@ -1,4 +1,4 @@
-"""The page on which a video goes on, frame by frame, as SCOFF predicts it.
+"""Video: how SCOFF continues the first frames.
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments*.
@@ -36,6 +36,9 @@ class Videos:
     Raises:
         ValueError: If the ball moves in another way.
     """
+
+    page = "video"
+    experiments = ("single_ball",)
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -96,3 +99,19 @@ class Videos:
             "axes": axes[0].tolist(),
             "schemata": scores[0, :, 0].argmax(axis=-1).tolist(),
         }
+
+    def question(self, seed: int) -> list[str]:
+        """Texts: the ball's axis at each frame, and the schema chosen there."""
+        found = self.answer({"video": seed, "given": NUM_FRAMES - 1})
+        axes = self.describe()["axes"]
+        lines = {
+            "axis:  ": "".join(axes[axis][0] for axis in found["axes"]),
+            "schema:": "".join(str(schema + 1) for schema in found["schemata"]),
+        }
+        return [
+            "A ball moves to and fro, and changes its axis in the middle of "
+            f"the video: {', '.join(f'{axis[0]} for {axis}' for axis in axes)}."
+            " Which schema does the model choose at each frame? Nobody told it "
+            "the axes.",
+            "\n".join(" ".join(line) for line in lines.items()),
+        ]

@@ -6,7 +6,7 @@ import pytest
 
 from keras_relational import demo
 from keras_relational import models
-from keras_relational.playground.server import PAGES
+from keras_relational.playground.kinds import KINDS
 
 pytestmark = pytest.mark.any_backend
 
@@ -27,7 +27,7 @@ def kind(preset):
     experiment, task = run["experiment"], run["arguments"].get("task")
     if experiment == "few_examples":
         return task if task in ANSWERS else "relations_game"
-    return PAGES[experiment][0] if experiment in PAGES else experiment
+    return KINDS[experiment].page or experiment
 
 
 @pytest.mark.parametrize("preset", models.preset_names())

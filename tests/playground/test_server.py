@@ -15,11 +15,12 @@ import pytest
 
 from keras_relational import models
 from keras_relational import playground
-from keras_relational.playground.server import PAGES
+from keras_relational.playground.kinds import KINDS
 from keras_relational.playground.server import STATIC
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRESET = "boxworld_3x18_relational"
+PAGES = {kind.page for kind in KINDS.values() if kind.page}
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_an_error_of_the_server_is_said_in_words(url, monkeypatch):
     }
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in PAGES.values()}))
+@pytest.mark.parametrize("page", sorted(PAGES))
 def test_pages_leave_the_browser_to_what_ends_with_them(page):
     # `Page` in page.js ends questions, keys and timers with the page.
     text = (STATIC / f"{page}.js").read_text()
@@ -127,7 +128,7 @@ def test_refuses_large_bodies(url):
 
 def test_there_is_a_page_for_presets_of_every_kind():
     found = playground.Playground()
-    assert set(found.pages()) == {page for page, _ in PAGES.values()}
+    assert set(found.pages()) == PAGES
     listed = {name for names in found.pages().values() for name in names}
     assert listed < set(models.preset_names())
 
