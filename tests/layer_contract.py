@@ -49,6 +49,25 @@ CHECKS = (
 
 # They take seconds a layer. `make test` leaves them to `make test-all`.
 SLOW_CHECKS = ("dtype_policies", "xla")
+# Where backends differ. `make test` runs no others but on TensorFlow.
+NUMERICAL_CHECKS = (
+    "reference",
+    "gradients",
+    "zero_inputs",
+    "batch_of_one",
+    "real_sizes",
+    "set_sizes",
+    "masks",
+    "integers",
+)
+# For a second contract of a class, with other arguments.
+OTHER_ARGUMENTS = (
+    "reference",
+    "gradients",
+    "set_sizes",
+    "masks",
+    "attention_scores",
+)
 left_out = set()  # Of the checks, in this run. `conftest.py` adds to it.
 
 # Largest error for each compute dtype, relative to the largest output. For
@@ -206,18 +225,20 @@ class LayerCase:
 class LayerContract(TestCase):
     """The checks. `run_check` runs one of them by its name."""
 
-    def run_layer_contract(self, layer_cls, **arguments):
-        """Runs every check on a layer, or all but the slow ones.
+    def run_layer_contract(self, layer_cls, checks=CHECKS, **arguments):
+        """Runs checks on a layer, without those left out in this run.
 
         Args:
             layer_cls: The class of the layer.
+            checks: Names of checks. `OTHER_ARGUMENTS` if the class has another
+                contract, with all of them.
             **arguments: The other arguments of `LayerCase`.
 
         Raises:
             AssertionError: Naming the layer and the first check that it fails.
         """
         case = LayerCase(layer_cls=layer_cls, **arguments)
-        for check in CHECKS:
+        for check in checks:
             if check not in left_out:
                 self.run_check(check, case)
 

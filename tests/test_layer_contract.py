@@ -14,6 +14,8 @@ from layer_contract import LayerContract
 
 from keras_relational.layers._attention import masked_softmax
 
+pytestmark = pytest.mark.slow
+
 registered = keras.saving.register_keras_serializable("layer_contract")
 
 
