@@ -41,6 +41,17 @@ QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_pas
 QUICK_TENSORFLOW := XLA_FLAGS="$(QUICK_XLA) --xla_cpu_use_fusion_emitters=false"
 QUICK_JAX := XLA_FLAGS="$(QUICK_XLA)"
 
+# A process keeps all that it compiles, up to 8 GB over all tests. So the tests
+# run in three parts.
+FIRST_PART := tests/agents tests/analysis tests/environments tests/experiments
+SECOND_PART := tests/examples tests/models tests/playground tests/serving
+THIRD_PART := keras_relational $(filter-out $(FIRST_PART) $(SECOND_PART) \
+	%__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
+IN_PARTS = failed=0; \
+	for part in "$(FIRST_PART)" "$(SECOND_PART)" "$(THIRD_PART)"; do \
+		$(1) $$part || failed=1; \
+	done; exit $$failed
+
 # A test that hangs says where, and fails.
 NO_HANG := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
@@ -96,12 +107,12 @@ demo: .venv/$(DONE)
 
 test: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running the tests (20 to 45 minutes on two cores) ..."
-	@$(QUICK_TENSORFLOW) .venv/bin/python $(PYTEST) $(NO_HANG) -m "not slow"
+	@$(call IN_PARTS,$(QUICK_TENSORFLOW) .venv/bin/python $(PYTEST) $(NO_HANG) --durations=7 -m "not slow")
 	@$(MAKE) --no-print-directory test-newest
 
 test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
-	@.venv/bin/python $(PYTEST)
+	@$(call IN_PARTS,.venv/bin/python $(PYTEST) --durations=7)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
 
 test-newest: .venv-newest/$(DONE)
@@ -109,8 +120,8 @@ test-newest: .venv-newest/$(DONE)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
 
 test-oldest: .venv-oldest/$(OLDEST_DONE)
-	@echo "Running layers and training on JAX with the oldest releases of Keras and NumPy (two to three minutes on two cores) ..."
-	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests/layers tests/training
+	@echo "Running layers, training and experiments on JAX with the oldest releases of Keras and NumPy (two to three minutes on two cores) ..."
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests/layers tests/training tests/experiments
 
 test-torch: .venv-torch/$(DONE)
 	@echo "Running on torch the layers, models, data, supervised training and analysis (five to ten minutes on two cores) ..."
