@@ -43,7 +43,7 @@ def make_world(command, args, **changes):
     return boxworld.world_of_options(vars(args), **changes)
 
 
-def preset(text):
+def preset_or_folder(text):
     """The type of an option: a preset's name, or the folder of one."""
     return text if text in models.preset_names() else pathlib.Path(text)
 

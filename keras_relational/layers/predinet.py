@@ -131,8 +131,7 @@ class PrediNet(keras.layers.Layer):
         keys = ops.matmul(entities, self.key_kernel)
         scores = masked_softmax(dot_products(queries, keys), mask)
         scores = ops.cast(scores, self.compute_dtype)
-        # What the weights have to gather of an entity: its relations, and its
-        # position. They are fewer than its features.
+        # Project before averaging: num_relations + 2 columns instead of m.
         relations = ops.matmul(entities, self.relation_kernel)
         scores_1, scores_2 = ops.split(scores, 2, axis=1)
         distances = ops.matmul(scores_1 - scores_2, relations)
