@@ -70,13 +70,6 @@ def stream(seed: int, name: str, *indices: int) -> list[int]:
 
 
 def unseen_world_seeds(num_episodes: int) -> list[int]:
-    """Seeds of test episodes. No training uses them.
-
-    Args:
-        num_episodes: Number of episodes.
-
-    Returns:
-        List of integers, the same for every agent.
-    """
+    """Seeds of test episodes, the same for every agent, and in no training."""
     first = 10**9
     return list(range(first, first + num_episodes))

@@ -9,9 +9,6 @@ def check_positive_integers(**arguments: object) -> None:
 
     The error names the first argument that is not. NumPy's integers are
     allowed, such as the result of `np.prod(shape)`. `True` is not.
-
-    Args:
-        **arguments: Values by their names.
     """
     for name, value in arguments.items():
         if (
@@ -25,11 +22,7 @@ def check_positive_integers(**arguments: object) -> None:
 
 
 def check_dropout(dropout: float) -> None:
-    """Raises a `ValueError` unless it is a share of numbers to drop.
-
-    Args:
-        dropout: The share that the caller passed.
-    """
+    """Raises a `ValueError` unless it is a number from 0 to below 1."""
     if not isinstance(dropout, numbers.Real) or not 0 <= dropout < 1:
         raise ValueError(
             "`dropout` must be at least 0 and less than 1. Received: "
@@ -40,10 +33,7 @@ def check_dropout(dropout: float) -> None:
 def check_choice(name: str, value: object, choices: Iterable) -> None:
     """Raises a `ValueError` unless a value is one of the choices.
 
-    Args:
-        name: Name of the value for the error, such as `"object set"`.
-        value: The value that the caller passed.
-        choices: The values that are allowed.
+    `name` names the value in the error, such as `"object set"`.
     """
     choices = list(choices)
     if value not in choices:

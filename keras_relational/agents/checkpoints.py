@@ -20,12 +20,8 @@ class AgentCheckpoints:
     """The last two checkpoints of an agent and its environment, in a folder.
 
     A checkpoint holds all variables that `actor_learner.checkpointed` returns,
-    including random seeds, and the learning curves so far.
-
-    Args:
-        actor_learner: `ActorLearner` or `DistributedActorLearner`.
-        directory: Folder of the run. The checkpoints are in its subfolder
-            `checkpoints/`.
+    including random seeds, and the learning curves so far. It is in the
+    subfolder `checkpoints/` of the run.
     """
 
     unit = "steps"
@@ -43,9 +39,6 @@ class AgentCheckpoints:
 
         It also removes files that a killed process left: temporary files, and
         files of a checkpoint that is not in TensorFlow's list.
-
-        Raises:
-            ValueError: If TensorFlow's list of checkpoints is damaged.
         """
         names = self._listed()
         for path in self.directory.glob("ckpt-*"):
@@ -84,9 +77,8 @@ class AgentCheckpoints:
     def restore(self, number: int) -> dict[str, list[float]]:
         """Assigns all variables from a checkpoint, and returns its curves.
 
-        Raises:
-            ValueError: If the checkpoint is damaged, or belongs to another
-                agent. Some variables may have been assigned by then.
+        A `ValueError` says if the checkpoint is damaged, or of another agent.
+        Some variables may have been assigned by then.
         """
         path = self.path(number)
         try:

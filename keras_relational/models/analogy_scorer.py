@@ -237,14 +237,7 @@ def visual_analogy_scorer(
 
 
 def named_normalization(normalization: str) -> keras.layers.Layer:
-    """Creates a normalization layer that is named `"normalization"`.
-
-    Args:
-        normalization: One of `layers.NORMALIZATIONS`.
-
-    Returns:
-        A layer whose inputs and outputs are `(batch, ..., time, features)`.
-    """
+    """The layer of one of `layers.NORMALIZATIONS`, named `"normalization"`."""
     layer = layers.normalization(normalization)
     config = {**layer.get_config(), "name": "normalization"}
     return type(layer).from_config(config)
@@ -319,19 +312,9 @@ class CandidateSequences(keras.layers.Layer):
         context: keras.KerasTensor,
         candidates: keras.KerasTensor,
     ) -> dict[str, tuple[keras.KerasTensor, typing.Any, str]]:
-        """The bounds of the indices that the layer looks up.
+        """The bounds of the indices that the layer looks up, for `serving`.
 
         An exported model refuses a request with an index out of bounds.
-
-        Args:
-            embeddings: Tensor `(batch, images, features)`.
-            context: Integer tensor `(batch, terms)`.
-            candidates: Integer tensor `(batch, candidates)`.
-
-        Returns:
-            Dictionary from the name of each index tensor to a tuple: the
-            tensor, the bound that its indices must be below, and a description
-            of the bound.
         """
         bound = ops.shape(embeddings)[1], "the number of images"
         return {

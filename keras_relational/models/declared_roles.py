@@ -168,14 +168,7 @@ def roles(model: keras.Model) -> Roles:
 
 
 def answer_index(declared: Roles) -> int:
-    """The place of a model's answer: a choice before anything else.
-
-    Args:
-        declared: Roles of the model.
-
-    Returns:
-        Place among the outputs, from 0.
-    """
+    """The index of the output that is the answer: a choice, else the first."""
     kinds = list(declared.outputs.values())
     for wanted in (("logits", "probabilities"), ("raw",)):
         for index, kind in enumerate(kinds):
@@ -209,11 +202,7 @@ def part(model: keras.Model, role: str) -> keras.layers.Layer:
 
 
 def check_built(model: keras.Model) -> None:
-    """Raises a `ValueError` unless a model has inputs and outputs.
-
-    Args:
-        model: `keras.Model`.
-    """
+    """Raises a `ValueError` unless a model has inputs and outputs."""
     if not getattr(model, "outputs", None) or not model.inputs:
         raise ValueError(
             "`model` must be a functional or sequential Keras model that is "
@@ -227,19 +216,7 @@ class DeclaredRoles(keras.layers.Layer):
     """Returns a model's outputs unchanged, and holds the model's roles.
 
     `declare` adds this layer to a model. The roles are then saved, loaded and
-    cloned with the model.
-
-    Args:
-        outputs: Dictionary from the name of each output to its kind, in the
-            model's order, without the states.
-        states: Names of the inputs that are states.
-        parts: Dictionary from the roles of layers to their names or paths.
-
-    Call arguments:
-        outputs: Tensor, or nested tensors.
-
-    Returns:
-        The same tensors.
+    cloned with the model. The arguments are those of `declare`.
     """
 
     def __init__(
@@ -434,11 +411,7 @@ def _is_named_by_keras(layer: keras.Operation) -> bool:
 def paths_in(structure: typing.Any) -> list[str]:
     """Names of nested tensors by keys and places, such as `key` and `key_0`.
 
-    Args:
-        structure: Nested tensors.
-
-    Returns:
-        List of names, in the order in which Keras flattens the tensors.
+    They are in the order in which Keras flattens the tensors.
     """
     paths = keras.tree.flatten_with_path(structure)
     return ["_".join(map(str, path)) for path, _ in paths]
@@ -447,15 +420,7 @@ def paths_in(structure: typing.Any) -> list[str]:
 def numbered(names: Sequence[str | None], word: str) -> list[str]:
     """Fills the gaps in a list of names with `word_0`, `word_1`, ...
 
-    Args:
-        names: List of names. `None` stands for a missing name.
-        word: `"input"` or `"output"`.
-
-    Returns:
-        List of names.
-
-    Raises:
-        ValueError: If such a name is taken.
+    `None` stands for a missing name. A `ValueError` says if `word_0` is taken.
     """
     if list(names) == [None]:
         return [f"{word}s"]

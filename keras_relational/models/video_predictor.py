@@ -156,15 +156,9 @@ def video_predictor(
 class StackedFrames(keras.layers.Layer):
     """Stacks each frame of a video with the frames before it, as channels.
 
-    Args:
-        num_frames: Positive integer, number of frames in a stack. The current
-            frame comes last. Frames before the first one are zero.
-
-    Call arguments:
-        frames: Tensor `(batch, time, height, width, channels)`.
-
-    Returns:
-        Tensor `(batch, time, height, width, num_frames * channels)`.
+    From `(batch, time, height, width, channels)` to `(…, num_frames *
+    channels)`. The current frame comes last. Frames before the first one are
+    zero.
     """
 
     def __init__(self, num_frames: int, **kwargs: typing.Any) -> None:
@@ -191,19 +185,8 @@ class StackedFrames(keras.layers.Layer):
 class RollOut(keras.layers.Layer):
     """Continues a video: each predicted frame is the next input.
 
-    Args:
-        predictor: Model of `video_predictor`.
-        num_frames: Positive integer, number of frames to predict.
-        all_frames: Boolean. If `True`, also return the predictions of the given
-            frames, from the second on.
-
-    Call arguments:
-        frames: Float tensor `(batch, time, 64, 64, channels)`, the first frames
-            of the video, with pixels between 0 and 1.
-
-    Returns:
-        Tensor `(batch, num_frames, 64, 64, channels)`, between 0 and 1. With
-        `all_frames` it has `time - 1 + num_frames` frames.
+    The arguments, the frames in and the frames out are those of
+    `roll_out_model`, but pixels are floats between 0 and 1.
     """
 
     def __init__(

@@ -52,12 +52,7 @@ class ModelCheckpoints:
     def save(self, number: int, curves: Mapping[str, Sequence[float]]) -> None:
         """Writes a checkpoint, and removes all but the newest two.
 
-        Args:
-            number: Number of batches so far.
-            curves: The curves so far.
-
-        Raises:
-            OSError: If the file cannot be written. The error names it.
+        Its number is the number of batches so far.
         """
         arrays: dict[str, Any] = {
             name: _storable(variable)
@@ -71,14 +66,8 @@ class ModelCheckpoints:
     def restore(self, number: int) -> dict[str, list[float]]:
         """Assigns all variables from a checkpoint, or none of them.
 
-        Args:
-            number: Number of the checkpoint.
-
-        Returns:
-            The curves of the checkpoint.
-
-        Raises:
-            ValueError: If the file is damaged, or belongs to another model.
+        Returns the curves. A `ValueError` says if the file is damaged, or of
+        another model.
         """
         path, variables = self.path(number), self._variables()
         try:

@@ -32,14 +32,8 @@ def endpoints(
 
     Returns:
         Dictionary from the names of signatures to functions, and the list of
-        `tf.TensorSpec` that each function takes.
-
-    Raises:
-        ValueError: If the model is not built, if the kind of its answer is
-            unknown or not certain, if an answer that should be a choice is not
-            a choice among two classes or more, if names of inputs or outputs
-            are not unique, or if an output has no batch axis. A function
-            raises one if it adds an output whose name another has.
+        `tf.TensorSpec` that each function takes. A function raises a
+        `ValueError` if it adds an output whose name another has.
     """
     if kind not in (None, *KINDS):
         raise ValueError(

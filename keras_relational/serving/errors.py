@@ -13,31 +13,19 @@ _MAX_ECHO = 256
 
 
 def invalid_argument(explanation: str) -> tf.errors.InvalidArgumentError:
-    """A `tf.errors.InvalidArgumentError` that is not tied to a graph.
-
-    Args:
-        explanation: Message of the error.
-    """
+    """A `tf.errors.InvalidArgumentError` that is not tied to a graph."""
     return tf.errors.InvalidArgumentError(None, None, explanation)
 
 
 def not_found(explanation: str) -> tf.errors.NotFoundError:
-    """A `tf.errors.NotFoundError` that is not tied to a graph.
-
-    Args:
-        explanation: Message of the error.
-    """
+    """A `tf.errors.NotFoundError` that is not tied to a graph."""
     return tf.errors.NotFoundError(None, None, explanation)
 
 
 def explanation_of(error: tf.errors.OpError) -> str:
     """The message of an error, without TensorFlow's report on the graph.
 
-    Args:
-        error: Error of `tf.errors`.
-
-    Returns:
-        String of at most 2,000 bytes, and an ellipsis if it was longer.
+    It has at most 2,000 bytes, and an ellipsis if it was longer.
     """
     lines = error.message.split("\n\t [[")[0].splitlines() or [str(error)]
     content = lines[-1].encode("utf-8", "backslashreplace")
@@ -47,18 +35,10 @@ def explanation_of(error: tf.errors.OpError) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text from a request, shortened to 256 characters for an answer.
-
-    Args:
-        text: Any text.
-    """
+    """A text from a request, shortened to 256 characters for an answer."""
     return text if len(text) <= _MAX_ECHO else text[: _MAX_ECHO - 1] + "…"
 
 
 def quoted(value: object) -> str:
-    """`repr(value)`, shortened to 256 characters for an answer.
-
-    Args:
-        value: Any value.
-    """
+    """`repr(value)`, shortened to 256 characters for an answer."""
     return shortened(repr(value))

@@ -35,23 +35,11 @@ _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 def grpc_server(
     model: ServedModel, metrics: "Metrics", host: str, port: int
 ) -> Iterator[int]:
-    """Answers over gRPC while a `with` block runs.
+    """Answers over gRPC while a `with` block runs, and yields the port.
 
     The methods are `Predict`, `GetModelMetadata` and `GetModelStatus`. The
-    answer to any other method is UNIMPLEMENTED.
-
-    Args:
-        model: `ServedModel` that answers.
-        metrics: `Metrics` that count the requests.
-        host: IPv4 address or name to listen on.
-        port: Port to listen on. 0 picks a free port.
-
-    Yields:
-        The port.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-        OSError: If the port is taken.
+    answer to any other method is UNIMPLEMENTED. Port 0 picks a free one. An
+    `OSError` names a port that is taken.
     """
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(max_workers=MAX_CALLS),

@@ -42,19 +42,9 @@ _MAX_BUFFERED_BYTES = 2**20
 def rest_server(
     model: ServedModel, metrics: Metrics, host: str, port: int
 ) -> Iterator[int]:
-    """Answers over HTTP while a `with` block runs.
+    """Answers over HTTP while a `with` block runs, and yields the port.
 
-    Args:
-        model: `ServedModel` that answers.
-        metrics: `Metrics` that count the requests.
-        host: IPv4 address or name to listen on.
-        port: Port to listen on. 0 picks a free port.
-
-    Yields:
-        The port.
-
-    Raises:
-        OSError: If the port is taken.
+    Port 0 picks a free one. An `OSError` names a port that is taken.
     """
     try:
         listener = socket.create_server((host, port), backlog=128)

@@ -20,9 +20,6 @@ class Metrics:
 
     Requests for another model are not counted: names that clients make up would
     fill the memory.
-
-    Args:
-        model_name: Name of the model that is served.
     """
 
     CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
@@ -54,13 +51,7 @@ class Metrics:
     def predicting(
         self, name: str, api: str, entrypoint: str
     ) -> Iterator[None]:
-        """Counts and times the prediction in a `with` block.
-
-        Args:
-            name: Name of the model that the request asks for.
-            api: Name of the method in TensorFlow Serving.
-            entrypoint: `"REST"` or `"GRPC"`.
-        """
+        """Counts and times the prediction in a `with` block."""
         start, status = time.monotonic(), "INTERNAL"
         try:
             yield

@@ -72,9 +72,8 @@ def answer(
         body: Body of the request.
 
     Returns:
-        Tuple `(status, content_type, content)` of HTTP's status code, a MIME
-        type, and bytes. The content is JSON, or the page of metrics. For an
-        error it is `{"error": explanation}`.
+        HTTP's status code, a MIME type, and the content: JSON, or the page of
+        metrics. For an error it is `{"error": explanation}`.
     """
     if (method, url) == ("GET", METRICS_URL):
         return 200, metrics.CONTENT_TYPE, metrics.page()
@@ -86,14 +85,7 @@ def answer(
 
 
 def refusal(error: tf.errors.OpError) -> tuple[int, dict[str, str]]:
-    """The answer to a request that raised an error.
-
-    Args:
-        error: Error of `tf.errors`.
-
-    Returns:
-        HTTP's status code, and the reply.
-    """
+    """HTTP's status code and the reply for a request that raised an error."""
     status = _HTTP_STATUS.get(error.error_code, 500)
     return status, {"error": explanation_of(error)}
 

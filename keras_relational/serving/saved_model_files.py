@@ -26,16 +26,8 @@ def write_warmup_requests(
     memory and optimizes the graphs. TensorFlow Serving therefore runs the
     requests in `assets.extra/tf_serving_warmup_requests` before a version
     becomes available. This function writes one request of zeros for each
-    signature and batch size.
-
-    Args:
-        saved_model: Path of the folder that contains `saved_model.pb`.
-        batch_sizes: Batch sizes of the requests. None may exceed the server's
-            `max_batch_size`.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-        ValueError: If `saved_model` is not a SavedModel.
+    signature and batch size. No batch size may exceed the server's
+    `max_batch_size`.
     """
     predict_pb2 = serving_api("predict_pb2")
     prediction_log_pb2 = serving_api("prediction_log_pb2")
@@ -58,17 +50,7 @@ def write_warmup_requests(
 
 
 def read_warmup_requests(saved_model: str | os.PathLike) -> list:
-    """Reads the warm-up requests of a SavedModel.
-
-    Args:
-        saved_model: Path of the folder that contains `saved_model.pb`.
-
-    Returns:
-        List of `PredictRequest` messages. It is empty if there is no such file.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-    """
+    """The `PredictRequest` messages of a SavedModel, if there are any."""
     prediction_log_pb2 = serving_api("prediction_log_pb2")
     path = os.path.join(saved_model, WARMUP_FILE)
     if not os.path.exists(path):
@@ -91,17 +73,9 @@ def _zeros(info, batch_size):
 def read_signatures(
     saved_model: str | os.PathLike,
 ) -> dict[str, meta_graph_pb2.SignatureDef]:
-    """Reads the signatures of a SavedModel, without loading the model.
+    """The signatures of a SavedModel by name, without loading the model.
 
-    Args:
-        saved_model: Path of the folder that contains `saved_model.pb`.
-
-    Returns:
-        Dictionary from signature names to `SignatureDef` messages.
-
-    Raises:
-        ValueError: If the folder contains no SavedModel with the tag
-            `"serve"`.
+    A `ValueError` says if the folder has no SavedModel with the tag `"serve"`.
     """
     path = os.path.join(saved_model, "saved_model.pb")
     try:

@@ -5,14 +5,7 @@ import types
 
 
 def serving_api(name: str) -> types.ModuleType:
-    """A module of `tensorflow_serving.apis`, from the extra `serving`.
-
-    Args:
-        name: Name of the module, such as `"predict_pb2"`.
-
-    Raises:
-        ImportError: If `tensorflow-serving-api` is not installed.
-    """
+    """A module of `tensorflow_serving.apis`, such as `"predict_pb2"`."""
     try:
         return importlib.import_module(f"tensorflow_serving.apis.{name}")
     except ImportError as error:

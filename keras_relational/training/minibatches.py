@@ -183,15 +183,7 @@ class GeneratedBatches(keras.utils.PyDataset):
         return None
 
     def generate(self, n: int, seed: Sequence[int]) -> tuple[Any, Any]:
-        """Makes examples.
-
-        Args:
-            n: Number of examples.
-            seed: Seed as `numpy.random.default_rng` takes it.
-
-        Returns:
-            Pair of x and y.
-        """
+        """Makes `n` examples, x and y, from a seed for NumPy."""
         raise NotImplementedError("A subclass makes the examples.")
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

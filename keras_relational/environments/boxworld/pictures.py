@@ -88,19 +88,13 @@ class _Item(NamedTuple):
 def read_picture(
     picture: np.ndarray, cells_of_slot: np.ndarray, num_gem_locks: int
 ) -> Picture:
-    """Reads a board, its inventory included.
+    """Reads a board, its inventory included, or raises a `ValueError`.
 
     Args:
         picture: Colours `(rows, columns + 1)`.
         cells_of_slot: Integers `(slots, 4)`: the cells of a slot's key and
             lock, and of the second key and lock below.
         num_gem_locks: 1, or 2 for a gem with two locks.
-
-    Returns:
-        `Picture`.
-
-    Raises:
-        ValueError: If the picture shows no board, or no way to the gem.
     """
     board, inventory = picture[:, :-1].ravel(), picture[:2, -1]
     (players,) = np.nonzero(board == PLAYER)
@@ -206,13 +200,8 @@ def _items(board, cells_of_slot, columns):
 def _ways(colour, items, held, taken, seen=()):
     """Finds all ways to a key, each as the boxes to open, the last one first.
 
-    Args:
-        colour: The colour of the key.
-        items: All items but the gem.
-        held: Colours of the keys that are held.
-        taken: Colours of the locks on the other way. No way may lead through
-            them, since that would be a bridge.
-        seen: Slots of the boxes so far.
+    No way may lead through the locks that were `taken` on the other way, since
+    that would be a bridge. `seen` holds the slots of the boxes so far.
     """
     ways = [[] for held_colour in held if held_colour == colour]
     for item in items:

@@ -100,17 +100,7 @@ class BoxWorld(Board):
         hues: Hues,
         difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
-        """Draws a path and branches, as `Board.draw_puzzle` describes it.
-
-        Args:
-            uniform: Function of the number of a draw and a size that returns
-                random numbers `(batch, size)`.
-            hues: `rules.Hues`, from which colours are drawn.
-            difficulty: Numbers from 0 to 1, `(batch,)`.
-
-        Returns:
-            `(items, ranks, level)`.
-        """
+        """Draws a path and branches, as `Board.draw_puzzle` describes it."""
         size_draw, start_draw, length_draw, slot_draw = 1, 2, 3, 4
         branches, boxes = self.num_distractors[1], self.distractor_length[1]
         sizes = uniform(size_draw, 2) * difficulty[:, None]
@@ -150,14 +140,7 @@ class BoxWorld(Board):
         return None if self.key_lock_pairs == "all" else _withheld(lock)
 
     def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts the boxes to the gem, and the branches.
-
-        Args:
-            picture: What was read from a picture of the board.
-
-        Returns:
-            The solution length, the number of branches, and 0.
-        """
+        """Counts the boxes to the gem, and the branches."""
         # A branch begins at a key that is in no other distractor box.
         keys = [key for key, _ in picture.others]
         num_branches = sum(lock not in keys for _, lock in picture.others)
@@ -247,17 +230,7 @@ class BridgeBoxWorld(Board):
         hues: Hues,
         difficulty: keras.KerasTensor,
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
-        """Draws two paths and a bridge, as `Board.draw_puzzle` describes it.
-
-        Args:
-            uniform: Function of the number of a draw and a size that returns
-                random numbers `(batch, size)`.
-            hues: `rules.Hues`, from which colours are drawn.
-            difficulty: Numbers from 0 to 1, `(batch,)`.
-
-        Returns:
-            `(items, ranks, level)`.
-        """
+        """Draws two paths and a bridge, as `Board.draw_puzzle` describes it."""
         size_draw, slot_draw = 1, 2
         longest = self.solution_length[1]
         sizes = uniform(size_draw, 5)
@@ -296,12 +269,7 @@ class BridgeBoxWorld(Board):
     def level_of(self, picture: Picture) -> tuple[int, int, int]:
         """Counts the boxes to the gem, and finds the ends of the bridge.
 
-        Args:
-            picture: What was read from a picture of the board.
-
-        Returns:
-            (a, b, c). A bridge counts if it still leads from one path to the
-            other.
+        A bridge counts if it still leads from one path to the other.
         """
         upper, lower = ([lock for _, lock in way] for way in picture.ways)
         length = max(len(upper), len(lower))

@@ -35,11 +35,8 @@ _COUNTERS_PER_DRAW = 100
 class Hues:
     """Hues in a random order, each of which is drawn once.
 
-    A hue is an integer, an index into `HUES`.
-
-    Args:
-        ranks: Integer tensor `(batch, NUM_HUES)`, the place of each hue in the
-            order.
+    A hue is an integer, an index into `HUES`. `ranks` `(batch, NUM_HUES)` is
+    the place of each hue in the order.
     """
 
     def __init__(self, ranks: keras.KerasTensor):
@@ -49,13 +46,9 @@ class Hues:
     def draw(
         self, other_than: keras.KerasTensor | None = None
     ) -> keras.KerasTensor:
-        """Draws the next hue in the order.
+        """Draws the next hue in the order, int32 `(batch,)`.
 
-        Args:
-            other_than: Optional hues `(batch,)` that are left for later.
-
-        Returns:
-            int32 tensor `(batch,)`.
+        `other_than` holds hues `(batch,)` that are left for later.
         """
         out = self.taken
         if other_than is not None:
@@ -161,29 +154,13 @@ class Board(World):
         raise NotImplementedError
 
     def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts what is on a board. A subclass defines it.
-
-        Args:
-            picture: What was read from a picture of the board.
-
-        Returns:
-            The level, as `draw_puzzle` returns it for a new puzzle.
-        """
+        """The level of a board in a picture. A subclass defines it."""
         raise NotImplementedError
 
     def move(
         self, state: State, actions: keras.KerasTensor
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
-        """Moves the player, who may take a key, open a box, or do neither.
-
-        Args:
-            state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of indices into `ACTIONS`.
-
-        Returns:
-            The next state, the rewards, float32 `(batch,)`, and the boolean
-            tensor `terminated` `(batch,)`.
-        """
+        """Moves the player, who may take a key, open a box, or do neither."""
         board, inventory = state["board"], state["inventory"]
         xp = functions_for(board)
         target = self._target(state["player"], actions)
@@ -245,13 +222,6 @@ class Board(World):
 
         Raises:
             ValueError: If the board has more than 30 columns.
-
-        Example:
-
-        >>> from keras_relational.environments.boxworld import BoxWorld
-        >>> world = BoxWorld()
-        >>> world.expert_moves(world.reset([0, 1, 2])).shape[1]
-        4
         """
         if self.columns > 30:
             raise ValueError(
@@ -292,13 +262,7 @@ class Board(World):
         """The tiles that the player can take at once and does not lose by.
 
         They are the loose keys, and the locks of boxes that open and are on the
-        way to the gem.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            Boolean tensor `(batch, rows * columns)`.
+        way to the gem. Returns booleans `(batch, rows * columns)`.
         """
         key, lock, second_key, second_lock = self._parts_of_slots(state)
         fits, _ = _opened(
@@ -311,16 +275,7 @@ class Board(World):
         return self._tiles_of_slots(loose, opens, none, second)
 
     def losing_tiles(self, state: State) -> keras.KerasTensor:
-        """The locks of boxes that are not on the way to the gem.
-
-        Opening one of them ends the episode.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            Boolean tensor `(batch, rows * columns)`.
-        """
+        """The locks that end the episode, `(batch, rows * columns)`."""
         _, lock, *_ = self._parts_of_slots(state)
         none = ops.zeros_like(state["losing"])
         locks = state["losing"] & (lock != BLANK)
@@ -347,15 +302,7 @@ class Board(World):
         return ops.sum(ops.where(cells, powers, 0), axis=2)
 
     def render(self, state: State) -> keras.KerasTensor:
-        """Draws the board, with the inventory to its right.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            uint8 tensor `(batch, rows, columns + 1, 3)`, one pixel for each
-            tile. The last column is the inventory, from the top.
-        """
+        """Draws a pixel a tile; the last column is the inventory."""
         xp = functions_for(state["board"])
         board = xp.where(
             self._cells == state["player"][:, None], PLAYER, state["board"]
@@ -448,17 +395,9 @@ class Board(World):
     ) -> State:
         """Makes the puzzles of episodes.
 
-        Args:
-            seed: uint32 tensor `(batch,)`.
-            episode: int32 tensor `(batch,)`, the number of the episode among
-                the episodes of the same seed.
-            difficulty: Number from 0 to 1, or a float32 tensor of them
-                `(batch,)`. With 1 the numbers of boxes come from all of their
-                ranges, with 0 they are the smallest ones. In between they come
-                from the lower part of the ranges.
-
-        Returns:
-            A state.
+        With a difficulty of 1 the numbers of boxes come from all of their
+        ranges, and with 0 they are the smallest ones. In between they come from
+        the lower part of the ranges. It is a number, or float32 `(batch,)`.
         """
 
         def uniform(draw, size=1):
