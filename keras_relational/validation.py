@@ -1,7 +1,9 @@
-"""Checks of arguments. Their errors say what was expected and received."""
+"""Checks whose errors say what was expected and received."""
 
+import contextlib
 import numbers
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 
 def check_positive_integers(**arguments: object) -> None:
@@ -41,3 +43,18 @@ def check_choice(name: str, value: object, choices: Iterable) -> None:
             f"Unknown {name} {value!r}. Expected one of: "
             f"{', '.join(map(str, choices))}"
         )
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Makes an `ImportError` of a block say which extra brings the package.
+
+    `what` needs it: a plural noun.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{what} need a package that is not installed ({error}). Run: "
+            f"pip install 'keras_relational[{extra}]'"
+        ) from error

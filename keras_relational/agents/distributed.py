@@ -24,6 +24,7 @@ from tf_agents.metrics import tf_metrics
 
 from keras_relational.counter_based_random import random_bits
 from keras_relational.validation import check_positive_integers
+from keras_relational.validation import needs_extra
 
 # Seconds to wait for a trajectory before the cluster is checked, and seconds to
 # wait for a cluster that does not answer. Together they must be well below 60
@@ -296,11 +297,6 @@ def _acting(agent):
 
 
 def _ray():
-    try:
+    with needs_extra("distributed", "Actors on many machines"):
         import ray
-    except ImportError as error:
-        raise ImportError(
-            "Actors on many machines run on Ray, which is not installed. Run: "
-            "pip install 'keras_relational[distributed]'"
-        ) from error
     return ray

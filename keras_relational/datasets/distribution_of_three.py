@@ -34,6 +34,7 @@ from keras_relational.datasets.png import read_png
 from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
+from keras_relational.validation import needs_extra
 
 TASKS = (
     "distribution_of_three",
@@ -501,16 +502,11 @@ def glyphs() -> np.ndarray:
     Raises:
         ImportError: If Matplotlib is not installed.
     """
-    try:
+    with needs_extra("plots", "Glyphs"):
         import matplotlib
         from PIL import Image
         from PIL import ImageDraw
         from PIL import ImageFont
-    except ImportError as error:
-        raise ImportError(
-            "Glyphs are drawn in a font of Matplotlib, which is not "
-            "installed. Run: pip install 'keras_relational[plots]'"
-        ) from error
     font = ImageFont.truetype(
         os.path.join(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), 26
     )

@@ -7,6 +7,8 @@ import zlib
 
 import numpy as np
 
+from keras_relational.validation import needs_extra
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_FILE_BYTES = 2**26
 MAX_SIDE = 8192
@@ -54,13 +56,8 @@ def read_png(
         ImportError: If Pillow is not installed.
         ValueError: If the file is not a PNG, is damaged, or is too large.
     """
-    try:
+    with needs_extra("plots", "PNG files"):
         from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            "PNG files are read with Pillow, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
     try:
         content, depth, colour = _checked(path)
         with Image.open(content, formats=["PNG"]) as image:

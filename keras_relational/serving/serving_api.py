@@ -3,14 +3,10 @@
 import importlib
 import types
 
+from keras_relational.validation import needs_extra
+
 
 def serving_api(name: str) -> types.ModuleType:
     """A module of `tensorflow_serving.apis`, such as `"predict_pb2"`."""
-    try:
+    with needs_extra("serving", "Exports, servers and gRPC"):
         return importlib.import_module(f"tensorflow_serving.apis.{name}")
-    except ImportError as error:
-        raise ImportError(
-            "Exporting, serving and gRPC need the messages of TensorFlow "
-            "Serving: pip install 'keras_relational[serving]', or "
-            f"tensorflow-serving-api on its own. Reason: {error}"
-        ) from error
