@@ -10,11 +10,10 @@ impossible clips one object changes behind the occluder. The block says how:
 - `"O2"`, shape constancy: the object changes its shape;
 - `"O3"`, spatio-temporal continuity: the object jumps ahead, or falls back.
 
-A model is trained on possible clips only. A test set has four clips, made as in
-the benchmark. Two of them are possible. They differ in one object. The other
-two are impossible: each begins as one of the possible clips and ends as the
-other. The change happens while the object is hidden. So possible and impossible
-clips consist of the same frames.
+A model is trained on possible clips only. A test set has four clips. Two of
+them are possible, and differ in one object. The other two are impossible: each
+begins as one of the possible clips and ends as the other. The change happens
+while the object is hidden, so all four consist of the same frames.
 
 The published clips show three-dimensional scenes. `read_published` and
 `read_published_train` read them. `generate` draws simple flat scenes.
@@ -113,10 +112,8 @@ def generate(
     own colour. Each object moves at constant velocity from left to right or
     from right to left, at its own depth. The two possible clips of a set differ
     in one object: it is present in one clip only (O1), has another shape (O2),
-    or is eight pixels ahead (O3). The first impossible clip begins as the first
-    possible one and ends as the second. The second impossible clip does the
-    opposite. The frame of the change is drawn from the frames in which the
-    object is hidden in both clips.
+    or is eight pixels ahead (O3). The frame in which the impossible clips
+    change is drawn from those in which the object is hidden in both.
 
     Args:
         block: One of `BLOCKS`.
@@ -129,7 +126,8 @@ def generate(
 
     Returns:
         uint8 array `(num_sets, 4, num_frames, image_size, image_size, 3)`. The
-        first two of the four clips are possible.
+        first two of the four clips are possible. The third begins as the first
+        and ends as the second, the fourth does the opposite.
 
     Raises:
         ValueError: If the block is unknown, if a number is too small, or if
@@ -175,15 +173,13 @@ def generate_possible(
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time. The seed of a `load_data` gives
             its training set.
-        image_size: Height and width of the images, a divisor of 64. They are
-            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
+        image_size: As for `generate`.
 
     Returns:
         uint8 array `(num_sequences, num_frames, image_size, image_size, 3)`.
 
     Raises:
-        ValueError: If a number is too small, or if `image_size` is no divisor
-            of 64.
+        ValueError: As `generate` raises it.
 
     Example:
 
@@ -205,8 +201,8 @@ def read_published(
     """Reads the test sets of a block of the published benchmark.
 
     These are the sets of its dev set. The dev set has a folder for each block
-    (`O1`, `O2`, `O3`). A block has a folder for each set (`01`, `02`, …). A set
-    has a folder for each of its four clips (`1` to `4`). A clip has a file
+    (`O1`, `O2`, `O3`), in it a folder for each set (`01`, `02`, …), and in it a
+    folder for each of its four clips (`1` to `4`). A clip has a file
     `status.json`, with `is_possible` in its `header`, and the frames
     `scene/scene_001.png` and so on. The published test set cannot be read,
     since it does not say which clips are possible.
@@ -224,10 +220,10 @@ def read_published(
 
     Raises:
         ImportError: If Pillow is not installed.
-        ValueError: If the block is unknown, if the folder does not exist, if
-            `image_size` is not a positive integer, if a clip, a frame or a
-            status is missing or cannot be read, if a set does not have two
-            possible and two impossible clips, or if clips differ in length.
+        ValueError: If an argument is unknown or out of range, if a folder, a
+            clip, a frame or a status is missing or cannot be read, if a set
+            does not have two possible and two impossible clips, or if clips
+            differ in length.
     """
     check_choice("block", block, BLOCKS)
     check_positive_integers(image_size=image_size)
@@ -261,9 +257,7 @@ def read_published_train(
 
     Args:
         folder: Path of the folder of the training set.
-        image_size: Positive integer, the height and width of the images that
-            are returned. The published images have 288 pixels a side. A pixel
-            is the mean of the pixels that it replaces.
+        image_size: As for `read_published`.
 
     Returns:
         Iterator over uint8 arrays `(num_frames, image_size, image_size, 3)`, in
@@ -271,9 +265,9 @@ def read_published_train(
 
     Raises:
         ImportError: If Pillow is not installed.
-        ValueError: If the folder does not exist or `image_size` is not a
-            positive integer. While iterating, if a frame of the next clip is
-            missing or cannot be read.
+        ValueError: If there is no clip, or `image_size` is not a positive
+            integer. While iterating, if a frame of the next clip is missing or
+            cannot be read.
     """
     check_positive_integers(image_size=image_size)
     clips = _folders(pathlib.Path(folder), "clip")
@@ -283,10 +277,9 @@ def read_published_train(
 def _scenes(rng, blocks, num_frames):
     """Draws two possible clips for each block, and the frame of the change.
 
-    Returns:
-        `(scenes, cut)`: a dictionary of arrays, and `(n,)`, the first frame
-        after the change. Arrays of objects have a shape `(n, MAX_NUM_OBJECTS,
-        ...)`. If the two clips differ in an array, its last axis is the clip.
+    Returns a dictionary of arrays, and `(n,)`, the first frame after the
+    change. Arrays of objects have a shape `(n, MAX_NUM_OBJECTS, ...)`. If the
+    two clips differ in an array, its last axis is the clip.
     """
     n = len(blocks)
     size = n, MAX_NUM_OBJECTS
