@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_relational.counter_based_random import random_ranks
 from keras_relational.environments.batched_world import uniform_integers
-from keras_relational.environments.boxworld.pictures import Picture
 from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.boxworld.rules import Hues
 from keras_relational.environments.boxworld.tiles import GEM
@@ -139,13 +138,6 @@ class BoxWorld(Board):
         """The hue of keys that may not be in a box with this hue of lock."""
         return None if self.key_lock_pairs == "all" else _withheld(lock)
 
-    def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts the boxes to the gem, and the branches."""
-        # A branch begins at a key that is in no other distractor box.
-        keys = [key for key, _ in picture.others]
-        num_branches = sum(lock not in keys for _, lock in picture.others)
-        return len(picture.ways[0]), num_branches, 0
-
 
 class BridgeBoxWorld(Board):
     """Bridge BoxWorld: two paths of boxes to a gem with two locks.
@@ -265,22 +257,6 @@ class BridgeBoxWorld(Board):
             ops.where(bridge, 2 * length - end, zeros),
         )
         return items, random_ranks(numbers), level
-
-    def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts the boxes to the gem, and finds the ends of the bridge.
-
-        A bridge counts if it still leads from one path to the other.
-        """
-        upper, lower = ([lock for _, lock in way] for way in picture.ways)
-        length = max(len(upper), len(lower))
-        for key, lock in picture.others:
-            if lock in upper and key in lower:
-                return (
-                    length,
-                    upper.index(lock) + 1,
-                    length + lower.index(key) + 1,
-                )
-        return length, 0, 0
 
 
 def _path(hues, length):

@@ -11,14 +11,11 @@ from keras_relational.counter_based_random import random_uniform
 from keras_relational.environments.array_functions import functions_for
 from keras_relational.environments.batched_world import State
 from keras_relational.environments.batched_world import World
-from keras_relational.environments.boxworld.pictures import Picture
-from keras_relational.environments.boxworld.pictures import read_picture
 from keras_relational.environments.boxworld.tiles import BLANK
 from keras_relational.environments.boxworld.tiles import EMPTY
 from keras_relational.environments.boxworld.tiles import GEM
 from keras_relational.environments.boxworld.tiles import NUM_HUES
 from keras_relational.environments.boxworld.tiles import PLAYER
-from keras_relational.environments.colours import pack_pixels
 from keras_relational.environments.colours import unpack_rgb
 from keras_relational.validation import check_positive_integers
 
@@ -82,8 +79,9 @@ class Board(World):
 
     `level` is `(batch, 3)`.
 
-    A subclass defines `num_gem_locks`, 1 or 2, and the methods `draw_puzzle`
-    and `level_of`.
+    `cells_of_slot` `(slots, 4)` holds the cells of a slot: those of its key and
+    lock, and of the second key and lock below. A subclass defines
+    `num_gem_locks`, 1 or 2, and the method `draw_puzzle`.
     """
 
     actions = ACTIONS
@@ -115,7 +113,7 @@ class Board(World):
         # The slot of each cell, or −1. The cells of each slot: of its key and
         # lock, and of the second key and lock below.
         self._slot_of_cell = np.full(rows * columns, -1, "int32")
-        self._cells_of_slot = np.zeros((self.num_slots, 4), "int32")
+        self.cells_of_slot = np.zeros((self.num_slots, 4), "int32")
         for slot in range(self.num_slots):
             row, column = divmod(slot, self.slot_columns)
             first = (1 + 2 * row) * columns + 1 + 3 * column
@@ -124,7 +122,7 @@ class Board(World):
                 # Cell 0, which is always blank, replaces a cell below the
                 # board.
                 if cell < rows * columns:
-                    self._cells_of_slot[slot, part] = cell
+                    self.cells_of_slot[slot, part] = cell
                     self._slot_of_cell[cell] = slot
 
     def draw_puzzle(
@@ -153,10 +151,6 @@ class Board(World):
         """
         raise NotImplementedError
 
-    def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """The level of a board in a picture. A subclass defines it."""
-        raise NotImplementedError
-
     def move(
         self, state: State, actions: keras.KerasTensor
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
@@ -173,7 +167,7 @@ class Board(World):
         slot = xp.take(self._slot_of_cell, target)
         # Where there is no slot, the first is read, and not used.
         some_slot = xp.maximum(slot, 0)
-        cells = xp.take(self._cells_of_slot, some_slot, axis=0)
+        cells = xp.take(self.cells_of_slot, some_slot, axis=0)
         tiles = xp.take_along_axis(board, cells, axis=1)
         key, lock, second_key, second_lock = (tiles[:, i] for i in range(4))
         on_key = target == cells[:, 0]
@@ -283,14 +277,14 @@ class Board(World):
 
     def _parts_of_slots(self, state):
         """Colours of the keys, locks, second keys, and second locks."""
-        parts = ops.take(state["board"], self._cells_of_slot.ravel(), axis=1)
+        parts = ops.take(state["board"], self.cells_of_slot.ravel(), axis=1)
         parts = ops.reshape(parts, (-1, self.num_slots, 4))
         return ops.unstack(parts, 4, axis=2)
 
     def _tiles_of_slots(self, *parts):
         """Booleans `(batch, slots)` of four parts as tiles of the board."""
         here = ops.stack(parts, axis=2)
-        cells = self._cells_of_slot.ravel()
+        cells = self.cells_of_slot.ravel()
         is_cell = cells[:, None] == self._cells
         here = ops.reshape(ops.cast(here, "float32"), (-1, len(cells)))
         return ops.matmul(here, is_cell.astype("float32")) > 0
@@ -313,79 +307,6 @@ class Board(World):
         return unpack_rgb(
             xp.concatenate([board, inventory[:, :, None]], axis=2)
         )
-
-    def state_from_images(self, images: np.ndarray) -> State:
-        """Reads boards from pictures, so that they can be played on.
-
-        This is the inverse of `render`. A picture may show any position of a
-        puzzle, and may be drawn by `render` or painted by hand. A box that is
-        not on the way to the gem ends the episode. A picture does not show the
-        history of an episode: `steps` is 0, the seeds of the next episodes are
-        0, 1, 2, …, and `level` counts what is still on the board.
-
-        Args:
-            images: uint8 array `(batch, rows, columns + 1, 3)`, one pixel a
-                tile, as `render` returns it.
-
-        Returns:
-            A state, as `reset` returns it.
-
-        Raises:
-            ValueError: If the array has another shape or dtype, or if a picture
-                shows no board that can be played. That is the case if it has
-                other colours, not exactly one player and one gem, a key or a
-                lock where none can be, or no way to the gem, or if its episode
-                is over.
-
-        Example:
-
-        >>> from keras_relational.environments.boxworld import BoxWorld
-        >>> world = BoxWorld()
-        >>> images = world.render(world.reset([0, 1, 2]))
-        >>> state = world.state_from_images(images)
-        >>> bool(np.all(world.render(state) == images))
-        True
-        """
-        images = np.asarray(ops.convert_to_numpy(images))
-        fits = images.shape[1:] == self.image_shape and len(images)
-        if not fits or images.dtype != "uint8":
-            raise ValueError(
-                "Images of boards must be uint8, of shape (batch, rows, columns"
-                f" + 1, 3), here (batch, {self.rows}, {self.columns + 1}, 3). "
-                f"Received: {images.dtype}, of shape {images.shape}"
-            )
-        pictures = []
-        for number, image in enumerate(images):
-            try:
-                picture = read_picture(
-                    pack_pixels(image),
-                    self._cells_of_slot,
-                    self.num_gem_locks,
-                )
-            except ValueError as error:
-                raise ValueError(
-                    f"Image {number} is no board of {type(self).__name__} "
-                    f"with {self.rows} rows and {self.columns} columns that "
-                    f"can be played: {error}."
-                ) from error
-            pictures.append(picture)
-        state = {
-            "board": np.array([picture.board for picture in pictures], "int32"),
-            "inventory": np.array(
-                [picture.inventory for picture in pictures], "int32"
-            ),
-            "losing": np.array([picture.losing for picture in pictures], bool),
-            "player": np.array(
-                [picture.player for picture in pictures], "int32"
-            ),
-            "level": np.array(
-                [self.level_of(picture) for picture in pictures], "int32"
-            ),
-            "steps": np.zeros(len(pictures), "int32"),
-            "seed": np.arange(len(pictures), dtype="uint32"),
-            "episode": np.zeros(len(pictures), "int32"),
-        }
-        return {name: ops.convert_to_tensor(x) for name, x in state.items()}
 
     def new_episode(
         self,
