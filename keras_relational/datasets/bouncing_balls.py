@@ -28,6 +28,7 @@ import numpy as np
 
 from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -40,10 +41,6 @@ CURTAIN = (20, 43)
 COLOURS = np.array(
     [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0)], "uint8"
 )
-
-# These numbers follow the seed, so that training and test data are independent.
-# There are two, because training batches have the seeds `[seed, number]`.
-TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
 
 class Balls(NamedTuple):
@@ -94,8 +91,8 @@ def load_data(
             integer.
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
-    test = generate(task, num_test, seed=[seed, *TEST_STREAM])
-    train = generate(task, num_train, seed=[seed, *TRAIN_STREAM])
+    test = generate(task, num_test, seed=stream(seed, "test_beside_batches"))
+    train = generate(task, num_train, seed=stream(seed, "train_beside_batches"))
     return (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 

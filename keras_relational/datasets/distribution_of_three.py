@@ -47,10 +47,6 @@ RULES = ("ABA", "ABB", "AAA")
 NUM_FILLERS = 100
 IMAGE_SHAPE = (32, 32)
 
-# These numbers follow the seed, so that training and test data are independent.
-# The third stream divides problems between the two.
-TRAIN_STREAM, TEST_STREAM, DIVISION_STREAM = (0,), (1,), (2,)
-
 
 class Problems(NamedTuple):
     """Problems of one task.
@@ -151,13 +147,13 @@ def load_data(
         )
     first = num_fillers - withheld
     parts = []
-    for size, fillers, numbers in (
-        (num_train, range(first), TRAIN_STREAM),
-        (num_test, range(first, num_fillers), TEST_STREAM),
+    for size, fillers, name in (
+        (num_train, range(first), "train"),
+        (num_test, range(first, num_fillers), "test"),
     ):
         total = num_problems(task, len(fillers))
         size = size if total is None else min(size, total)
-        parts.append(generate(size, fillers, task, mode, [seed, *numbers]))
+        parts.append(generate(size, fillers, task, mode, stream(seed, name)))
     train, test = parts
     return train, test
 
@@ -220,9 +216,9 @@ def _divided(task, mode, num_fillers, sizes, seed):
     drawn several times. The different problems of each label are divided in the
     proportion of the sizes, so the sets have no problem in common.
     """
-    rng = np.random.default_rng([seed, *DIVISION_STREAM])
+    rng = np.random.default_rng(stream(seed, "divided"))
     drawn = generate(
-        2 * sum(sizes), range(num_fillers), task, mode, [seed, *TRAIN_STREAM]
+        2 * sum(sizes), range(num_fillers), task, mode, stream(seed, "train")
     )
     shown = drawn.fillers[:, :5] if task == "identity_rules" else drawn.fillers
     _, first, which = np.unique(

@@ -31,6 +31,7 @@ from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
 from keras_relational.file_io import read_json
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -47,8 +48,6 @@ COLOURS = np.array(
     "uint8",
 )
 
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 # All in pixels. A size is half the width of an object. A distance is how far an
 # object moves in one clip.
@@ -93,8 +92,8 @@ def load_data(
         ValueError: If the block is unknown, or a number is too small.
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
-    x_train = generate_possible(num_train, num_frames, [seed, *TRAIN_STREAM])
-    x_test = generate(block, num_test, num_frames, [seed, *TEST_STREAM])
+    x_train = generate_possible(num_train, num_frames, stream(seed, "train"))
+    x_test = generate(block, num_test, num_frames, stream(seed, "test"))
     y_test = np.tile(np.array([1, 1, 0, 0], "uint8"), (num_test, 1))
     return (x_train, np.ones(num_train, "uint8")), (x_test, y_test)
 

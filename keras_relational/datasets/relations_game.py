@@ -26,6 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_relational.datasets.npz import read_npz
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -48,8 +49,6 @@ TASKS = (
     "match_rows",
 )
 
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 # Red, green and blue of the 25 colours.
 COLOURS = np.array(
@@ -243,12 +242,12 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     splits = []
-    for size, objects, stream in (
-        (num_train, "pentominoes", TRAIN_STREAM),
-        (num_test, object_set, TEST_STREAM),
+    for size, objects, name in (
+        (num_train, "pentominoes", "train"),
+        (num_test, object_set, "test"),
     ):
         images, labels, task_ids = generate(
-            task, size, objects, [seed, *stream]
+            task, size, objects, stream(seed, name)
         )
         x = images if isinstance(task, str) else (images, task_ids)
         splits.append((x, labels))

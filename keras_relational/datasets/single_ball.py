@@ -17,6 +17,7 @@ import numpy as np
 from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -32,9 +33,6 @@ OSCILLATIONS = ("horizontal", "vertical", "diagonal")
 DISTANCES = (25, 50)
 WALK_SPEEDS = (1, 2)
 OSCILLATION_SPEEDS = (2, 4)
-# These numbers follow the seed, so that training and test data are independent.
-# There are two, because training batches have the seeds `[seed, number]`.
-TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
 # Where centres of balls may be, in both directions.
 _LOWEST, _HIGHEST = RADIUS, 64 - RADIUS
@@ -67,8 +65,8 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     make = generate_switching if switching else generate
-    test = make(num_test, seed=[seed, *TEST_STREAM])[:2]
-    train = make(num_train, seed=[seed, *TRAIN_STREAM])[:2]
+    test = make(num_test, seed=stream(seed, "test_beside_batches"))[:2]
+    train = make(num_train, seed=stream(seed, "train_beside_batches"))[:2]
     return train, test
 
 

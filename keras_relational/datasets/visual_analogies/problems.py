@@ -12,14 +12,13 @@ from keras_relational.datasets.visual_analogies.domains import value_limits
 from keras_relational.datasets.visual_analogies.panels import draw_panels
 from keras_relational.datasets.visual_analogies.published import IMAGE_SIZE
 from keras_relational.datasets.visual_analogies.published import NUM_PANELS
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 RELATIONS = ("and", "or", "xor", "progression")
 REGIMES = ("train", "test")
 CANDIDATES = ("contrasting", "random")
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
 class Problems(NamedTuple):
@@ -72,11 +71,8 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     train, test = (
-        generate(size, regime, image_size=image_size, seed=[seed, *stream])
-        for size, regime, stream in (
-            (num_train, "train", TRAIN_STREAM),
-            (num_test, "test", TEST_STREAM),
-        )
+        generate(size, regime, image_size=image_size, seed=stream(seed, regime))
+        for size, regime in ((num_train, "train"), (num_test, "test"))
     )
     return (train.images, train.labels), (test.images, test.labels)
 
