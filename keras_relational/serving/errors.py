@@ -4,7 +4,10 @@ They are errors of `tf.errors`. Their codes are gRPC's, and TensorFlow Serving
 returns the same code in the same case.
 """
 
+import grpc
 import tensorflow as tf
+
+STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 # gRPC sends an explanation as a header, and may need three bytes for each byte
 # of it. By default a client accepts 8 KiB of headers.

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import prometheus_client
 import tensorflow as tf
 
+from keras_relational.serving.errors import STATUS_CODES
+
 _COUNT = ":tensorflow:serving:request_count"
 _LATENCY = ":tensorflow:serving:request_latency"
 
@@ -57,7 +59,7 @@ class Metrics:
             yield
             status = "OK"
         except tf.errors.OpError as error:
-            status = _STATUSES.get(error.error_code, "UNKNOWN")
+            status = STATUS_CODES[error.error_code].name
             raise
         finally:
             if name == self._model_name:
@@ -72,23 +74,3 @@ class Metrics:
         page = prometheus_client.generate_latest(self._registry)
         # The client adds "_total" to each counter. TensorFlow Serving does not.
         return page.replace(f"{_COUNT}_total".encode(), _COUNT.encode())
-
-
-_STATUSES = {
-    getattr(tf.errors, name): name
-    for name in (
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-    )
-}

@@ -42,7 +42,10 @@ def write_warmup_requests(
                 request = predict_pb2.PredictRequest()
                 request.model_spec.signature_name = name
                 for key, info in signature.inputs.items():
-                    zeros = _zeros(info, batch_size)
+                    # Sizes that are not fixed become 1.
+                    sizes = [max(x.size, 1) for x in info.tensor_shape.dim[1:]]
+                    dtype = tf.as_dtype(info.dtype).as_numpy_dtype
+                    zeros = np.zeros([batch_size, *sizes], dtype)
                     request.inputs[key].CopyFrom(tf.make_tensor_proto(zeros))
                 log = prediction_log_pb2.PredictionLog()
                 log.predict_log.request.CopyFrom(request)
@@ -61,13 +64,6 @@ def read_warmup_requests(saved_model: str | os.PathLike) -> list:
         ).predict_log.request
         for record in tf.data.TFRecordDataset(path)
     ]
-
-
-def _zeros(info, batch_size):
-    """Zeros for one input. Sizes that are not fixed become 1."""
-    sizes = [dim.size for dim in info.tensor_shape.dim]
-    shape = [batch_size, *(max(size, 1) for size in sizes[1:])]
-    return np.zeros(shape, tf.as_dtype(info.dtype).as_numpy_dtype)
 
 
 def read_signatures(
