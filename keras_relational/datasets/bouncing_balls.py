@@ -49,7 +49,7 @@ class Balls(NamedTuple):
     An absent ball, such as the eighth of seven, has mass and radius 0.
 
     Attributes:
-        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels.
+        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels
             from the left and from the top.
         velocities: float64 `(n, num_frames, balls, 2)`, in pixels a frame.
         masses: float64 `(n, balls)`.
@@ -148,15 +148,13 @@ def simulate(
         task: One of `TASKS`.
         num_sequences: Positive integer, the number of sequences.
         num_frames: Positive integer, the number of frames of a sequence.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+        seed: Seed of `np.random.default_rng`.
 
     Returns:
         `Balls`.
 
     Raises:
-        ValueError: If the task is unknown, or a number is not a positive
-            integer.
+        ValueError: As `generate` raises it.
 
     Example:
 

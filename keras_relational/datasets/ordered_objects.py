@@ -118,14 +118,7 @@ def load_sequences(
 
 
 def products(seed: int | Sequence[int] | None = None) -> np.ndarray:
-    """Makes the 48 objects of `load_sequences`, in their order.
-
-    Args:
-        seed: Seed of `np.random.default_rng`.
-
-    Returns:
-        Float32 array `(48, 12)`.
-    """
+    """Makes the 48 objects of `load_sequences` in order, float32 `(48, 12)`."""
     rng = np.random.default_rng(seed)
     values = [
         rng.normal(size=shape).astype("float32")

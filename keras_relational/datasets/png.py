@@ -78,13 +78,10 @@ def read_png(
 
 
 def _checked(path):
-    """Checks a file, and returns the part that Pillow reads.
+    """Checks a file, and returns what Pillow reads, bits and colour type.
 
     Pillow accepts a file that ends too early, has no palette or has wrong
     checksums, and leaves the rest black. So this function checks all of that.
-
-    Returns:
-        The content, the bits a channel, and the colour type.
     """
     content = io.BytesIO()
     kinds = []

@@ -86,14 +86,12 @@ def generate_videos(
         num_sequences: Positive integer, the number of videos.
         num_frames: Positive integer, the number of frames of a video. By
             default 20 if `"fixed"`, and 51 for the other kinds.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
-        image_size: Height and width of the images, a divisor of 64.
+        seed: As for these functions.
+        image_size: As for these functions.
         bulb_radius: As for `generate_switching`. It has no effect if `"fixed"`.
 
     Returns:
-        `(images, labels, centres)`, as `generate` or `generate_switching`
-        returns them.
+        `(images, labels, centres)`, as these functions return them.
 
     Raises:
         ValueError: If the kind is unknown, or as for these functions.

@@ -190,8 +190,7 @@ def _relations(rng, domains):
 def _row(rng, domains, is_far):
     """Draws the first two panels of rows, and the third for each relation.
 
-    Returns:
-        Boolean array `(n, 6, 10)`. `True` marks the values that a panel has.
+    Booleans `(n, 6, 10)` mark the values that a panel has.
     """
     first, last = value_limits(domains, is_far)
     quantities = domains == _QUANTITY
