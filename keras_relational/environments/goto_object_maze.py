@@ -29,8 +29,8 @@ Some details are our choice, because BabyAI differs or the paper is silent:
 - The actions are those of BabyAI without pick up, drop and done, which have no
   use here. Only doors can be toggled.
 - No object is in front of a door, and no two objects touch, so no object blocks
-  the way. BabyAI draws a new maze if an object blocks the way. All remaining
-  cells are equally likely.
+  the way. Where one does, BabyAI draws a new maze. All remaining cells are
+  equally likely.
 """
 
 import functools

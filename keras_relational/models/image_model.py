@@ -2,10 +2,10 @@
 
 Integers are taken as they are. An image of floats whose pixels are all below 2
 is taken as one from 0 to 1, and is multiplied by 255. Any other image of floats
-is taken as one from 0 to 255. Each example is looked at by itself. Then floats
-are rounded. Where a NumPy array comes in, pixels below 0 or above 255 are
-refused. In a tensor they become 0 or 255, since a compiled function cannot
-raise an error because of a value.
+is taken as one from 0 to 255. Each example is looked at by itself, and rounded.
+In a NumPy array, pixels below 0 or above 255 are refused. In a tensor they
+become 0 or 255, since a compiled function cannot raise an error because of a
+value.
 """
 
 import functools

@@ -31,11 +31,7 @@ _METADATA = "metadata.json"
 
 
 def preset_names() -> tuple[str, ...]:
-    """Names of the presets that come with the library.
-
-    Returns:
-        Tuple of strings, in alphabetical order.
-    """
+    """Names of the presets that come with the library, by the alphabet."""
     return tuple(sorted(x.parent.name for x in _SHIPPED.glob(f"*/{_METADATA}")))
 
 

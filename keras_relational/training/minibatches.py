@@ -156,10 +156,8 @@ class GeneratedBatches(keras.utils.PyDataset):
 
     Batch `i` depends on the seed and on `i` alone, so a run that continues at
     some batch sees what an unbroken one would have seen. The batches have no
-    end, so `fit` needs `steps_per_epoch`, and `shuffle=False`.
-
-    A subclass has a method `generate(n, seed)`, which returns `n` examples: x
-    and y.
+    end, so `fit` needs `steps_per_epoch`, and `shuffle=False`. A subclass has a
+    method `generate(n, seed)`, which returns `n` examples: x and y.
 
     Args:
         batch_size: Number of examples of a batch.
