@@ -125,9 +125,11 @@ class AgentCheckpoints:
             names = [
                 x.name
                 for x in paths
-                if x.name == newest or self._exists(x.name)
+                if x.name == newest
+                or (self.directory / f"{x.name}.index").exists()
             ]
-            if newest not in names or not all(map(_is_numbered, names)):
+            are_numbered = all(re.fullmatch(r"ckpt-\d+", x) for x in names)
+            if newest not in names or not are_numbered:
                 raise ValueError(f"it names {names}, and {newest!r} as newest")
             return names
         except (ValueError, OSError) as error:
@@ -136,9 +138,6 @@ class AgentCheckpoints:
                 "of the checkpoints beside it, with a line such as "
                 'model_checkpoint_path: "ckpt-100".'
             ) from error
-
-    def _exists(self, name: str) -> bool:
-        return (self.directory / f"{name}.index").exists()
 
 
 class _Curves(tf.train.experimental.PythonState):
@@ -152,10 +151,6 @@ class _Curves(tf.train.experimental.PythonState):
 
     def deserialize(self, string_value: str) -> None:
         self.curves = json.loads(string_value)
-
-
-def _is_numbered(name: str) -> bool:
-    return re.fullmatch(r"ckpt-\d+", name) is not None
 
 
 def _explained(error: Exception) -> str:

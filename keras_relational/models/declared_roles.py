@@ -98,7 +98,18 @@ def declare(
     check_built(model)
     for kind in outputs.values():
         check_choice("kind of output", kind, KINDS)
-    _check_numbers(model, outputs, states)
+    if len(outputs) + len(states) != len(model.outputs):
+        raise ValueError(
+            "`outputs` must name every output of the model except the states. "
+            f"Received: outputs={outputs}, states={states}, for a model of "
+            f"{len(model.outputs)} outputs"
+        )
+    input_names = [x.name for x in model.inputs]
+    if states and input_names[-len(states) :] != list(states):
+        raise ValueError(
+            "`states` must be the names of the model's last inputs. Received: "
+            f"states={states}, for a model with the inputs {input_names}"
+        )
     names = _in_order(model, outputs)
     _check_unique([*names, *states])
     for path in (parts or {}).values():
@@ -251,23 +262,6 @@ class DeclaredRoles(keras.layers.Layer):
         }
 
 
-def _check_numbers(
-    model: keras.Model, outputs: Mapping[str, str | None], states: Sequence[str]
-) -> None:
-    if len(outputs) + len(states) != len(model.outputs):
-        raise ValueError(
-            "`outputs` must name every output of the model except the states. "
-            f"Received: outputs={outputs}, states={states}, for a model of "
-            f"{len(model.outputs)} outputs"
-        )
-    names = [x.name for x in model.inputs]
-    if states and names[-len(states) :] != list(states):
-        raise ValueError(
-            "`states` must be the names of the model's last inputs. Received: "
-            f"states={states}, for a model with the inputs {names}"
-        )
-
-
 def _check_unique(names: Sequence[str]) -> None:
     twice = sorted({x for x in names if names.count(x) > 1})
     if twice:
@@ -367,7 +361,13 @@ def _states_by_name(model: keras.Model) -> list[str]:
 def _kind(model: keras.Model, index: int, name: str) -> str | None:
     """The kind of an output, or `None` if it is not certain."""
     output = model.outputs[index]
-    if _is_softmax(_maker(output), len(output.shape)):
+    maker = _maker(output)
+    if isinstance(maker, keras.layers.Softmax):
+        is_softmax = maker.axis in (-1, len(output.shape) - 1)
+    else:
+        activation = getattr(maker, "activation", None)
+        is_softmax = activation is keras.activations.softmax
+    if is_softmax:
         return "probabilities"
     if name in _KIND_OF_NAME:
         return _KIND_OF_NAME[name]
@@ -379,12 +379,6 @@ def _kind(model: keras.Model, index: int, name: str) -> str | None:
     ):
         return "logits"
     return None
-
-
-def _is_softmax(layer: keras.Operation, rank: int) -> bool:
-    if isinstance(layer, keras.layers.Softmax):
-        return layer.axis in (-1, rank - 1)
-    return getattr(layer, "activation", None) is keras.activations.softmax
 
 
 def _given_names(model: keras.Model) -> list[str | None]:

@@ -54,10 +54,11 @@ class ModelCheckpoints:
 
         Its number is the number of batches so far.
         """
-        arrays: dict[str, Any] = {
-            name: _storable(variable)
-            for name, variable in self._variables().items()
-        }
+        arrays: dict[str, Any] = {}
+        for name, variable in self._variables().items():
+            dtype = _dtype(variable)
+            array = keras.ops.convert_to_numpy(variable).astype(dtype)
+            arrays[name] = array.view(_stored_dtype(dtype))
         with atomic_file(self.path(number)) as file:
             np.savez(file, curves=json.dumps(dict(curves)), **arrays)
         for old in self.numbers()[NUM_GENERATIONS:]:
@@ -92,10 +93,12 @@ class ModelCheckpoints:
     def _variables(self) -> dict[str, Any]:
         """Variables by their names in the file."""
         variables = [*self.model.variables, *self.model.optimizer.variables]
-        return {
-            f"variable_{number}{_suffix(variable)}": variable
-            for number, variable in enumerate(variables)
-        }
+        named = {}
+        for number, variable in enumerate(variables):
+            dtype = _dtype(variable)
+            suffix = "" if _is_known(dtype) else f"_{dtype.name}"
+            named[f"variable_{number}{suffix}"] = variable
+        return named
 
 
 def _read(
@@ -149,17 +152,6 @@ def _stored_dtype(dtype: np.dtype) -> np.dtype:
     if _is_known(dtype):
         return dtype
     return np.dtype(f"uint{8 * dtype.itemsize}")
-
-
-def _suffix(variable: Any) -> str:
-    dtype = _dtype(variable)
-    return "" if _is_known(dtype) else f"_{dtype.name}"
-
-
-def _storable(variable: Any) -> np.ndarray:
-    dtype = _dtype(variable)
-    array = keras.ops.convert_to_numpy(variable).astype(dtype)
-    return array.view(_stored_dtype(dtype))
 
 
 def _assignable(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -55,7 +55,11 @@ def endpoints(
     ]
     # Takes a list of inputs, whatever the structure of the model's inputs.
     of_lists = keras.Model(model.inputs, model.outputs)
-    layers = _layers_with_propositions(model)
+    layers = [
+        layer
+        for layer in model._flatten_layers(include_self=False)
+        if hasattr(layer, "propositions")
+    ]
 
     def answer(inputs):
         inputs = at_least_one_row(checked_inputs(input_signature, inputs))
@@ -129,14 +133,6 @@ def _input_names(model):
     if isinstance(structure, dict):
         given = paths_in(structure)
     return numbered(given, "input")
-
-
-def _layers_with_propositions(model):
-    return [
-        layer
-        for layer in model._flatten_layers(include_self=False)
-        if hasattr(layer, "propositions")
-    ]
 
 
 @contextlib.contextmanager
