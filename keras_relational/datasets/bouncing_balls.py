@@ -83,8 +83,7 @@ def load_data(
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 50, 64, 64,
         channels)`. `x` holds all frames but the last one, and `y` the next
-        frame of each of them. Both are views of the same videos: copy one
-        before you write into it.
+        frame of each. Both are views of one array: copy before you write.
 
     Raises:
         ValueError: If the task is unknown, or a number is not a positive
@@ -109,16 +108,15 @@ def generate(
         task: One of `TASKS`.
         num_sequences: Positive integer, the number of videos.
         num_frames: Positive integer, the number of frames of a video.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. The
-            batches of a training stream have the seeds `[seed, 0]`, `[seed,
-            1]`, …. By default the data are new each time.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time. The batches of a training stream
+            have the seeds `[seed, 0]`, `[seed, 1]`, ….
         image_size: Height and width of the images, a divisor of 64. They are
             drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 
     Returns:
         uint8 array `(num_sequences, num_frames, image_size, image_size,
-        channels)`, with three channels for tasks in colour and one channel for
-        the others.
+        channels)`, with three channels in colour, and one otherwise.
 
     Raises:
         ValueError: If the task is unknown, if a number is not a positive
@@ -198,9 +196,6 @@ def render(task: str, balls: Balls) -> np.ndarray:
 
     Returns:
         uint8 array `(num_sequences, num_frames, 64, 64, channels)`.
-
-    Raises:
-        ValueError: If the task is unknown.
     """
     check_choice("task", task, TASKS)
     size, num_frames, num_balls = balls.positions.shape[:3]

@@ -37,8 +37,7 @@ def load_data(
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 19, 64, 64,
         1)`. `x` holds all frames but the last one, and `y` the next frame of
-        each of them. Both are views of the same videos: copy one before you
-        write into it.
+        each. Both are views of one array: copy before you write.
 
     Raises:
         ValueError: If a number is not a positive integer.

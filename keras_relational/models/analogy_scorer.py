@@ -156,8 +156,7 @@ def visual_analogy_scorer(
     model encodes every panel once. The paper names neither the kind of RNN nor
     the initial weights. Here the RNN is a `SimpleRNN`. Initial weights are He
     normal for the convolutions and Glorot normal for the other layers, and
-    biases are zero. For reproducible weights call `keras.utils.set_random_seed`
-    first.
+    biases are zero.
 
     The model declares the parts `"encoder"`, `"normalization"`, `"recurrent"`
     and `"score"`.
@@ -165,9 +164,8 @@ def visual_analogy_scorer(
     Args:
         normalization: A row of Table 3: `"source_target"`,
             `"temporal_context"`, `"batch"` or `"none"`. The first two are
-            temporal context normalization. In `"source_target"` each row of the
-            matrix is a context, and in `"temporal_context"` the whole matrix
-            is.
+            temporal context normalization, with each row of the matrix or the
+            whole matrix as a context.
         image_size: Height and width of the images, a multiple of 16.
 
     Returns:
@@ -176,8 +174,7 @@ def visual_analogy_scorer(
         divides pixels by 255.
 
     Raises:
-        ValueError: If `normalization` is unknown, `image_size` is not a
-            multiple of 16, or Keras' data format is not channels last.
+        ValueError: As `analogy_scorer` raises it.
 
     Example:
 
