@@ -76,8 +76,8 @@ class DistributedActorLearner:
 
     An actor that dies is replaced. If the whole cluster goes away, the run ends
     with a `ConnectionError`, and its last checkpoint stays. The checkpoint
-    holds what the learner has learned, the number of steps, and the number of
-    actors so far. A run that continues from it counts no step twice, and starts
+    holds the state of the agent, the number of steps, and the number of actors
+    so far. A run that continues from it counts no step twice, and starts
     actors with new seeds.
 
     Args:
@@ -239,7 +239,7 @@ class DistributedActorLearner:
                 time.sleep(1)
         self._pending = {}
         self._ray.shutdown()
-        advice = "It has no checkpoint: what it has learned is lost."
+        advice = "It has no checkpoint: its training is lost."
         if self._checkpoints is not None:
             advice = (
                 f"Its last checkpoint is kept in {self._checkpoints}. Join a "

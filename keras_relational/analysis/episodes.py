@@ -163,13 +163,13 @@ def frames(
     every: int = 5,
     max_steps: int = 100,
 ) -> np.ndarray:
-    """Frames of the first episode of each seed, as a sample of what is met.
+    """A sample of the frames of the first episode of each seed.
 
     Args:
         world: As for `play`.
         seeds: Integers `(batch,)`. They determine the puzzles and the moves.
         model: As for `play`. Its moves are drawn from its policy.
-        every: Positive integer. The first of so many frames is taken.
+        every: Positive integer n: every n-th frame is taken.
         max_steps: Positive integer, the number of frames to take from at most.
 
     Returns:
@@ -239,8 +239,9 @@ class _Player:
 
     def actions(self, weights, state, memory, seeds, step):
         if self.teacher:
-            right = self.world.expert_moves(state)
-            return ops.argmax(ops.cast(right, "int32"), axis=-1), memory
+            expert_actions = self.world.expert_moves(state)
+            expert_actions = ops.cast(expert_actions, "int32")
+            return ops.argmax(expert_actions, axis=-1), memory
         logits = ops.zeros((*state["steps"].shape, len(self.world.actions)))
         if self.model is not None:
             images = self.world.render(state)

@@ -17,7 +17,7 @@ from keras_relational.validation import check_positive_integers
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 SEQUENCE_LENGTH = 10
-# An object of `products`: so many values of two attributes, and their sizes.
+# Of the two attributes of `products`: numbers of values, and sizes of vectors.
 NUM_VALUES = (4, 12)
 VALUE_SIZES = (4, 8)
 

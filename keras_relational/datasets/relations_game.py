@@ -83,7 +83,7 @@ _POLYOMINOES = {
     ),
 }
 
-# How two objects differ: what they still share.
+# How two objects differ, named after the feature that they share.
 _SHAPE_ONLY, _COLOUR_ONLY, _NEITHER = range(3)
 
 

@@ -33,7 +33,7 @@ class World:
     - `move(state, actions)`: the rules.
     - `render(state)`: the images.
 
-    `move` and `render` take what they need of `keras.ops` from
+    `move` and `render` take functions of `keras.ops` from
     `array_functions.functions_for`. With a state of NumPy's arrays they then
     use NumPy, as the Gymnasium environments do. The next state then shares the
     arrays that did not change, so do not write into a state.

@@ -353,7 +353,7 @@ def _seen(clear):
 
 
 def _lit_rows():
-    """What is seen of a row of cells, and what it shows of the row above.
+    """The visible cells of a row, and those that it shows of the row above.
 
     A visible cell that can be seen through makes its neighbours in the row
     visible, and so on along the row. It also makes three cells of the row above

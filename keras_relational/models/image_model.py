@@ -64,9 +64,8 @@ def check_pixels(inputs: Any) -> None:
         if not (low >= 0 and high <= 255):  # As with NaN.
             raise ValueError(
                 "The model expects images of integers from 0 to 255, or of "
-                "floats from 0 to 255 or from 0 to 1. Undo what was subtracted "
-                "from the pixels, or what they were multiplied by. Received: "
-                f"pixels from {low} to {high}"
+                "floats from 0 to 255 or from 0 to 1. Undo any other scaling. "
+                f"Received: pixels from {low} to {high}"
             )
 
 
@@ -132,7 +131,7 @@ def _checked(name: str) -> Callable[..., Any]:
     return checked
 
 
-# They compile what they do, so that `call` sees no values.
+# These methods are compiled, so that `call` sees no values.
 for _name in (
     *("fit", "evaluate", "predict"),
     *("train_on_batch", "test_on_batch", "predict_on_batch"),

@@ -14,6 +14,11 @@ STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 _MAX_EXPLANATION_BYTES = 2000
 _MAX_ECHO = 256
 
+BUSY = (
+    "The server is at work on other large requests. Try again, or send fewer "
+    "examples at a time"
+)
+
 
 def invalid_argument(explanation: str) -> tf.errors.InvalidArgumentError:
     """A `tf.errors.InvalidArgumentError` that is not tied to a graph."""

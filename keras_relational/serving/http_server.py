@@ -16,6 +16,7 @@ from tornado import httputil
 from tornado import iostream
 
 from keras_relational.serving import rest
+from keras_relational.serving.errors import BUSY
 from keras_relational.serving.metrics import Metrics
 from keras_relational.serving.served_model import ServedModel
 
@@ -183,11 +184,7 @@ class _Request(httputil.HTTPMessageDelegate):
         elif self._server.hold(len(chunk)):
             self._body += chunk
         else:
-            self._refuse(
-                503,
-                "The server is at work on other large requests. Try again, or "
-                "send fewer examples at a time",
-            )
+            self._refuse(503, BUSY)
 
     def finish(self):
         if self._refused:

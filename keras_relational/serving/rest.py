@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
+from keras_relational.serving.errors import BUSY
 from keras_relational.serving.errors import explanation_of
 from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import not_found
@@ -152,12 +153,7 @@ def _room_for(body):
         yield
         return
     if not _one_large_body.acquire(timeout=_SECONDS_TO_WAIT):
-        raise tf.errors.UnavailableError(
-            None,
-            None,
-            "The server is at work on other large requests. Try again, or "
-            "send fewer examples at a time",
-        )
+        raise tf.errors.UnavailableError(None, None, BUSY)
     # The garbage collector would search millions of new lists again and again.
     # This would take most of the time, and find nothing.
     collecting = gc.isenabled()

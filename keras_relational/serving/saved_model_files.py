@@ -4,7 +4,6 @@ TensorFlow Serving runs the warm-up requests before it serves a model.
 """
 
 import os
-from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -14,20 +13,19 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_relational.serving.serving_api import serving_api
 
+# None may exceed the `max_batch_size` of a server.
+_BATCH_SIZES = (1, 32)
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
-def write_warmup_requests(
-    saved_model: str | os.PathLike, batch_sizes: Iterable[int] = (1, 32)
-) -> None:
+def write_warmup_requests(saved_model: str | os.PathLike) -> None:
     """Adds warm-up requests to a SavedModel.
 
     The first request to a new model is slow, because TensorFlow allocates
     memory and optimizes the graphs. TensorFlow Serving therefore runs the
     requests in `assets.extra/tf_serving_warmup_requests` before a version
     becomes available. This function writes one request of zeros for each
-    signature and batch size. No batch size may exceed the server's
-    `max_batch_size`.
+    signature and batch size.
     """
     predict_pb2 = serving_api("predict_pb2")
     prediction_log_pb2 = serving_api("prediction_log_pb2")
@@ -38,7 +36,7 @@ def write_warmup_requests(
         for name, signature in sorted(signatures.items()):
             if signature.method_name != "tensorflow/serving/predict":
                 continue  # Initialization, which no request asks for.
-            for batch_size in batch_sizes:
+            for batch_size in _BATCH_SIZES:
                 request = predict_pb2.PredictRequest()
                 request.model_spec.signature_name = name
                 for key, info in signature.inputs.items():

@@ -28,9 +28,9 @@ class Problems(NamedTuple):
         images: uint8 `(n, 9, image_size, image_size, 1)`: the three panels of
             the source, the two of the target, and the four candidates.
         labels: uint8 `(n,)`, the index of the answer among the candidates.
-        relations: uint8 `(n,)`, places in `RELATIONS`.
+        relations: uint8 `(n,)`, indices into `RELATIONS`.
         domains: uint8 `(n, 2)`, the domains of the source and of the target,
-            places in `DOMAINS`.
+            indices into `DOMAINS`.
         values: Boolean `(n, 9, 10)`. `True` marks the values that a panel has
             in the domain of its row.
     """

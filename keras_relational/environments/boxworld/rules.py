@@ -146,7 +146,7 @@ class Board(World):
             `(batch,)`, and `losing`, a boolean that is `True` if the item ends
             the episode. It also has colours `(batch,)` under some of the names
             `key`, `lock`, `second_key` and `second_lock`. `ranks` `(batch,
-            num_slots)` holds the place in `items` of the item in each slot.
+            num_slots)` holds the index into `items` of the item in each slot.
             `level` holds three integer tensors `(batch,)`.
         """
         raise NotImplementedError
