@@ -64,10 +64,7 @@ class WorldEnv(gymnasium.Env):
             `action_space`.
     """
 
-    metadata: typing.ClassVar = {
-        "render_modes": ["rgb_array"],
-        "render_fps": 8,
-    }
+    metadata: typing.ClassVar = {"render_modes": ["rgb_array"], "render_fps": 8}
 
     def __init__(
         self,

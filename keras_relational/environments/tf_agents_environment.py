@@ -80,9 +80,7 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         return tf.identity(world_state["level"])
 
     def advance(
-        self,
-        state: tuple[dict[str, tf.Tensor], ts.TimeStep],
-        action: tf.Tensor,
+        self, state: tuple[dict[str, tf.Tensor], ts.TimeStep], action: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], ts.TimeStep]:
         """Takes one step in all episodes, as a pure function.
 

@@ -57,11 +57,7 @@ _JSON_TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
 
 def answer(
-    model: ServedModel,
-    metrics: "Metrics",
-    method: str,
-    url: str,
-    body: bytes,
+    model: ServedModel, metrics: "Metrics", method: str, url: str, body: bytes
 ) -> tuple[int, str, bytes]:
     """Answers one request.
 

@@ -94,10 +94,7 @@ class BoxWorld(Board):
         )
 
     def draw_puzzle(
-        self,
-        uniform: Callable,
-        hues: Hues,
-        difficulty: keras.KerasTensor,
+        self, uniform: Callable, hues: Hues, difficulty: keras.KerasTensor
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a path and branches, as `Board.draw_puzzle` describes it."""
         size_draw, start_draw, length_draw, slot_draw = 1, 2, 3, 4
@@ -217,10 +214,7 @@ class BridgeBoxWorld(Board):
         )
 
     def draw_puzzle(
-        self,
-        uniform: Callable,
-        hues: Hues,
-        difficulty: keras.KerasTensor,
+        self, uniform: Callable, hues: Hues, difficulty: keras.KerasTensor
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws two paths and a bridge, as `Board.draw_puzzle` describes it."""
         size_draw, slot_draw = 1, 2

@@ -126,10 +126,7 @@ class Board(World):
                     self._slot_of_cell[cell] = slot
 
     def draw_puzzle(
-        self,
-        uniform: Callable,
-        hues: "Hues",
-        difficulty: keras.KerasTensor,
+        self, uniform: Callable, hues: "Hues", difficulty: keras.KerasTensor
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a puzzle in each row. A subclass defines it.
 
