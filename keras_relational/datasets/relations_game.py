@@ -455,21 +455,22 @@ def _same(draw):
     False: they differ in one of the three ways, equally often.
     """
     label, kind = draw.coin(), draw.choice(3)
-    first = draw.thing()
-    second = np.where(label, first, draw.unlike(first, kind))
-    for thing, cell in zip((first, second), draw.cells(2).T, strict=True):
-        draw.put(thing, cell)
+    _two_objects(draw, label, kind)
     return label
 
 
 def _colour_and_shape(draw):
     """Two objects. The label is the way in which they differ."""
     label = draw.choice(4)
+    _two_objects(draw, label == 0, label - 1)
+    return label
+
+
+def _two_objects(draw, are_equal, kind):
     first = draw.thing()
-    second = np.where(label == 0, first, draw.unlike(first, label - 1))
+    second = np.where(are_equal, first, draw.unlike(first, kind))
     for thing, cell in zip((first, second), draw.cells(2).T, strict=True):
         draw.put(thing, cell)
-    return label
 
 
 # The three tiles of each line. The middle row is there twice: the published

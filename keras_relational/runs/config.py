@@ -45,7 +45,12 @@ def current_part() -> dict:
         "command": _command(),
         "versions": _versions(),
         "commit": _commit(),
-        "machine": _machine(),
+        "machine": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "accelerator": _accelerator(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
         "started": now(),
     }
 
@@ -172,15 +177,6 @@ def _commit() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "accelerator": _accelerator(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
 
 
 def _processor() -> str | None:
