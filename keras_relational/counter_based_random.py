@@ -45,17 +45,9 @@ def random_uniform(
     seed: keras.KerasTensor | np.ndarray | int,
     *counters: keras.KerasTensor | np.ndarray | int,
 ) -> keras.KerasTensor:
-    """Uniform random numbers in [0, 1).
+    """Uniform random numbers in [0, 1), a float32 tensor: see `random_bits`.
 
     They are multiples of 2⁻²⁴, which float32 holds exactly.
-
-    Args:
-        seed: Integer tensor or array, below 2³².
-        *counters: Integer tensors or arrays, below 2³². They broadcast to the
-            shape of the seed and of each other.
-
-    Returns:
-        float32 tensor.
     """
     bits = ops.right_shift(random_bits(seed, *counters), np.uint32(8))
     return ops.cast(ops.cast(bits, "int32"), "float32") * 2.0**-24
@@ -68,17 +60,9 @@ def random_draws(
 ) -> keras.KerasTensor:
     """Draws an integer for each row of logits, from the softmax of the row.
 
-    The draw is the argmax of the logits plus Gumbel noise.
-
-    Args:
-        logits: Float tensor `(batch, n)`.
-        seed: Integer tensor or array, below 2³², whose shape broadcasts to
-            `(batch, 1)`.
-        *counters: Integer tensors or arrays, below 2³², whose shapes broadcast
-            to `(batch, 1)`.
-
-    Returns:
-        int32 tensor `(batch,)`.
+    The draw is the argmax of the logits plus Gumbel noise. Logits are floats
+    `(batch, n)`, and seed and counters broadcast to `(batch, 1)`: see
+    `random_bits`. Returns an int32 tensor `(batch,)`.
     """
     logits = ops.cast(logits, "float32")
     columns = np.arange(logits.shape[-1], dtype="uint32")
@@ -90,16 +74,10 @@ def random_draws(
 def random_ranks(
     numbers: keras.KerasTensor | np.ndarray,
 ) -> keras.KerasTensor:
-    """The rank of each number in its row.
+    """The rank of each number in its row, an int32 tensor like the numbers.
 
     Equal numbers are ranked by position. The ranks of random numbers are a
     random permutation. No sort is needed.
-
-    Args:
-        numbers: Tensor `(..., n)`.
-
-    Returns:
-        int32 tensor `(..., n)`. Each row holds the integers 0 to n − 1.
 
     Example:
 

@@ -17,14 +17,8 @@ def write_atomically(path: pathlib.Path | str, content: bytes) -> None:
     """Writes a whole file or nothing.
 
     If the process is killed while it writes, the old file is unchanged. After a
-    power failure the file is either the old one or the new one.
-
-    Args:
-        path: Path of the file.
-        content: The new content of the file.
-
-    Raises:
-        OSError: If the file cannot be written. The error names it.
+    power failure the file is either the old one or the new one. An `OSError`
+    names the file, as those of all functions here.
     """
     with atomic_path(path) as partial:
         partial.write_bytes(content)
@@ -32,35 +26,16 @@ def write_atomically(path: pathlib.Path | str, content: bytes) -> None:
 
 @contextlib.contextmanager
 def atomic_file(path: pathlib.Path | str) -> Iterator[BinaryIO]:
-    """Opens a file for writing. It appears under its name when it is complete.
-
-    Args:
-        path: Path of the file.
-
-    Yields:
-        A binary file. If the block ends without an error, the file appears
-        under its name.
-
-    Raises:
-        OSError: If the file cannot be written. The error names it.
-    """
+    """Opens a binary file that appears under its name when it is complete."""
     with atomic_path(path) as partial, open(partial, "wb") as file:
         yield file
 
 
 @contextlib.contextmanager
 def atomic_path(path: pathlib.Path | str) -> Iterator[pathlib.Path]:
-    """Yields a path to write to. The file gets its name when it is complete.
+    """Yields a path to write to: `name.partial.suffix` in the same folder.
 
-    Args:
-        path: Path of the file.
-
-    Yields:
-        The path to write to: `name.partial.suffix` in the same folder. If the
-        block ends without an error, the file is renamed to `path`.
-
-    Raises:
-        OSError: If the file cannot be written. The error names it.
+    If the block ends without an error, the file is renamed to `path`.
     """
     path = pathlib.Path(path)
     partial = path.with_name(f"{path.stem}.partial{path.suffix}")
@@ -83,14 +58,7 @@ def is_partial(path: pathlib.Path) -> bool:
 
 @contextlib.contextmanager
 def errors_name(path: pathlib.Path | str) -> Iterator[None]:
-    """Adds the path of a file to errors that lack it, such as a full disk.
-
-    Args:
-        path: Path of the file that is written in the block.
-
-    Raises:
-        OSError: The error of the block, with the path.
-    """
+    """Adds the path of a file to errors that lack it, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -100,17 +68,10 @@ def errors_name(path: pathlib.Path | str) -> Iterator[None]:
 
 
 def read_json(path: pathlib.Path | str) -> Any:
-    """Reads a JSON file.
-
-    Args:
-        path: Path of the file, of up to 8 MiB.
-
-    Returns:
-        The value that the file holds.
+    """Reads a JSON file of up to 8 MiB.
 
     Raises:
-        ValueError: If the file cannot be read, is larger than 8 MiB, or is not
-            JSON.
+        ValueError: If the file cannot be read, is larger, or is not JSON.
         FileNotFoundError: If the file does not exist.
     """
     try:
@@ -124,16 +85,10 @@ def read_json(path: pathlib.Path | str) -> Any:
 
 
 def read_text(path: pathlib.Path | str) -> str:
-    """Reads a text file in UTF-8.
-
-    Args:
-        path: Path of the file, of up to 8 MiB.
-
-    Returns:
-        Its text.
+    """Reads a text file in UTF-8, of up to 8 MiB.
 
     Raises:
-        ValueError: If the file is larger than 8 MiB, or is not UTF-8.
+        ValueError: If the file is larger, or is not UTF-8.
         OSError: If the file cannot be read.
     """
     with open(path, "rb") as file:
@@ -144,11 +99,7 @@ def read_text(path: pathlib.Path | str) -> str:
 
 
 def sync_to_disk(path: pathlib.Path) -> None:
-    """Makes the system write a file, or the list of a folder, to the disk.
-
-    Args:
-        path: Path of the file or folder.
-    """
+    """Makes the system write a file, or the list of a folder, to the disk."""
     if path.is_dir() and os.name == "nt":
         return  # Windows does not open folders.
     number = os.open(path, os.O_RDONLY)

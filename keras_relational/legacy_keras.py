@@ -6,13 +6,9 @@ import sys
 
 
 def check_backend(what: str) -> None:
-    """Checks that Keras runs on TensorFlow, which tf-agents needs.
+    """Raises a `RuntimeError` unless Keras runs on TensorFlow.
 
-    Args:
-        what: What needs tf-agents, a plural noun for the error message.
-
-    Raises:
-        RuntimeError: If Keras runs on another backend than TensorFlow.
+    `what` needs tf-agents, and so TensorFlow: a plural noun for the error.
     """
     import keras
 
@@ -32,11 +28,8 @@ def use_legacy_keras() -> None:
     TensorFlow reads the environment variable TF_USE_LEGACY_KERAS once, when
     `tf.keras` is first used. `import keras` imports TensorFlow but does not use
     `tf.keras`, so it is usually not too late. The whole process is affected, so
-    only modules that need tf-agents call this function.
-
-    Raises:
-        ImportError: If `tf.keras` was used already, the variable is set to
-            another value, or tf-keras or tf-agents is not installed.
+    only modules that need tf-agents call this function. An `ImportError` says
+    why it cannot be done.
     """
     for name in ("tf_keras", "tf_agents"):
         if importlib.util.find_spec(name) is None:

@@ -1,4 +1,4 @@
-"""Keeps TensorFlow's log out of what a command prints."""
+"""Keeps TensorFlow's log out of the output of a command."""
 
 import contextlib
 import os

@@ -33,8 +33,10 @@ _STREAMS = {
     # Images for the analysis of a trained PrediNet.
     "analysed": (2,),
     "analysed_held_out": (3,),
-    # The fillers that are withheld in abstract rules.
+    # Abstract rules: the fillers that are withheld, or if none are, how
+    # problems are divided between training and test.
     "withheld": (2,),
+    "divided": (2,),
     # Visual analogies: test problems with unseen or with familiar values.
     "unseen_values": (10**9,),
     "familiar_values": (10**9 + 1,),
@@ -70,13 +72,6 @@ def stream(seed: int, name: str, *indices: int) -> list[int]:
 
 
 def unseen_world_seeds(num_episodes: int) -> list[int]:
-    """Seeds of test episodes. No training uses them.
-
-    Args:
-        num_episodes: Number of episodes.
-
-    Returns:
-        List of integers, the same for every agent.
-    """
+    """Seeds of test episodes, the same for every agent, and in no training."""
     first = 10**9
     return list(range(first, first + num_episodes))

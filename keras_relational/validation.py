@@ -1,7 +1,9 @@
-"""Checks of arguments. Their errors say what was expected and received."""
+"""Checks whose errors say what was expected and received."""
 
+import contextlib
 import numbers
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 
 def check_positive_integers(**arguments: object) -> None:
@@ -9,9 +11,6 @@ def check_positive_integers(**arguments: object) -> None:
 
     The error names the first argument that is not. NumPy's integers are
     allowed, such as the result of `np.prod(shape)`. `True` is not.
-
-    Args:
-        **arguments: Values by their names.
     """
     for name, value in arguments.items():
         if (
@@ -25,11 +24,7 @@ def check_positive_integers(**arguments: object) -> None:
 
 
 def check_dropout(dropout: float) -> None:
-    """Raises a `ValueError` unless it is a share of numbers to drop.
-
-    Args:
-        dropout: The share that the caller passed.
-    """
+    """Raises a `ValueError` unless it is a number from 0 to below 1."""
     if not isinstance(dropout, numbers.Real) or not 0 <= dropout < 1:
         raise ValueError(
             "`dropout` must be at least 0 and less than 1. Received: "
@@ -40,10 +35,7 @@ def check_dropout(dropout: float) -> None:
 def check_choice(name: str, value: object, choices: Iterable) -> None:
     """Raises a `ValueError` unless a value is one of the choices.
 
-    Args:
-        name: Name of the value for the error, such as `"object set"`.
-        value: The value that the caller passed.
-        choices: The values that are allowed.
+    `name` names the value in the error, such as `"object set"`.
     """
     choices = list(choices)
     if value not in choices:
@@ -51,3 +43,18 @@ def check_choice(name: str, value: object, choices: Iterable) -> None:
             f"Unknown {name} {value!r}. Expected one of: "
             f"{', '.join(map(str, choices))}"
         )
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Makes an `ImportError` of a block say which extra brings the package.
+
+    `what` needs it: a plural noun.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{what} need a package that is not installed ({error}). Run: "
+            f"pip install 'keras_relational[{extra}]'"
+        ) from error

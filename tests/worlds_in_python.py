@@ -12,6 +12,7 @@ import collections
 import itertools
 
 import numpy as np
+from keras import ops
 
 MOVES = {0: (0, -1), 1: (-1, 0), 2: (0, 1), 3: (1, 0)}
 GEM, BLANK, EMPTY, PLAYER = (255,) * 3, (199,) * 3, (10,) * 3, (127,) * 3
@@ -107,6 +108,17 @@ class PythonBoxWorld:
             last = self.inventory[row] if row < 2 else EMPTY
             rows.append([*tiles, last])
         return rows
+
+
+def python_worlds(world, state):
+    """Each episode as the plain rules see it."""
+    images = ops.convert_to_numpy(world.render(state))
+    losing_slots = ops.convert_to_numpy(state["losing"])
+    for image, losing in zip(images, losing_slots, strict=True):
+        slots = np.flatnonzero(losing)
+        rows, columns = np.divmod(slots, world.slot_columns)
+        cells = zip(1 + 2 * rows, 2 + 3 * columns, strict=True)
+        yield PythonBoxWorld(image, set(cells))
 
 
 def solve(world):

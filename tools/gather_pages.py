@@ -22,8 +22,9 @@ PACKAGES += ("agents", "analysis", "runs", "serving", "playground")
 # Modules that one imports by name, because they need an extra.
 FURTHER = {
     "environments": (
-        *("batched_world", "curriculum"),
-        *("gymnasium_environment", "tf_agents_environment"),
+        "batched_world",
+        "gymnasium_environment",
+        "tf_agents_environment",
     ),
     "agents": ("actor_learner", "agent", "distributed", "teacher", "training"),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
+from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational import training
 from keras_relational.analysis.plotting import new_figure
@@ -18,7 +19,6 @@ from keras_relational.analysis.plotting import save_figure
 from keras_relational.datasets import dynamic_objects
 from keras_relational.models.image_model import to_pixels
 from keras_relational.random_streams import stream
-from keras_relational.training.minibatches import GeneratedBatches
 
 METHODS = ["temporal_context", "batch", "batch_training_statistics", "none"]
 IMAGES = "training steps of the autoencoder, of 32 images each; paper: 200,000"

@@ -12,12 +12,12 @@ import keras
 import numpy as np
 
 from experiments import command_line
+from experiments.principal_components import axis_labels
+from experiments.principal_components import principal_components
+from experiments.principal_components import project
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
-from keras_relational.analysis.components import axis_labels
-from keras_relational.analysis.components import principal_components
-from keras_relational.analysis.components import project
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_figure

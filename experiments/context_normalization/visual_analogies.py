@@ -16,13 +16,13 @@ import numpy as np
 
 from experiments import command_line
 from experiments.context_normalization.vaec import compile_scorer
+from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import visual_analogies
 from keras_relational.models.analogy_scorer import ROW_NORMALIZATIONS
 from keras_relational.random_streams import stream
-from keras_relational.training.minibatches import GeneratedBatches
 
 PUBLISHED = "patterns of published files to train and to test on, 'folder/*'"
 WORDS = {"test": "values never seen", "near": "familiar values"}

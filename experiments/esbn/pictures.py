@@ -4,11 +4,11 @@ import numpy as np
 
 from experiments.esbn.evaluation import decoder_targets
 from experiments.esbn.evaluation import nearest_filler
+from experiments.principal_components import axis_labels
+from experiments.principal_components import principal_components
+from experiments.principal_components import project
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational.analysis.components import axis_labels
-from keras_relational.analysis.components import principal_components
-from keras_relational.analysis.components import project
 from keras_relational.analysis.plotting import legend_below
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.analysis.plotting import save_figure

@@ -17,10 +17,10 @@ import numpy as np
 from experiments import command_line
 from experiments.predinet import components
 from experiments.predinet import heads
+from experiments.principal_components import principal_components
+from experiments.principal_components import project
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational.analysis.components import principal_components
-from keras_relational.analysis.components import project
 from keras_relational.datasets import relations_game
 from keras_relational.file_io import write_atomically
 from keras_relational.random_streams import stream

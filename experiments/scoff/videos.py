@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 
+from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational import training
 from keras_relational.models.image_model import to_pixels
-from keras_relational.training.minibatches import GeneratedBatches
 from keras_relational.validation import check_choice
 
 LOSSES = ("binary_crossentropy", "mean_squared_error")

@@ -29,7 +29,12 @@ TILE = np.ones((16, 16, 1), "uint8")
 def main(command):
     add = command.option
     exported = command_line.existing_folder
-    add("--preset", puzzles.preset_or_folder, None, "a trained agent, to be served here")
+    add(
+        "--preset",
+        puzzles.preset_or_folder,
+        None,
+        "a trained agent, to be served here",
+    )
     add("--model-dir", exported, None, "an exported agent, to be served here")
     add("--rest-url", str, None, "server of an agent, if one runs already")
     add("--model-name", str, "relations", "name of the agent on the server")

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational.agents.teacher import expert_log_probs
 from keras_relational.agents.teacher import taught_logits
@@ -21,7 +22,6 @@ from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.random_streams import stream
-from keras_relational.training.minibatches import GeneratedBatches
 from keras_relational.validation import check_positive_integers
 
 _APART, _POSITIONS = 8, 8  # Moves between positions; positions of an episode.

@@ -27,7 +27,12 @@ def add_options(add):
 def add_agent_options(add, network):
     """Adds the agent, by default the one with that network."""
     add("--network", models.NETWORKS, network, "the agent")
-    add("--preset", preset, None, "trained agent to go on from; default: none")
+    add(
+        "--preset",
+        preset_or_folder,
+        None,
+        "trained agent to go on from; default: none",
+    )
 
 
 def add_test_options(add):

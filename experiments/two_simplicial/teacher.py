@@ -11,10 +11,10 @@ import keras
 from experiments import command_line
 from experiments.agents import draw_solved_share
 from experiments.two_simplicial import puzzles
+from experiments.two_simplicial.curriculum import Curriculum
 from experiments.two_simplicial.evaluation import evaluate
 from keras_relational.agents.actor_learner import actor_learner
 from keras_relational.agents.training import train_agent
-from keras_relational.environments.curriculum import Curriculum
 
 UNROLL = 5
 LINES = ["solved: {greedy[solved]:.1%}, by random moves {random[solved]:.1%}"]

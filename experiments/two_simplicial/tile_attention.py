@@ -9,6 +9,7 @@ import typing
 import numpy as np
 from keras import ops
 
+from experiments.two_simplicial.pictures import state_from_images
 from keras_relational.analysis import block_attention
 from keras_relational.analysis.block_attention import player_entities
 from keras_relational.analysis.plotting import new_figure
@@ -148,7 +149,7 @@ def plot_tile_attention(found):
 def _kinds(world, images):
     """Kinds of entities, as indices into `KINDS`."""
     rows, columns = images.shape[1] - 2, images.shape[2] - 2
-    useful = world.useful_tiles(world.state_from_images(images))
+    useful = world.useful_tiles(state_from_images(world, images))
     useful = ops.convert_to_numpy(useful)
     useful = useful.reshape(-1, world.rows, world.columns)
     tiles = pack_pixels(images[:, 1:-1, 1:-1]).reshape(-1, rows * columns)

@@ -121,8 +121,7 @@ class ActorLearner:
     def train(self) -> tuple[tf_agent.LossInfo, Episodes]:
         """Acts, and makes one update.
 
-        Returns:
-            tf-agents' `LossInfo` with an `ImpalaInfo`, and `Episodes`.
+        Returns tf-agents' `LossInfo` with an `ImpalaInfo`, and `Episodes`.
         """
         state, info, steps, episodes = self._compiled(bridge.copied(self.state))
         bridge.assign(self.state, state)
@@ -134,9 +133,8 @@ class ActorLearner:
     def act(self) -> tuple[Any, Episodes]:
         """Acts, for a learner elsewhere.
 
-        Returns:
-            The trajectory `[T + 1, B, ...]`, for `ImpalaAgent.update`, and
-            `Episodes`.
+        Returns the trajectory `[T + 1, B, ...]`, for `ImpalaAgent.update`, and
+        `Episodes`.
         """
         environment, actor, trajectory, episodes = self._compiled_act(
             bridge.copied(self.state)
@@ -150,12 +148,9 @@ class ActorLearner:
     ) -> tuple[dict[str, Any], tf_agent.LossInfo, Any, Episodes]:
         """Acts, and makes one update, as a pure function.
 
-        Args:
-            state: Nest of tensors like the attribute `state`.
-
-        Returns:
-            The new state; tf-agents' `LossInfo` with an `ImpalaInfo`; the
-            `Trajectory` without observations and actions; and `Episodes`.
+        `state` is like the attribute `state`. Returns the new state; tf-agents'
+        `LossInfo` with an `ImpalaInfo`; the `Trajectory` without observations
+        and actions; and `Episodes`.
         """
         environment, actor, trajectory, episodes = self._act(state)
         agent, info = self.agent.update(state["agent"], trajectory)

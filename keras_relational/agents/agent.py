@@ -190,7 +190,7 @@ class ImpalaAgent(tf_agent.TFAgent):
         }
 
     def teacher_fading(self, train_step: tf.Tensor) -> tf.Tensor:
-        """The factor of s and m after so many updates, from 1 to 0."""
+        """The factor of s and m after that number of updates, from 1 to 0."""
         if self.teacher_updates is None:
             return tf.constant(1.0)
         done = tf.cast(train_step, tf.float32) / self.teacher_updates

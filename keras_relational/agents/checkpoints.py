@@ -20,12 +20,8 @@ class AgentCheckpoints:
     """The last two checkpoints of an agent and its environment, in a folder.
 
     A checkpoint holds all variables that `actor_learner.checkpointed` returns,
-    including random seeds, and the learning curves so far.
-
-    Args:
-        actor_learner: `ActorLearner` or `DistributedActorLearner`.
-        directory: Folder of the run. The checkpoints are in its subfolder
-            `checkpoints/`.
+    including random seeds, and the learning curves so far. It is in the
+    subfolder `checkpoints/` of the run.
     """
 
     unit = "steps"
@@ -43,9 +39,6 @@ class AgentCheckpoints:
 
         It also removes files that a killed process left: temporary files, and
         files of a checkpoint that is not in TensorFlow's list.
-
-        Raises:
-            ValueError: If TensorFlow's list of checkpoints is damaged.
         """
         names = self._listed()
         for path in self.directory.glob("ckpt-*"):
@@ -84,9 +77,8 @@ class AgentCheckpoints:
     def restore(self, number: int) -> dict[str, list[float]]:
         """Assigns all variables from a checkpoint, and returns its curves.
 
-        Raises:
-            ValueError: If the checkpoint is damaged, or belongs to another
-                agent. Some variables may have been assigned by then.
+        A `ValueError` says if the checkpoint is damaged, or of another agent.
+        Some variables may have been assigned by then.
         """
         path = self.path(number)
         try:
@@ -133,9 +125,11 @@ class AgentCheckpoints:
             names = [
                 x.name
                 for x in paths
-                if x.name == newest or self._exists(x.name)
+                if x.name == newest
+                or (self.directory / f"{x.name}.index").exists()
             ]
-            if newest not in names or not all(map(_is_numbered, names)):
+            are_numbered = all(re.fullmatch(r"ckpt-\d+", x) for x in names)
+            if newest not in names or not are_numbered:
                 raise ValueError(f"it names {names}, and {newest!r} as newest")
             return names
         except (ValueError, OSError) as error:
@@ -144,9 +138,6 @@ class AgentCheckpoints:
                 "of the checkpoints beside it, with a line such as "
                 'model_checkpoint_path: "ckpt-100".'
             ) from error
-
-    def _exists(self, name: str) -> bool:
-        return (self.directory / f"{name}.index").exists()
 
 
 class _Curves(tf.train.experimental.PythonState):
@@ -160,10 +151,6 @@ class _Curves(tf.train.experimental.PythonState):
 
     def deserialize(self, string_value: str) -> None:
         self.curves = json.loads(string_value)
-
-
-def _is_numbered(name: str) -> bool:
-    return re.fullmatch(r"ckpt-\d+", name) is not None
 
 
 def _explained(error: Exception) -> str:

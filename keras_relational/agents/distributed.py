@@ -24,6 +24,7 @@ from tf_agents.metrics import tf_metrics
 
 from keras_relational.counter_based_random import random_bits
 from keras_relational.validation import check_positive_integers
+from keras_relational.validation import needs_extra
 
 # Seconds to wait for a trajectory before the cluster is checked, and seconds to
 # wait for a cluster that does not answer. Together they must be well below 60
@@ -75,8 +76,8 @@ class DistributedActorLearner:
 
     An actor that dies is replaced. If the whole cluster goes away, the run ends
     with a `ConnectionError`, and its last checkpoint stays. The checkpoint
-    holds what the learner has learned, the number of steps, and the number of
-    actors so far. A run that continues from it counts no step twice, and starts
+    holds the state of the agent, the number of steps, and the number of actors
+    so far. A run that continues from it counts no step twice, and starts
     actors with new seeds.
 
     Args:
@@ -238,7 +239,7 @@ class DistributedActorLearner:
                 time.sleep(1)
         self._pending = {}
         self._ray.shutdown()
-        advice = "It has no checkpoint: what it has learned is lost."
+        advice = "It has no checkpoint: its training is lost."
         if self._checkpoints is not None:
             advice = (
                 f"Its last checkpoint is kept in {self._checkpoints}. Join a "
@@ -296,11 +297,6 @@ def _acting(agent):
 
 
 def _ray():
-    try:
+    with needs_extra("distributed", "Actors on many machines"):
         import ray
-    except ImportError as error:
-        raise ImportError(
-            "Actors on many machines run on Ray, which is not installed. Run: "
-            "pip install 'keras_relational[distributed]'"
-        ) from error
     return ray

@@ -27,10 +27,7 @@ def train_agent(
     """Trains an agent, and returns its learning curves.
 
     Every epoch prints a line, and the results of `measure`. A run keeps the
-    curves, in `curves.csv` and `tensorboard/`, and checkpoints. A killed run
-    continues from the last checkpoint, and ends with the result that it would
-    have had. A run with fewer steps than `num_steps` goes on. A run that has
-    made them trains nothing.
+    curves and checkpoints, and is continued, as in `training.fit`.
 
     Args:
         actor_learner: `ActorLearner` or `DistributedActorLearner`.
@@ -40,7 +37,7 @@ def train_agent(
             reward of its last step is at least this.
         run: `runs.Run` to keep curves and checkpoints in. By default nothing
             is written.
-        part: Name of this part of the run, for runs that train several agents.
+        part: Name of this part of the run, if it trains several agents.
         updates_per_epoch: Number of updates between two points of the curves:
             there is a point where the number of updates is a multiple of this,
             and one at the end.

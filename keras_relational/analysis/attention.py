@@ -177,9 +177,7 @@ def head_effects(
     head that says the same about all images has no effect.
 
     Args:
-        model: Model of `models.relations_classifier` with the central module
-            `"predinet"` or `"mha"`, or any model that declares such a part
-            `"central"`.
+        model: As for `attention_maps`.
         x: The model's input: uint8 images `(batch, 36, 36, 3)`, or a pair of
             images and task ids.
         others: Further inputs of the model, from which the means are taken.
@@ -218,9 +216,8 @@ def head_contributions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """What each head adds to the first layer of the output MLP.
 
-    Returns:
-        `(batch, num_heads, units)`, and `(batch, units)` of what the heads do
-        not change: the bias, and the one-hot code of a task.
+    Returns `(batch, num_heads, units)`, and what the heads do not change, the
+    bias and the one-hot code of a task, `(batch, units)`.
     """
     layer, hidden = layer_with_heads(model), models.part(model, "hidden")
     kernel, bias = map(as_float32, (hidden.kernel, hidden.bias))

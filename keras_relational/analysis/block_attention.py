@@ -105,17 +105,7 @@ def plot_block_attention(
     attention of every entity to each pair of virtual entities in the last
     iteration. Reference: Figs. 7 and 11 to 13 of [Clift et al., 2019](
     https://arxiv.org/abs/1909.00668). The paper sharpens its pictures; these
-    are not sharpened.
-
-    Args:
-        image: uint8 array `(rows, columns + 1, 3)`.
-        attention: `BlockAttention` of a batch that is this image alone.
-
-    Returns:
-        `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
+    are not sharpened. `attention` is that of a batch of this image alone.
     """
     rows, columns = image.shape[0] - 2, image.shape[1] - 2
     (player,) = player_entities(image[None])
@@ -214,14 +204,7 @@ def animate_attention(
 
 
 def player_entities(images: np.ndarray) -> np.ndarray:
-    """The numbers of the entities whose centre is nearest to the player.
-
-    Args:
-        images: uint8 array `(batch, rows, columns + 1, 3)`.
-
-    Returns:
-        Integer array `(batch,)`.
-    """
+    """The numbers of the entities whose centre is nearest to the player."""
     _, rows, columns = np.nonzero(pack_pixels(images) == PLAYER)
     height, width = images.shape[1] - 2, images.shape[2] - 2
     row = np.clip(rows - 1, 0, height - 1)

@@ -15,13 +15,10 @@ class CompiledPart(keras.Model):
     """A function of a model's inputs, as a model that computes in batches.
 
     Keras cannot build a functional model of a layer that was first called for
-    one output and later for several. This model only calls the layer.
-
-    Args:
-        model: The `keras.Model`. Its weights may change later.
-        function: Function of a batch of inputs that calls layers of the model,
-            and does not refer to the model itself. It returns nested tensors,
-            batch first.
+    one output and later for several. This model only calls the layer. The
+    function takes a batch of inputs and calls layers of the model, whose
+    weights may change later. It does not refer to the model itself. It returns
+    nested tensors, batch first.
     """
 
     def __init__(self, model: keras.Model, function: Callable) -> None:

@@ -104,14 +104,12 @@ def record(
     """Plays one episode and returns its images.
 
     Args:
-        world: `environments.batched_world.World`, such as `BoxWorld`.
+        world: As for `play`.
         seed: Integer, seed of the episode.
-        model: Agent of `models.boxworld_agent`, or another model that declares
-            its states. `None` for a player that makes random moves. Or any
-            function that takes the image of a frame `(rows, columns + 1, 3)`
-            and returns a move, an index into `world.actions`.
-        greedy: Whether the agent makes its most probable move. Otherwise it
-            draws a move from its policy.
+        model: As for `play`, or a function that takes the image of a frame
+            `(rows, columns + 1, 3)` and returns a move, an index into
+            `world.actions`.
+        greedy: As for `play`.
         max_steps: Positive integer. The record ends after this many moves.
 
     Returns:
@@ -165,13 +163,13 @@ def frames(
     every: int = 5,
     max_steps: int = 100,
 ) -> np.ndarray:
-    """Frames of the first episode of each seed, as a sample of what is met.
+    """A sample of the frames of the first episode of each seed.
 
     Args:
-        world: `environments.batched_world.World`, such as `BoxWorld`.
+        world: As for `play`.
         seeds: Integers `(batch,)`. They determine the puzzles and the moves.
-        model: Agent, as for `play`, whose moves are drawn from its policy.
-        every: Positive integer. The first of so many frames is taken.
+        model: As for `play`. Its moves are drawn from its policy.
+        every: Positive integer n: every n-th frame is taken.
         max_steps: Positive integer, the number of frames to take from at most.
 
     Returns:
@@ -241,8 +239,9 @@ class _Player:
 
     def actions(self, weights, state, memory, seeds, step):
         if self.teacher:
-            right = self.world.expert_moves(state)
-            return ops.argmax(ops.cast(right, "int32"), axis=-1), memory
+            expert_actions = self.world.expert_moves(state)
+            expert_actions = ops.cast(expert_actions, "int32")
+            return ops.argmax(expert_actions, axis=-1), memory
         logits = ops.zeros((*state["steps"].shape, len(self.world.actions)))
         if self.model is not None:
             images = self.world.render(state)

@@ -30,9 +30,8 @@ class Bindings(typing.NamedTuple):
         value_scores: Array `(n, steps, time)`, weight of each memory when a
             step retrieves a value. `None` if the ESBN retrieves no values.
         confidence: Array `(n, steps)`, from 0 to 1: how well the value of a
-            step matched those in memory. The weights of a step add up to 1 even
-            if no memory is like the value, and this number tells. `None` for an
-            ESBN without `confidence`.
+            step matched those in memory, as the weights of a step do not tell.
+            `None` for an ESBN without `confidence`.
     """
 
     keys: np.ndarray

@@ -41,14 +41,8 @@ def mean_and_spread(
     Classifiers are measured after the same numbers of batches. Agents are
     measured after different numbers of steps, so their points are joined by
     straight lines, which are averaged where all runs have them. Points that are
-    NaN are left out.
-
-    Args:
-        runs: Sequence of the curves of each run, one a seed.
-        curve: Name of the curve, for example `"stripes_accuracy"` or
-            `"solved"`.
-        x: Name of the curve on the horizontal axis: `"batches"`, `"examples"`,
-            or for agents `"steps"` or `"minutes"`.
+    NaN are left out. The arguments are those of `plot_learning_curves`, with
+    the runs of one architecture.
 
     Returns:
         `(x, mean, spread)`, arrays of one length.

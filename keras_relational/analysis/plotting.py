@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from keras_relational.file_io import write_atomically
+from keras_relational.validation import needs_extra
 
 if typing.TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,13 +22,8 @@ def new_figure(width: float, height: float) -> Figure:
 
     Raises an `ImportError` if matplotlib is not installed.
     """
-    try:
+    with needs_extra("plots", "Figures"):
         import matplotlib.figure
-    except ImportError as error:
-        raise ImportError(
-            "Figures are drawn with matplotlib, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
     figure_class = matplotlib.figure.Figure
     return figure_class(figsize=(width, height), layout="constrained")
 
@@ -87,13 +83,8 @@ def save_gif(
     Pictures are uint8 arrays of one shape, `(height, width)` or `(height,
     width, 3)`, and each is shown for that many milliseconds.
     """
-    try:
+    with needs_extra("plots", "GIFs"):
         from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            "GIFs are written by Pillow, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
     first, *others = map(Image.fromarray, pictures)
     gif = io.BytesIO()
     first.save(

@@ -25,15 +25,16 @@ from keras_relational.training.supervised import predictions
 class ObjectFiles(typing.NamedTuple):
     """The scores of SCOFF for each sequence and step.
 
+    A step that does not update an object file has zeros for it.
+
     Attributes:
         inputs: Array `(n, time, num_heads, num_object_files, positions)`,
             attention to the positions.
         schemata: Array `(n, time, num_object_files, num_schemata)`, score of
             each schema. The object file uses the schema with the largest score.
-            Zero if the step does not update the object file.
         messages: Array `(n, time, num_message_heads, num_object_files,
             num_object_files)`, attention between object files, the reader
-            first. Zero if the step does not update the reader.
+            first.
     """
 
     inputs: np.ndarray

@@ -1,4 +1,4 @@
-"""The one layer of a kind in a model, and what it is called with."""
+"""The one layer of a kind in a model, and the arguments of its call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def only_layer(model: keras.Model, kind: type) -> Any:
 def call_arguments(
     model: keras.Model, layer: keras.layers.Layer
 ) -> Callable[[np.ndarray], tuple[Any, dict[str, Any]]]:
-    """What a layer is called with when its model gets some inputs.
+    """The arguments of a layer when its model gets some inputs.
 
     Returns a function of the model's inputs. It returns the layer's first
     argument, and a dictionary of `mask` and `initial_state`, if there are any.

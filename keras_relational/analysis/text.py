@@ -1,4 +1,4 @@
-"""Boards, puzzles and what a PrediNet says, as text."""
+"""Boards, puzzles and the propositions of a PrediNet, as text."""
 
 from collections.abc import Mapping
 

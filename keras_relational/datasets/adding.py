@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_relational.datasets.balanced_labels import balanced_labels
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_positive_integers
 
 TRAIN_LENGTH = 50
@@ -18,8 +19,6 @@ TEST_LENGTH = 200
 TRAIN_VALUES = (2, 4)
 # The rows of the paper's table 3.
 TEST_VALUES = (2, 3, 4, 5, 8, 9, 10)
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
 def load_data(
@@ -56,9 +55,9 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     train = generate(
-        num_train, TRAIN_LENGTH, TRAIN_VALUES, [seed, *TRAIN_STREAM]
+        num_train, TRAIN_LENGTH, TRAIN_VALUES, stream(seed, "train")
     )
-    test = generate(num_test, TEST_LENGTH, test_values, [seed, *TEST_STREAM])
+    test = generate(num_test, TEST_LENGTH, test_values, stream(seed, "test"))
     return train, test
 
 

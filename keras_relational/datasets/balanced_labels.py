@@ -6,18 +6,10 @@ import numpy as np
 def balanced_labels(
     rng: np.random.Generator, size: int, num_labels: int
 ) -> np.ndarray:
-    """Draws labels in random order, each label equally often.
+    """Draws labels from 0 in random order, each label equally often.
 
     If `size` is not a multiple of `num_labels`, some labels occur once more
     than others. Which ones is random, so all labels are equally likely.
-
-    Args:
-        rng: `np.random.Generator`.
-        size: Non-negative integer, the number of examples.
-        num_labels: Positive integer, the number of different labels.
-
-    Returns:
-        Integer array `(size,)` of labels from 0 to `num_labels - 1`.
 
     Example:
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -41,10 +42,6 @@ COLOURS = np.array(
     [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0)], "uint8"
 )
 
-# These numbers follow the seed, so that training and test data are independent.
-# There are two, because training batches have the seeds `[seed, number]`.
-TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
-
 
 class Balls(NamedTuple):
     """Balls that move, without their images.
@@ -52,7 +49,7 @@ class Balls(NamedTuple):
     An absent ball, such as the eighth of seven, has mass and radius 0.
 
     Attributes:
-        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels.
+        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels
             from the left and from the top.
         velocities: float64 `(n, num_frames, balls, 2)`, in pixels a frame.
         masses: float64 `(n, balls)`.
@@ -86,16 +83,15 @@ def load_data(
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 50, 64, 64,
         channels)`. `x` holds all frames but the last one, and `y` the next
-        frame of each of them. Both are views of the same videos: copy one
-        before you write into it.
+        frame of each. Both are views of one array: copy before you write.
 
     Raises:
         ValueError: If the task is unknown, or a number is not a positive
             integer.
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
-    test = generate(task, num_test, seed=[seed, *TEST_STREAM])
-    train = generate(task, num_train, seed=[seed, *TRAIN_STREAM])
+    test = generate(task, num_test, seed=stream(seed, "test_beside_batches"))
+    train = generate(task, num_train, seed=stream(seed, "train_beside_batches"))
     return (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 
@@ -112,16 +108,15 @@ def generate(
         task: One of `TASKS`.
         num_sequences: Positive integer, the number of videos.
         num_frames: Positive integer, the number of frames of a video.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. The
-            batches of a training stream have the seeds `[seed, 0]`, `[seed,
-            1]`, …. By default the data are new each time.
+        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
+            default the data are new each time. The batches of a training stream
+            have the seeds `[seed, 0]`, `[seed, 1]`, ….
         image_size: Height and width of the images, a divisor of 64. They are
             drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
 
     Returns:
         uint8 array `(num_sequences, num_frames, image_size, image_size,
-        channels)`, with three channels for tasks in colour and one channel for
-        the others.
+        channels)`, with three channels in colour, and one otherwise.
 
     Raises:
         ValueError: If the task is unknown, if a number is not a positive
@@ -151,15 +146,13 @@ def simulate(
         task: One of `TASKS`.
         num_sequences: Positive integer, the number of sequences.
         num_frames: Positive integer, the number of frames of a sequence.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+        seed: Seed of `np.random.default_rng`.
 
     Returns:
         `Balls`.
 
     Raises:
-        ValueError: If the task is unknown, or a number is not a positive
-            integer.
+        ValueError: As `generate` raises it.
 
     Example:
 
@@ -203,9 +196,6 @@ def render(task: str, balls: Balls) -> np.ndarray:
 
     Returns:
         uint8 array `(num_sequences, num_frames, 64, 64, channels)`.
-
-    Raises:
-        ValueError: If the task is unknown.
     """
     check_choice("task", task, TASKS)
     size, num_frames, num_balls = balls.positions.shape[:3]

@@ -34,6 +34,7 @@ from keras_relational.datasets.png import read_png
 from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
+from keras_relational.validation import needs_extra
 
 TASKS = (
     "distribution_of_three",
@@ -45,10 +46,6 @@ MODES = ("multiple_choice", "generative")
 RULES = ("ABA", "ABB", "AAA")
 NUM_FILLERS = 100
 IMAGE_SHAPE = (32, 32)
-
-# These numbers follow the seed, so that training and test data are independent.
-# The third stream divides problems between the two.
-TRAIN_STREAM, TEST_STREAM, DIVISION_STREAM = (0,), (1,), (2,)
 
 
 class Problems(NamedTuple):
@@ -107,25 +104,23 @@ def load_data(
             common, even with other options.
         task: One of `TASKS`.
         mode: One of `MODES`.
-        num_train: Positive integer, the number of training problems. If fillers
-            are withheld and there are fewer problems, all of them are returned.
-            The distribution of three has 360 problems with 95 withheld fillers.
-        num_test: Positive integer, the number of test problems. If fillers are
-            withheld and there are fewer problems, all of them are returned.
+        num_train: Positive integer, the number of training problems, or all of
+            them if fillers are withheld and there are fewer. The distribution
+            of three has 360 problems with 95 withheld fillers.
+        num_test: Positive integer, the number of test problems, or all.
         num_fillers: N, a positive integer, the number of all fillers.
         seed: Non-negative integer. Equal seeds give equal data. `generate` with
             the same seed draws these problems again: take another one for fresh
             examples.
 
     Returns:
-        `(x_train, y_train), (x_test, y_test)`: uint8 arrays of fillers and
-        labels, as `generate` returns them. Training problems have the fillers 0
-        to N − M − 1, test problems the fillers N − M to N − 1.
+        `(x_train, y_train), (x_test, y_test)`: uint8 fillers and labels, as
+        `generate` returns them. Training problems have the fillers 0 to
+        N − M − 1, test problems the fillers N − M to N − 1.
 
     Raises:
-        ValueError: If the task or the mode is unknown, a number is out of its
-            range, too few fillers are left for a problem, or there are not
-            enough problems.
+        ValueError: If an argument is unknown or out of range, too few fillers
+            are left for a problem, or there are not enough problems.
     """
     check_positive_integers(
         num_train=num_train, num_test=num_test, num_fillers=num_fillers
@@ -152,13 +147,13 @@ def load_data(
         )
     first = num_fillers - withheld
     parts = []
-    for size, fillers, numbers in (
-        (num_train, range(first), TRAIN_STREAM),
-        (num_test, range(first, num_fillers), TEST_STREAM),
+    for size, fillers, name in (
+        (num_train, range(first), "train"),
+        (num_test, range(first, num_fillers), "test"),
     ):
         total = num_problems(task, len(fillers))
         size = size if total is None else min(size, total)
-        parts.append(generate(size, fillers, task, mode, [seed, *numbers]))
+        parts.append(generate(size, fillers, task, mode, stream(seed, name)))
     train, test = parts
     return train, test
 
@@ -189,7 +184,7 @@ def split_fillers(
         ones are withheld, and two `Problems`.
 
     Raises:
-        ValueError: As for `load_data`.
+        ValueError: As `load_data` raises it.
 
     Example:
 
@@ -221,9 +216,9 @@ def _divided(task, mode, num_fillers, sizes, seed):
     drawn several times. The different problems of each label are divided in the
     proportion of the sizes, so the sets have no problem in common.
     """
-    rng = np.random.default_rng([seed, *DIVISION_STREAM])
+    rng = np.random.default_rng(stream(seed, "divided"))
     drawn = generate(
-        2 * sum(sizes), range(num_fillers), task, mode, [seed, *TRAIN_STREAM]
+        2 * sum(sizes), range(num_fillers), task, mode, stream(seed, "train")
     )
     shown = drawn.fillers[:, :5] if task == "identity_rules" else drawn.fillers
     _, first, which = np.unique(
@@ -248,18 +243,10 @@ def _divided(task, mode, num_fillers, sizes, seed):
 
 
 def num_problems(task: str, num_fillers: int) -> int | None:
-    """Counts the problems of a task, without their options.
+    """The number of problems of a task, without their options.
 
-    Args:
-        task: One of `TASKS`.
-        num_fillers: Integer, the number of fillers.
-
-    Returns:
-        36 C(N, 3) for the distribution of three, an integer. `None` for the
-        other tasks, whose problems are drawn independently.
-
-    Raises:
-        ValueError: If the task is unknown.
+    36 C(N, 3) for the distribution of three and N fillers. `None` for the other
+    tasks, whose problems are drawn independently.
     """
     check_choice("task", task, TASKS)
     if task != "distribution_of_three":
@@ -292,13 +279,11 @@ def generate(
             its problems.
 
     Returns:
-        `Problems`, whose arrays depend on the task and the mode. In multiple
-        choice there are five fillers and four options, and the label is the
-        index of the right option. In the generative mode there are five
-        fillers, and the label is the sixth. Relational match to sample has
-        three pairs, and the label, 0 or 1, is the matching one of the last two.
-        Same/different has one pair, and the label is 1 if both fillers are the
-        same.
+        `Problems`. In multiple choice: five fillers and four options, and the
+        index of the right option. In the generative mode: five fillers, and the
+        sixth as the label. Relational match to sample: three pairs, and 0 or 1,
+        the matching one of the last two. Same/different: one pair, and 1 if
+        both fillers are the same.
 
     Raises:
         ValueError: If the task or the mode is unknown, there are fewer problems
@@ -352,16 +337,15 @@ def generate(
 def option_orders(problems: Problems) -> Problems:
     """Makes each problem in all 24 orders of its options.
 
-    A network that trains on one order alone can learn by heart at which place
-    each problem has its answer. The papers do not say whether the order changes
-    from epoch to epoch.
+    A network that trains on one order alone can learn by heart where each
+    problem has its answer. The papers do not say whether the order changes from
+    epoch to epoch.
 
     Args:
         problems: `Problems` with five fillers and four options.
 
     Returns:
-        `Problems`, 24 for each of the given ones. The first ones are the given
-        ones.
+        24 times as many `Problems`. The first ones are the given ones.
 
     Raises:
         ValueError: If the problems do not have five fillers and four options.
@@ -451,13 +435,9 @@ def _same_different(rng, size, n, mode):
 
 
 def _with_options(rng, shown, answer, options):
-    """Appends options in random order, and returns the place of the answer.
+    """Appends options in random order, and returns the index of the answer.
 
-    Args:
-        rng: Generator.
-        shown: `(size, 5)`.
-        answer: `(size,)`.
-        options: `(size, 4)`, including the answer.
+    Of the four options `(size, 4)` one is the answer `(size,)`.
     """
     options = rng.permuted(options, axis=1)
     label = (options == answer[:, None]).argmax(axis=1)
@@ -477,14 +457,7 @@ def _combinations(n):
 
 
 def one_hot(num_fillers: int = NUM_FILLERS) -> np.ndarray:
-    """Makes fillers that are one-hot vectors.
-
-    Args:
-        num_fillers: Positive integer, the number of fillers.
-
-    Returns:
-        float32 array `(num_fillers, num_fillers)`.
-    """
+    """Makes fillers that are one-hot vectors, float32 `(n, n)`."""
     return np.eye(num_fillers, dtype="float32")
 
 
@@ -501,16 +474,11 @@ def glyphs() -> np.ndarray:
     Raises:
         ImportError: If Matplotlib is not installed.
     """
-    try:
+    with needs_extra("plots", "Glyphs"):
         import matplotlib
         from PIL import Image
         from PIL import ImageDraw
         from PIL import ImageFont
-    except ImportError as error:
-        raise ImportError(
-            "Glyphs are drawn in a font of Matplotlib, which is not "
-            "installed. Run: pip install 'keras_relational[plots]'"
-        ) from error
     font = ImageFont.truetype(
         os.path.join(matplotlib.get_data_path(), "fonts/ttf/DejaVuSans.ttf"), 26
     )
@@ -531,15 +499,14 @@ def load_images(
 
     Args:
         folder: Path of a folder. Its files are read in the order of the numbers
-            in their names. Files with equal numbers are in the order of their
-            names.
+            in their names, and for equal numbers in that of their names.
         size: Positive integer, the height and width of the images that are
             returned. A pixel is the mean of the pixels that it replaces.
         invert: Boolean. If `True`, black becomes white and white black. Our
-            `glyphs` are white on black, and so are the fillers of the preset
-            `"esbn_distribution_of_three"`. The authors' images are black on
-            white: of problems of them the preset solves 98.4 % as they are, and
-            99.9 % with `invert=True`.
+            `glyphs`, and the fillers of the preset
+            `"esbn_distribution_of_three"`, are white on black. The authors'
+            images are black on white: of problems of them the preset solves
+            98.4 % as they are, and 99.9 % with `invert=True`.
 
     Returns:
         uint8 array `(n, size, size)`, grey.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_positive_integers
 
 IMAGE_SHAPE = (64, 64, 1)
@@ -18,8 +19,6 @@ CENTRES = (16, 48)
 TRAIN_WIDTHS = (3, 13)
 TEST_WIDTHS = (13, 31)
 ALL_WIDTHS = (3, 31)
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
 def load_data(
@@ -38,15 +37,14 @@ def load_data(
     Returns:
         `(x_train, y_train), (x_test, y_test)`: uint8 arrays `(n, 19, 64, 64,
         1)`. `x` holds all frames but the last one, and `y` the next frame of
-        each of them. Both are views of the same videos: copy one before you
-        write into it.
+        each. Both are views of one array: copy before you write.
 
     Raises:
         ValueError: If a number is not a positive integer.
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
-    train = generate(num_train, TRAIN_WIDTHS, seed=[seed, *TRAIN_STREAM])
-    test = generate(num_test, TEST_WIDTHS, seed=[seed, *TEST_STREAM])
+    train = generate(num_train, TRAIN_WIDTHS, seed=stream(seed, "train"))
+    test = generate(num_test, TEST_WIDTHS, seed=stream(seed, "test"))
     return (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
 
 

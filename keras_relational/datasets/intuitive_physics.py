@@ -10,11 +10,10 @@ impossible clips one object changes behind the occluder. The block says how:
 - `"O2"`, shape constancy: the object changes its shape;
 - `"O3"`, spatio-temporal continuity: the object jumps ahead, or falls back.
 
-A model is trained on possible clips only. A test set has four clips, made as in
-the benchmark. Two of them are possible. They differ in one object. The other
-two are impossible: each begins as one of the possible clips and ends as the
-other. The change happens while the object is hidden. So possible and impossible
-clips consist of the same frames.
+A model is trained on possible clips only. A test set has four clips. Two of
+them are possible, and differ in one object. The other two are impossible: each
+begins as one of the possible clips and ends as the other. The change happens
+while the object is hidden, so all four consist of the same frames.
 
 The published clips show three-dimensional scenes. `read_published` and
 `read_published_train` read them. `generate` draws simple flat scenes.
@@ -32,6 +31,7 @@ from keras_relational.datasets.shapes import SHAPES
 from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
 from keras_relational.file_io import read_json
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -48,8 +48,6 @@ COLOURS = np.array(
     "uint8",
 )
 
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 # All in pixels. A size is half the width of an object. A distance is how far an
 # object moves in one clip.
@@ -94,8 +92,8 @@ def load_data(
         ValueError: If the block is unknown, or a number is too small.
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
-    x_train = generate_possible(num_train, num_frames, [seed, *TRAIN_STREAM])
-    x_test = generate(block, num_test, num_frames, [seed, *TEST_STREAM])
+    x_train = generate_possible(num_train, num_frames, stream(seed, "train"))
+    x_test = generate(block, num_test, num_frames, stream(seed, "test"))
     y_test = np.tile(np.array([1, 1, 0, 0], "uint8"), (num_test, 1))
     return (x_train, np.ones(num_train, "uint8")), (x_test, y_test)
 
@@ -113,10 +111,8 @@ def generate(
     own colour. Each object moves at constant velocity from left to right or
     from right to left, at its own depth. The two possible clips of a set differ
     in one object: it is present in one clip only (O1), has another shape (O2),
-    or is eight pixels ahead (O3). The first impossible clip begins as the first
-    possible one and ends as the second. The second impossible clip does the
-    opposite. The frame of the change is drawn from the frames in which the
-    object is hidden in both clips.
+    or is eight pixels ahead (O3). The frame in which the impossible clips
+    change is drawn from those in which the object is hidden in both.
 
     Args:
         block: One of `BLOCKS`.
@@ -129,7 +125,8 @@ def generate(
 
     Returns:
         uint8 array `(num_sets, 4, num_frames, image_size, image_size, 3)`. The
-        first two of the four clips are possible.
+        first two of the four clips are possible. The third begins as the first
+        and ends as the second, the fourth does the opposite.
 
     Raises:
         ValueError: If the block is unknown, if a number is too small, or if
@@ -175,15 +172,13 @@ def generate_possible(
         seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
             default the data are new each time. The seed of a `load_data` gives
             its training set.
-        image_size: Height and width of the images, a divisor of 64. They are
-            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
+        image_size: As for `generate`.
 
     Returns:
         uint8 array `(num_sequences, num_frames, image_size, image_size, 3)`.
 
     Raises:
-        ValueError: If a number is too small, or if `image_size` is no divisor
-            of 64.
+        ValueError: As `generate` raises it.
 
     Example:
 
@@ -205,8 +200,8 @@ def read_published(
     """Reads the test sets of a block of the published benchmark.
 
     These are the sets of its dev set. The dev set has a folder for each block
-    (`O1`, `O2`, `O3`). A block has a folder for each set (`01`, `02`, …). A set
-    has a folder for each of its four clips (`1` to `4`). A clip has a file
+    (`O1`, `O2`, `O3`), in it a folder for each set (`01`, `02`, …), and in it a
+    folder for each of its four clips (`1` to `4`). A clip has a file
     `status.json`, with `is_possible` in its `header`, and the frames
     `scene/scene_001.png` and so on. The published test set cannot be read,
     since it does not say which clips are possible.
@@ -224,10 +219,10 @@ def read_published(
 
     Raises:
         ImportError: If Pillow is not installed.
-        ValueError: If the block is unknown, if the folder does not exist, if
-            `image_size` is not a positive integer, if a clip, a frame or a
-            status is missing or cannot be read, if a set does not have two
-            possible and two impossible clips, or if clips differ in length.
+        ValueError: If an argument is unknown or out of range, if a folder, a
+            clip, a frame or a status is missing or cannot be read, if a set
+            does not have two possible and two impossible clips, or if clips
+            differ in length.
     """
     check_choice("block", block, BLOCKS)
     check_positive_integers(image_size=image_size)
@@ -261,9 +256,7 @@ def read_published_train(
 
     Args:
         folder: Path of the folder of the training set.
-        image_size: Positive integer, the height and width of the images that
-            are returned. The published images have 288 pixels a side. A pixel
-            is the mean of the pixels that it replaces.
+        image_size: As for `read_published`.
 
     Returns:
         Iterator over uint8 arrays `(num_frames, image_size, image_size, 3)`, in
@@ -271,9 +264,9 @@ def read_published_train(
 
     Raises:
         ImportError: If Pillow is not installed.
-        ValueError: If the folder does not exist or `image_size` is not a
-            positive integer. While iterating, if a frame of the next clip is
-            missing or cannot be read.
+        ValueError: If there is no clip, or `image_size` is not a positive
+            integer. While iterating, if a frame of the next clip is missing or
+            cannot be read.
     """
     check_positive_integers(image_size=image_size)
     clips = _folders(pathlib.Path(folder), "clip")
@@ -283,10 +276,9 @@ def read_published_train(
 def _scenes(rng, blocks, num_frames):
     """Draws two possible clips for each block, and the frame of the change.
 
-    Returns:
-        `(scenes, cut)`: a dictionary of arrays, and `(n,)`, the first frame
-        after the change. Arrays of objects have a shape `(n, MAX_NUM_OBJECTS,
-        ...)`. If the two clips differ in an array, its last axis is the clip.
+    Returns a dictionary of arrays, and `(n,)`, the first frame after the
+    change. Arrays of objects have a shape `(n, MAX_NUM_OBJECTS, ...)`. If the
+    two clips differ in an array, its last axis is the clip.
     """
     n = len(blocks)
     size = n, MAX_NUM_OBJECTS

@@ -25,12 +25,7 @@ _MAX_HEADER_BYTES = 10_000 + 12
 
 
 class Header(NamedTuple):
-    """The header of an array.
-
-    Attributes:
-        shape: Tuple of integers.
-        dtype: `np.dtype`.
-    """
+    """The header of an array: its shape, and its `np.dtype`."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -56,9 +51,6 @@ def read_npz(
         limits: Dictionary from names to integers up to 256. The numbers of such
             an array must be integers from 0 to below the limit. In the file
             they may have any numeric dtype. They are returned as uint8.
-
-    Returns:
-        Dictionary of the arrays by name.
 
     Raises:
         ValueError: If the file is truncated or not an `.npz`, lacks an array,

@@ -17,7 +17,7 @@ from keras_relational.validation import check_positive_integers
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 SEQUENCE_LENGTH = 10
-# An object of `products`: so many values of two attributes, and their sizes.
+# Of the two attributes of `products`: numbers of values, and sizes of vectors.
 NUM_VALUES = (4, 12)
 VALUE_SIZES = (4, 8)
 
@@ -118,14 +118,7 @@ def load_sequences(
 
 
 def products(seed: int | Sequence[int] | None = None) -> np.ndarray:
-    """Makes the 48 objects of `load_sequences`, in their order.
-
-    Args:
-        seed: Seed of `np.random.default_rng`.
-
-    Returns:
-        Float32 array `(48, 12)`.
-    """
+    """Makes the 48 objects of `load_sequences` in order, float32 `(48, 12)`."""
     rng = np.random.default_rng(seed)
     values = [
         rng.normal(size=shape).astype("float32")

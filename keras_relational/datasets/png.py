@@ -7,6 +7,8 @@ import zlib
 
 import numpy as np
 
+from keras_relational.validation import needs_extra
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_FILE_BYTES = 2**26
 MAX_SIDE = 8192
@@ -54,13 +56,8 @@ def read_png(
         ImportError: If Pillow is not installed.
         ValueError: If the file is not a PNG, is damaged, or is too large.
     """
-    try:
+    with needs_extra("plots", "PNG files"):
         from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            "PNG files are read with Pillow, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
     try:
         content, depth, colour = _checked(path)
         with Image.open(content, formats=["PNG"]) as image:
@@ -81,13 +78,10 @@ def read_png(
 
 
 def _checked(path):
-    """Checks a file, and returns the part that Pillow reads.
+    """Checks a file, and returns what Pillow reads, bits and colour type.
 
     Pillow accepts a file that ends too early, has no palette or has wrong
     checksums, and leaves the rest black. So this function checks all of that.
-
-    Returns:
-        The content, the bits a channel, and the colour type.
     """
     content = io.BytesIO()
     kinds = []

@@ -7,17 +7,15 @@ its tile. There are three sets of objects (`OBJECT_SETS`): one to train on, and
 two that are held out.
 
 The paper defines each relation, but not how false images are drawn. Here they
-follow the images that its authors published. Two pentominoes or hexominoes that
-differ share only their shape, only their colour, or neither, equally often. So
-many false images are close to a true one. Two stripes that differ are drawn
-independently. They share a colour in only 8 % of the images, so few false
-images are close to a true one. The published files cover `between` and the
-column patterns. The other tasks follow the same rule. The function of each task
-describes its false images.
+follow the images that its authors published, of `between` and of the column
+patterns. Two pentominoes or hexominoes that differ share only their shape, only
+their colour, or neither, equally often. As a result, many negatives are near
+misses. Two stripes that differ are drawn independently, and share a colour in
+only 8 % of the images. The function of each task describes its false images.
 
-Two details differ from the paper. It says that held-out objects also have other
-colours, and it counts 46 hexominoes. Here all sets have the same 25 colours, as
-in the published files, and there are 48 hexominoes.
+The paper says that held-out objects also have other colours, and it counts 46
+hexominoes. Here all sets have the same 25 colours, as in the published files,
+and there are 48 hexominoes.
 """
 
 import functools
@@ -28,6 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_relational.datasets.npz import read_npz
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -50,8 +49,6 @@ TASKS = (
     "match_rows",
 )
 
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 # Red, green and blue of the 25 colours.
 COLOURS = np.array(
@@ -86,7 +83,7 @@ _POLYOMINOES = {
     ),
 }
 
-# How two objects differ: what they still share.
+# How two objects differ, named after the feature that they share.
 _SHAPE_ONLY, _COLOUR_ONLY, _NEITHER = range(3)
 
 
@@ -113,12 +110,11 @@ def generate(
 
     Returns:
         `(images, labels, task_ids)`: uint8 `(num_examples, 36, 36, 3)` in
-        0..192; uint8 `(num_examples,)`; and uint8 `(num_examples,)`, the place
-        of each image's task in `task` (0 if `task` is one task).
+        0..192, `(num_examples,)`, and `(num_examples,)`, the index of each
+        image's task in `task` (0 if `task` is one task).
 
     Raises:
-        ValueError: If a task or the object set is unknown, if `num_examples` is
-            not a positive integer, if there is no task, or if
+        ValueError: If an argument is unknown or out of range, or if
             `"colour_and_shape"` is to be drawn on stripes, which all have the
             same shape.
 
@@ -148,9 +144,9 @@ def render(board: np.ndarray, object_set: str = "pentominoes") -> np.ndarray:
 
     Args:
         board: Integer array `(2, n, 9)`: the shape and the colour of the object
-            on each tile, row by row. −1 leaves a tile empty. A shape is a place
-            in `shape_masks(object_set)`, a colour a place in `COLOURS`. The
-            "shape" of a stripe is the colour of its middle.
+            on each tile, row by row, as indices into `shape_masks(object_set)`
+            and `COLOURS`. −1 leaves a tile empty. The "shape" of a stripe is
+            the colour of its middle.
         object_set: One of `OBJECT_SETS`.
 
     Returns:
@@ -229,13 +225,12 @@ def load_data(
             fresh examples.
 
     Returns:
-        `(x_train, y_train), (x_test, y_test)` as in `keras.datasets`: uint8
-        images and uint8 labels. With several tasks each `x` is a pair
-        `(images, task_ids)`, as `models.relations_classifier` takes it.
+        `(x_train, y_train), (x_test, y_test)`: images and labels as of
+        `generate`. With several tasks each `x` is a pair `(images, task_ids)`,
+        as `models.relations_classifier` takes it.
 
     Raises:
-        ValueError: If a task or the object set is unknown, or a number is not a
-            positive integer.
+        ValueError: As `generate` raises it.
 
     Example:
 
@@ -247,12 +242,12 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     splits = []
-    for size, objects, stream in (
-        (num_train, "pentominoes", TRAIN_STREAM),
-        (num_test, object_set, TEST_STREAM),
+    for size, objects, name in (
+        (num_train, "pentominoes", "train"),
+        (num_test, object_set, "test"),
     ):
         images, labels, task_ids = generate(
-            task, size, objects, [seed, *stream]
+            task, size, objects, stream(seed, name)
         )
         x = images if isinstance(task, str) else (images, task_ids)
         splits.append((x, labels))
@@ -274,8 +269,7 @@ def load_npz(
         `(images, labels, task_ids)`, in the form that `generate` returns.
 
     Raises:
-        ValueError: If the file is truncated or not an `.npz`, lacks an array,
-            or holds an array of another shape or range.
+        ValueError: If the file is damaged, or its arrays are not these.
         FileNotFoundError: If there is no such file.
     """
     arrays = read_npz(
@@ -327,12 +321,7 @@ def shape_masks(object_set: str) -> np.ndarray:
 
     The set has each shape in all orientations of its tile, turned and
     reflected: 37 pentominoes and 48 hexominoes. A stripe is a full square.
-
-    Args:
-        object_set: One of `OBJECT_SETS`.
-
-    Returns:
-        Boolean array `(num_shapes, 3, 3)`: which of the 3×3 blocks are filled.
+    Returns booleans `(num_shapes, 3, 3)`: which of the blocks are filled.
     """
     if object_set == "stripes":
         return np.ones((1, 3, 3), bool)
@@ -374,8 +363,7 @@ def _shape_draws(object_set):
 class _Draw:
     """Draws objects and places for the `size` images of one task.
 
-    Attributes:
-        board: int8 `(2, size, 9)`, the shape and the colour on each tile.
+    `board`, int8 `(2, size, 9)`, is the shape and the colour on each tile.
     """
 
     def __init__(self, rng, object_set, size):
@@ -413,20 +401,14 @@ class _Draw:
         )
 
     def different(self, *things):
-        """Draws objects that equal none of `things`.
-
-        They may share a shape or a colour with one of them.
-        """
+        """Draws objects that equal none of `things`, but may share a part."""
         return self._redraw(self.thing(), lambda new: _equals_any(new, things))
 
     def pattern(self, pattern):
-        """Draws three objects in each image, in a pattern.
+        """Draws three objects in each image, in its pattern of `PATTERNS`.
 
         Two objects that differ share their shape only, their colour only, or
         neither, equally often. Stripes differ by chance.
-
-        Args:
-            pattern: Integers `(size,)`, places in `PATTERNS`.
         """
         a = self.thing()
         b = self.unlike(a, self.choice(3))
@@ -473,21 +455,22 @@ def _same(draw):
     False: they differ in one of the three ways, equally often.
     """
     label, kind = draw.coin(), draw.choice(3)
-    first = draw.thing()
-    second = np.where(label, first, draw.unlike(first, kind))
-    for thing, cell in zip((first, second), draw.cells(2).T, strict=True):
-        draw.put(thing, cell)
+    _two_objects(draw, label, kind)
     return label
 
 
 def _colour_and_shape(draw):
     """Two objects. The label is the way in which they differ."""
     label = draw.choice(4)
+    _two_objects(draw, label == 0, label - 1)
+    return label
+
+
+def _two_objects(draw, are_equal, kind):
     first = draw.thing()
-    second = np.where(label == 0, first, draw.unlike(first, label - 1))
+    second = np.where(are_equal, first, draw.unlike(first, kind))
     for thing, cell in zip((first, second), draw.cells(2).T, strict=True):
         draw.put(thing, cell)
-    return label
 
 
 # The three tiles of each line. The middle row is there twice: the published

@@ -89,11 +89,7 @@ def load_data(
 
 
 def all_sets() -> np.ndarray:
-    """Finds the 1,080 sets.
-
-    Returns:
-        Integer array `(1080, 3)` of positions in `CARDS`, each row increasing.
-    """
+    """The 1,080 sets: indices into `CARDS` `(1080, 3)`, each row increasing."""
     pairs = np.array(list(itertools.combinations(range(len(CARDS)), 2)))
     thirds = third_card(*pairs.T)
     sets = np.column_stack([pairs, thirds])
@@ -101,17 +97,10 @@ def all_sets() -> np.ndarray:
 
 
 def third_card(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Finds the card that makes a set with two others.
+    """The card that makes a set with two others, all as indices into `CARDS`.
 
     The values of an attribute in a set are 0 modulo 3 in sum, whether they are
     all alike or all different.
-
-    Args:
-        first: Integer array, positions in `CARDS`.
-        second: Integer array of the same shape.
-
-    Returns:
-        Integer array of the same shape.
     """
     values = -(CARDS[first] + CARDS[second]) % NUM_VALUES
     return np.ravel_multi_index(
@@ -120,15 +109,7 @@ def third_card(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def contains_set(hands: np.ndarray) -> np.ndarray:
-    """Finds out which hands contain a set.
-
-    Args:
-        hands: Integer array `(n, num_cards)` of positions in `CARDS`. No card
-            is twice in a hand.
-
-    Returns:
-        Boolean array `(n,)`.
-    """
+    """Which hands `(n, num_cards)` of indices into `CARDS` contain a set."""
     found = np.zeros(len(hands), bool)
     for i, j in itertools.combinations(range(hands.shape[1]), 2):
         third = third_card(hands[:, i], hands[:, j])
@@ -137,14 +118,9 @@ def contains_set(hands: np.ndarray) -> np.ndarray:
 
 
 def vectors(cards: np.ndarray) -> np.ndarray:
-    """What a model sees of cards.
+    """Cards, as indices into `CARDS`, as vectors of 12.
 
-    Args:
-        cards: Integer array of positions in `CARDS`.
-
-    Returns:
-        Float32 array with one more axis of 12: for each attribute, a 1 for its
-        value.
+    For each attribute there is a 1 for its value, in float32.
     """
     codes = np.eye(NUM_VALUES, dtype="float32")[CARDS[cards]]
     return codes.reshape(*np.shape(cards), NUM_ATTRIBUTES * NUM_VALUES)

@@ -27,7 +27,8 @@ def draw(
         sizes: `(n,)`, in pixels: the radius of a disc, or half the width and
             height of another shape. Nothing is drawn for a size of 0.
         colours: `(n, channels)`, from 0 to 255.
-        shapes: Integers `(n,)`, places in `SHAPES`. By default all are discs.
+        shapes: Integers `(n,)`, indices into `SHAPES`. By default all are
+            discs.
 
     Example:
 
@@ -68,16 +69,9 @@ def draw(
 def downsample(images: np.ndarray, size: int) -> np.ndarray:
     """Makes images or videos smaller: each pixel is the mean of a square.
 
-    Args:
-        images: uint8 array `(..., height, width, channels)`, where height and
-            width are equal.
-        size: Height and width of the result, a divisor of those of the images.
-
-    Returns:
-        uint8 array `(..., size, size, channels)`. Means are rounded.
-
-    Raises:
-        ValueError: If the images are no squares, or `size` is no divisor.
+    From uint8 `(..., height, width, channels)` to `(..., size, size,
+    channels)`. Means are rounded. A `ValueError` says if the images are no
+    squares, or `size` is no divisor of their height.
 
     Example:
 

@@ -17,6 +17,7 @@ import numpy as np
 from keras_relational.datasets.balanced_labels import balanced_labels
 from keras_relational.datasets.shapes import downsample
 from keras_relational.datasets.shapes import draw
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
@@ -32,9 +33,6 @@ OSCILLATIONS = ("horizontal", "vertical", "diagonal")
 DISTANCES = (25, 50)
 WALK_SPEEDS = (1, 2)
 OSCILLATION_SPEEDS = (2, 4)
-# These numbers follow the seed, so that training and test data are independent.
-# There are two, because training batches have the seeds `[seed, number]`.
-TEST_STREAM, TRAIN_STREAM = (0, 1), (0, 2)
 
 # Where centres of balls may be, in both directions.
 _LOWEST, _HIGHEST = RADIUS, 64 - RADIUS
@@ -67,8 +65,8 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     make = generate_switching if switching else generate
-    test = make(num_test, seed=[seed, *TEST_STREAM])[:2]
-    train = make(num_train, seed=[seed, *TRAIN_STREAM])[:2]
+    test = make(num_test, seed=stream(seed, "test_beside_batches"))[:2]
+    train = make(num_train, seed=stream(seed, "train_beside_batches"))[:2]
     return train, test
 
 
@@ -88,14 +86,12 @@ def generate_videos(
         num_sequences: Positive integer, the number of videos.
         num_frames: Positive integer, the number of frames of a video. By
             default 20 if `"fixed"`, and 51 for the other kinds.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
-        image_size: Height and width of the images, a divisor of 64.
+        seed: As for these functions.
+        image_size: As for these functions.
         bulb_radius: As for `generate_switching`. It has no effect if `"fixed"`.
 
     Returns:
-        `(images, labels, centres)`, as `generate` or `generate_switching`
-        returns them.
+        `(images, labels, centres)`, as these functions return them.
 
     Raises:
         ValueError: If the kind is unknown, or as for these functions.
@@ -142,13 +138,13 @@ def generate(
 
     Returns:
         `(images, labels, centres)`: uint8 `(num_sequences, num_frames,
-        image_size, image_size, 1)`; uint8 `(num_sequences,)`, places in
+        image_size, image_size, 1)`; uint8 `(num_sequences,)`, indices into
         `DYNAMICS`; and float32 `(num_sequences, num_frames, 2)`, the ball's
         centre from the left and from the top, in pixels of 64 × 64.
 
     Raises:
-        ValueError: If a number is not a positive integer, if `dynamics` is
-            unknown or empty, or if `image_size` is no divisor of 64.
+        ValueError: If a number is out of its range, if `dynamics` is unknown or
+            empty, or if `image_size` is no divisor of 64.
 
     Example:
 
@@ -209,26 +205,20 @@ def generate_switching(
     Args:
         num_sequences: Positive integer, the number of videos.
         num_frames: Positive integer, the number of frames of a video.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
-        image_size: Height and width of the images, a divisor of 64. They are
-            drawn with 64 × 64 pixels, and made smaller by `shapes.downsample`.
+        seed: As for `generate`.
+        image_size: As for `generate`.
         bulb_radius: Integer from 1 to 10, the radius of the bulbs, in pixels of
             64 × 64. The radius of the ball is 4. The paper does not give it.
             With three axes, there is room for bulbs of 9 at most.
         num_axes: 2, as in the paper, or 3.
 
     Returns:
-        `(images, labels, centres)`: uint8 `(num_sequences, num_frames,
-        image_size, image_size, 1)`; uint8 `(num_sequences, num_frames)`, the
-        bulb that is lit, a place in `OSCILLATIONS`; and float32
-        `(num_sequences, num_frames, 2)`, the ball's centre from the left and
-        from the top, in pixels of 64 × 64.
+        Like `generate`, but labels are uint8 `(num_sequences, num_frames)`, the
+        bulb that is lit, an index into `OSCILLATIONS`.
 
     Raises:
-        ValueError: If a number is not a positive integer, if `image_size` is no
-            divisor of 64, if `num_axes` is not 2 or 3, or if the bulbs are too
-            large.
+        ValueError: If a number is out of its range, or `image_size` is no
+            divisor of 64.
 
     Example:
 
@@ -282,19 +272,17 @@ def generate_coordinates(
         num_frames: Positive integer, the number of steps of a sequence.
         num_axes: 2 or 3.
         cue: Number above 0, the coordinate of a bulb that is lit.
-        seed: Seed of `np.random.default_rng`. Equal seeds give equal data. By
-            default the data are new each time.
+        seed: As for `generate`.
 
     Returns:
         `(coordinates, labels)`: float32 `(num_sequences, num_frames, 2 +
         num_axes)` and uint8 `(num_sequences, num_frames)`. The first two
         coordinates are the ball's centre from the middle of the image, in units
         of 16 pixels of 64. The others are the bulbs, 0 or `cue`. A label is the
-        axis of the next step, a place in `OSCILLATIONS`.
+        axis of the next step, an index into `OSCILLATIONS`.
 
     Raises:
-        ValueError: If a number is not a positive integer, `num_axes` is not 2
-            or 3, or `cue` is not above 0.
+        ValueError: If a number is out of its range.
 
     Example:
 

@@ -9,9 +9,9 @@ problems use the seven lowest levels. Test problems use levels that are farther
 and farther away (`regime="translation"`), or farther and farther apart
 (`regime="scale"`).
 
-A problem has only seven images: they are its candidates, and three of them are
-also the terms A, B and C. So a problem is stored as the levels of these images,
-which are 28 small numbers. `render` draws the images of a batch on demand.
+A problem has seven images: they are its candidates, and three of them are also
+the terms A, B and C. It is stored as the levels of these images, 28 small
+numbers. `render` draws the images of a batch on demand.
 """
 
 import itertools
@@ -91,7 +91,7 @@ def load_data(
     Returns:
         `(x_train, y_train), (x_test, y_test)`. `x_train` are the `Problems` of
         region 1, and `x_test` those of regions 2 to 6, one region after the
-        other. The labels are uint8, the place of the answer among the
+        other. The labels are uint8, the index of the answer among the
         candidates: always 0.
 
     Raises:
@@ -286,8 +286,7 @@ def load_hdf5(path: pathlib.Path | str) -> Problems:
     Examples are `analogy_train.hy`, `analogy_test1.hy` and
     `analogy_scale_train.hy`. Their levels are relative to a region, 0 to 6. The
     images of the first problem show which region it is. All other images and
-    the distances follow from the levels, so they are not read. `dist` must be
-    present all the same.
+    the distances follow from the levels, so they are not read.
 
     Args:
         path: Path of an HDF5 file with a group for each problem, `"0"`, `"1"`
@@ -299,11 +298,10 @@ def load_hdf5(path: pathlib.Path | str) -> Problems:
         `Problems`, in the order of the file.
 
     Raises:
-        ValueError: If the file cannot be read as HDF5, if a problem lacks an
-            array or has one of another shape or range, if an array is a link,
-            in chunks or in another file, if the images of a problem differ in
-            more than its dimension, or if the first problem's images belong to
-            no region. The published arrays are neither links nor in chunks.
+        ValueError: If the file is damaged, or its arrays are not these; if an
+            array is a link, in chunks or in another file, as no published one
+            is; if the images of a problem differ in more than its dimension; or
+            if the first problem's images belong to no region.
         FileNotFoundError: If there is no such file.
         ImportError: If h5py is not installed.
     """
@@ -351,10 +349,7 @@ def load_regions(
         item a region.
 
     Raises:
-        ValueError: If a file cannot be read as HDF5, or is not a published file
-            of VAEC.
-        FileNotFoundError: If there is no such file.
-        ImportError: If h5py is not installed.
+        ValueError: As `load_hdf5` raises it.
     """
     regions = [load_hdf5(path) for path in paths]
     # In the translation regime the levels of region 2 start above 0. In the

@@ -8,7 +8,6 @@ The rules are pure functions of tensors, independent of any library for agents:
 - `batched_world`: `World`, the base class of all worlds.
 - `colours`: colours packed into integers.
 - `compilation`: compiles the functions of a world.
-- `curriculum`: BoxWorld whose puzzles grow with the share that is solved.
 
 Two modules wrap a world for a library. Import them by name. They need the extra
 `rl`:

@@ -41,14 +41,8 @@ class _NumPy:
 
 
 def functions_for(x: Any) -> Any:
-    """The functions that go with an array or a tensor.
+    """`keras.ops` for a tensor; for an array the same functions from NumPy.
 
-    Args:
-        x: NumPy array, or tensor of Keras' backend.
-
-    Returns:
-        A namespace with functions of `keras.ops`: `keras.ops` itself for a
-        tensor. For an array, those that the rules of the worlds use, from
-        NumPy.
+    Only those that the rules of the worlds use are there.
     """
     return _NumPy if isinstance(x, np.ndarray) else ops

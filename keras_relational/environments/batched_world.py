@@ -33,7 +33,7 @@ class World:
     - `move(state, actions)`: the rules.
     - `render(state)`: the images.
 
-    `move` and `render` take what they need of `keras.ops` from
+    `move` and `render` take functions of `keras.ops` from
     `array_functions.functions_for`. With a state of NumPy's arrays they then
     use NumPy, as the Gymnasium environments do. The next state then shares the
     arrays that did not change, so do not write into a state.
@@ -112,9 +112,6 @@ class World:
     def render(self, state: State) -> keras.KerasTensor:
         """Draws what the agent sees. A subclass defines it.
 
-        Args:
-            state: A state, as `reset` returns it.
-
         Returns:
             uint8 tensor `(batch, *image_shape)`.
         """
@@ -171,15 +168,9 @@ class World:
         return state, reward, terminated, truncated
 
     def restart(self, state: State, where: keras.KerasTensor) -> State:
-        """Begins the next episode of the same seed in some of the rows.
+        """Begins the next episode of the same seed in rows where it is over.
 
-        Args:
-            state: A state, as `reset` returns it.
-            where: Boolean tensor `(batch,)`. `True` marks the rows in which a
-                new episode begins.
-
-        Returns:
-            A state.
+        `where` is a boolean tensor `(batch,)` that marks these rows.
         """
 
         def restarted():
@@ -194,14 +185,7 @@ class World:
         return ops.cond(ops.any(where), restarted, lambda: dict(state))
 
     def next_episode(self, state: State) -> State:
-        """Makes the first state of the next episode of each seed.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            A state with the same names.
-        """
+        """Makes the first state of the next episode of each seed."""
         return self.new_episode(state["seed"], state["episode"] + 1)
 
     def step_or_restart(
@@ -214,19 +198,13 @@ class World:
 
         Args:
             state: A state, as `reset` returns it.
-            actions: Integers `(batch,)`, indices into the attribute `actions`.
-                They have no effect where the episode is over.
+            actions: As for `step`. They have no effect where `over` is `True`.
             over: Boolean tensor `(batch,)`. `True` marks the rows whose episode
                 is over.
 
         Returns:
-            `(state, reward, terminated, truncated)` as `step` returns them.
-            Where a new episode begins, the reward is 0 and the other two are
-            `False`.
-
-        Raises:
-            ValueError: If the actions do not have the shape `(batch,)`, are not
-                integers, or are not indices into the attribute `actions`.
+            As `step` returns them. Where a new episode begins, the reward is 0
+            and the other two are `False`.
         """
         moved, reward, terminated, truncated = self.step(state, actions)
         return (
@@ -247,15 +225,7 @@ def checked_actions(
             values of a tensor inside a compiled function are not known, so they
             are not checked.
         shape: The shape that the actions should have. `None` matches any size.
-        names: The names of the actions. An action is an index into this
-            sequence.
-
-    Returns:
-        int32 array or tensor.
-
-    Raises:
-        ValueError: If the actions have another shape, are not integers, or are
-            not indices into `names`.
+        names: The names of the actions, for their number and the error.
     """
     # `ops.is_tensor` takes longer than all the rest.
     is_numpy = isinstance(actions, np.ndarray | np.generic)
@@ -306,15 +276,6 @@ def uniform_integers(
     low: int | keras.KerasTensor,
     high: int | keras.KerasTensor,
 ) -> keras.KerasTensor:
-    """Turns uniform numbers into uniform integers.
-
-    Args:
-        uniform: Float tensor of numbers in [0, 1).
-        low: The smallest integer.
-        high: The largest integer.
-
-    Returns:
-        int32 tensor of integers from `low` to `high`, both included.
-    """
+    """Turns uniform numbers in [0, 1) into int32 from low to high, both in."""
     size = ops.cast(high - low + 1, "float32")
     return low + ops.cast(ops.floor(uniform * size), "int32")

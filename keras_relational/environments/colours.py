@@ -14,45 +14,18 @@ SHIFTS = (0, 8, 16)
 
 
 def pack_rgb(red: int, green: int, blue: int) -> int:
-    """Packs a colour.
-
-    Args:
-        red: Integer from 0 to 255.
-        green: Integer from 0 to 255.
-        blue: Integer from 0 to 255.
-
-    Returns:
-        Integer.
-    """
+    """Packs red, green and blue, each from 0 to 255."""
     return red + (green << 8) + (blue << 16)
 
 
 def pack_hsv(hue: float, saturation: float, value: float) -> int:
-    """Packs a colour that is given by hue, saturation and value.
-
-    Red, green and blue are each rounded to the nearest of 0 to 255.
-
-    Args:
-        hue: Number from 0 to 1.
-        saturation: Number from 0 to 1.
-        value: Number from 0 to 1.
-
-    Returns:
-        Integer.
-    """
+    """Packs hue, saturation and value, each from 0 to 1."""
     rgb = colorsys.hsv_to_rgb(hue, saturation, value)
     return pack_rgb(*(round(255 * channel) for channel in rgb))
 
 
 def unpack_rgb(colours: keras.KerasTensor) -> keras.KerasTensor:
-    """Unpacks colours into pixels.
-
-    Args:
-        colours: int32 tensor or array `(...)` of packed colours.
-
-    Returns:
-        uint8 tensor or array `(..., 3)`: red, green and blue.
-    """
+    """Unpacks int32 colours `(...)`, a tensor or array, to uint8 `(..., 3)`."""
     if isinstance(colours, np.ndarray):
         # The lowest three of four bytes. This is several times faster.
         pixels = np.ascontiguousarray(colours, "<i4")[..., None].view("uint8")
@@ -62,17 +35,7 @@ def unpack_rgb(colours: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def pack_pixels(images: np.ndarray) -> np.ndarray:
-    """Packs pixels into colours: the inverse of `unpack_rgb`.
-
-    Args:
-        images: uint8 array `(..., 3)`: red, green and blue.
-
-    Returns:
-        int32 array `(...)` of packed colours.
-
-    Raises:
-        ValueError: If the pixels are not integers.
-    """
+    """Packs integer pixels `(..., 3)` to int32 colours `(...)`."""
     if images.dtype.kind not in "ui":
         raise ValueError(
             "`images` must be integers from 0 to 255. Received: "

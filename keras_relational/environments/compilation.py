@@ -7,19 +7,10 @@ import keras
 
 
 def compiled(function: Callable) -> Callable:
-    """Compiles a function with XLA.
+    """Compiles a pure function of nested tensors or arrays with XLA.
 
     Keras compiles models, but it has no compiler of plain functions. The
-    environments are plain functions.
-
-    Args:
-        function: A pure function of nested tensors or arrays.
-
-    Returns:
-        A function of the same arguments with the same results.
-
-    Raises:
-        ValueError: If the backend is neither TensorFlow nor JAX.
+    environments are plain functions. On PyTorch a `ValueError` says so.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":

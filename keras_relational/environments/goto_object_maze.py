@@ -29,8 +29,8 @@ Some details are our choice, because BabyAI differs or the paper is silent:
 - The actions are those of BabyAI without pick up, drop and done, which have no
   use here. Only doors can be toggled.
 - No object is in front of a door, and no two objects touch, so no object blocks
-  the way. BabyAI draws a new maze if an object blocks the way. All remaining
-  cells are equally likely.
+  the way. Where one does, BabyAI draws a new maze. All remaining cells are
+  equally likely.
 """
 
 import functools
@@ -96,9 +96,8 @@ _TURNS = np.array((3, 1, 0, 0), "int32")
 def _num_doors():
     """The smallest number of doors between two rooms, for each set of doors.
 
-    Returns:
-        int32 array `(2**12, 9, 9)`. It is `NUM_ROOMS` for rooms that are not
-        connected.
+    An int32 array `(2**12, 9, 9)`. It is `NUM_ROOMS` for rooms that are not
+    connected.
     """
     sets = np.arange(2 ** len(WALLS))
     doors = np.full((len(sets), NUM_ROOMS, NUM_ROOMS), NUM_ROOMS, "int32")
@@ -206,16 +205,7 @@ class GotoObjectMaze(World):
     def move(
         self, state: State, actions: keras.KerasTensor
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
-        """Turns or moves the agent, or toggles the door ahead of it.
-
-        Args:
-            state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of indices into `ACTIONS`.
-
-        Returns:
-            The next state, the rewards, float32 `(batch,)`, and the boolean
-            tensor `terminated` `(batch,)`, `True` if the object is found.
-        """
+        """Turns or moves the agent, or toggles the door ahead of it."""
         board, agent = state["board"], state["agent"]
         xp = functions_for(board)
         turn = xp.take(_TURNS, actions)
@@ -242,14 +232,7 @@ class GotoObjectMaze(World):
         return state, xp.cast(reward, "float32"), found
 
     def render(self, state: State) -> keras.KerasTensor:
-        """Draws what the agent sees.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            uint8 tensor `(batch, 5, 5, 3)`, one pixel a cell.
-        """
+        """Draws what the agent sees, 5 × 5 pixels, one a cell."""
         agent, direction = state["agent"], state["direction"]
         xp = functions_for(agent)
         cells = agent[:, None] + xp.take(self._in_view, direction, axis=0)
@@ -265,16 +248,7 @@ class GotoObjectMaze(World):
     def new_episode(
         self, seed: keras.KerasTensor, episode: keras.KerasTensor
     ) -> State:
-        """Makes the mazes of episodes.
-
-        Args:
-            seed: uint32 tensor `(batch,)`.
-            episode: int32 tensor `(batch,)`, the number of the episode among
-                the episodes of the same seed.
-
-        Returns:
-            A state.
-        """
+        """Makes the mazes of episodes."""
 
         def uniform(draw, size):
             """Random numbers `(batch, size)`, different for each draw."""
@@ -309,9 +283,8 @@ class GotoObjectMaze(World):
     def _doors(self, uniform):
         """Adds doors to walls in random order until all rooms are connected.
 
-        Returns:
-            The set of the walls with doors, an integer with a bit for each
-            wall, and booleans `(batch, side²)`: which cells are doors.
+        Returns the set of the walls with doors, an integer with a bit for each
+        wall, and which cells are doors, booleans `(batch, side²)`.
         """
         ranks = random_ranks(uniform(_WALL_DRAW, len(WALLS)))
         bits = 2 ** np.arange(len(WALLS), dtype="int32")
@@ -362,17 +335,10 @@ class GotoObjectMaze(World):
 
 
 def _seen(clear):
-    """Marks the cells that the agent sees, by the rule of MiniGrid.
+    """Marks the cells `(batch, 5, 5)` that the agent sees, by MiniGrid's rule.
 
     The rule starts at the agent's row and goes up row by row, as `_lit_rows`
-    tells.
-
-    Args:
-        clear: Booleans `(batch, 5, 5)`. `True` marks a cell that can be seen
-            through.
-
-    Returns:
-        Booleans `(batch, 5, 5)`.
+    tells. `clear` marks the cells that can be seen through.
     """
     xp = functions_for(clear)
     rows = xp.cast(xp.sum(xp.where(clear, _BITS, 0), axis=2), "int32")
@@ -387,17 +353,16 @@ def _seen(clear):
 
 
 def _lit_rows():
-    """What is seen of a row of cells, and what it shows of the row above.
+    """The visible cells of a row, and those that it shows of the row above.
 
     A visible cell that can be seen through makes its neighbours in the row
     visible, and so on along the row. It also makes three cells of the row above
     visible: the cell above it and the two beside that cell.
 
-    Returns:
-        Two int32 arrays, indexed by 32 c + l: c has a bit for each cell of the
-        row that can be seen through, and l for each that the row below shows.
-        The values have a bit for each visible cell, of the row and of the row
-        above.
+    Returns two int32 arrays, indexed by 32 c + l: c has a bit for each cell of
+    the row that can be seen through, and l for each that the row below shows.
+    The values have a bit for each visible cell, of the row and of the row
+    above.
     """
     bit = np.arange(VIEW)[:, None]
     lit = list(np.tile(np.arange(2**VIEW), 2**VIEW) >> bit & 1)

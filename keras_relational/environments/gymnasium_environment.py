@@ -64,10 +64,7 @@ class WorldEnv(gymnasium.Env):
             `action_space`.
     """
 
-    metadata: typing.ClassVar = {
-        "render_modes": ["rgb_array"],
-        "render_fps": 8,
-    }
+    metadata: typing.ClassVar = {"render_modes": ["rgb_array"], "render_fps": 8}
 
     def __init__(
         self,
@@ -88,15 +85,12 @@ class WorldEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict | None = None
     ) -> tuple[np.ndarray, dict]:
-        """Begins an episode.
+        """Begins an episode, and returns its first image and its `level`.
 
         Args:
             seed: Non-negative integer that fixes this episode and all later
                 ones. By default the next episode of the present seed begins.
             options: Not used.
-
-        Returns:
-            The first image, and a dictionary with the `level`.
         """
         super().reset(seed=seed)
         seeds = self.np_random.integers(2**32, size=1, dtype="uint32")
@@ -105,16 +99,10 @@ class WorldEnv(gymnasium.Env):
         return self._image(), self._info()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
-        """Takes one action.
-
-        Args:
-            action: Integer, an index into the world's `actions`.
+        """Takes one action, an index into the world's `actions`.
 
         Returns:
             `(image, reward, terminated, truncated, info)`.
-
-        Raises:
-            ValueError: If the action is not in `action_space`.
         """
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")
@@ -124,11 +112,9 @@ class WorldEnv(gymnasium.Env):
         return self._image(), reward, terminated, truncated, self._info()
 
     def render(self) -> np.ndarray | None:
-        """Enlarges the last image.
+        """The last image, `tile_size` pixels for each tile.
 
-        Returns:
-            uint8 array, `tile_size` pixels for each tile, or None without a
-            `render_mode`.
+        None without a `render_mode`.
         """
         if self.render_mode is None:
             return None
@@ -199,7 +185,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: dict | None = None,
     ) -> tuple[np.ndarray, dict]:
-        """Begins all episodes anew.
+        """Begins all episodes anew, and returns their first images and levels.
 
         Args:
             seed: Non-negative integer, or a sequence with one integer for each
@@ -207,9 +193,6 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
                 the sequence stands for a random seed. By default the next
                 episodes begin.
             options: Not used.
-
-        Returns:
-            The first images, and a dictionary with the levels.
         """
         if seed is None or isinstance(seed, int | np.integer):
             super().reset(seed=None if seed is None else int(seed))
@@ -252,9 +235,6 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv):
 
         Returns:
             `(images, rewards, terminated, truncated, infos)`.
-
-        Raises:
-            ValueError: If the actions are not in `action_space`.
         """
         if self._state is None:
             raise gymnasium.error.ResetNeeded("Call reset() before step().")

@@ -72,32 +72,20 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
     def level(
         self, state: tuple[dict[str, tf.Tensor], ts.TimeStep] | None = None
     ) -> tf.Tensor:
-        """The level of each episode.
+        """The level of each episode, integers `(batch_size, n)`.
 
-        Args:
-            state: The state of the world and the time step, as in the attribute
-                `state`, which is the default.
-
-        Returns:
-            Integer tensor `(batch_size, n)`.
+        `state` is like the attribute `state`, which is the default.
         """
         world_state, _ = self.state if state is None else state
         return tf.identity(world_state["level"])
 
     def advance(
-        self,
-        state: tuple[dict[str, tf.Tensor], ts.TimeStep],
-        action: tf.Tensor,
+        self, state: tuple[dict[str, tf.Tensor], ts.TimeStep], action: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], ts.TimeStep]:
         """Takes one step in all episodes, as a pure function.
 
-        Args:
-            state: The state of the world and the time step, as in the attribute
-                `state`.
-            action: int32 tensor `(batch_size,)`.
-
-        Returns:
-            The next state of the world, and the next time step.
+        `state` is like the attribute `state`, and `action` int32
+        `(batch_size,)`. Returns the next state.
         """
         return _advanced(self.world, state, action)
 

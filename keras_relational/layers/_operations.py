@@ -23,6 +23,14 @@ def at_least_float32(tensor: keras.KerasTensor) -> keras.KerasTensor:
     return ops.cast(tensor, dtype)
 
 
+def float32_or_more(layer: keras.layers.Layer) -> str:
+    """The `input_dtype` of a layer that normalizes its inputs first.
+
+    Half precision would round away what the inputs differ by.
+    """
+    return keras.backend.result_type(layer.compute_dtype, "float32")
+
+
 def shapes_match(
     shape: Sequence[int | None], other: Sequence[int | None]
 ) -> bool:

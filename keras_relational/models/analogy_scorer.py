@@ -156,8 +156,7 @@ def visual_analogy_scorer(
     model encodes every panel once. The paper names neither the kind of RNN nor
     the initial weights. Here the RNN is a `SimpleRNN`. Initial weights are He
     normal for the convolutions and Glorot normal for the other layers, and
-    biases are zero. For reproducible weights call `keras.utils.set_random_seed`
-    first.
+    biases are zero.
 
     The model declares the parts `"encoder"`, `"normalization"`, `"recurrent"`
     and `"score"`.
@@ -165,9 +164,8 @@ def visual_analogy_scorer(
     Args:
         normalization: A row of Table 3: `"source_target"`,
             `"temporal_context"`, `"batch"` or `"none"`. The first two are
-            temporal context normalization. In `"source_target"` each row of the
-            matrix is a context, and in `"temporal_context"` the whole matrix
-            is.
+            temporal context normalization, with each row of the matrix or the
+            whole matrix as a context.
         image_size: Height and width of the images, a multiple of 16.
 
     Returns:
@@ -176,8 +174,7 @@ def visual_analogy_scorer(
         divides pixels by 255.
 
     Raises:
-        ValueError: If `normalization` is unknown, `image_size` is not a
-            multiple of 16, or Keras' data format is not channels last.
+        ValueError: As `analogy_scorer` raises it.
 
     Example:
 
@@ -237,14 +234,7 @@ def visual_analogy_scorer(
 
 
 def named_normalization(normalization: str) -> keras.layers.Layer:
-    """Creates a normalization layer that is named `"normalization"`.
-
-    Args:
-        normalization: One of `layers.NORMALIZATIONS`.
-
-    Returns:
-        A layer whose inputs and outputs are `(batch, ..., time, features)`.
-    """
+    """The layer of one of `layers.NORMALIZATIONS`, named `"normalization"`."""
     layer = layers.normalization(normalization)
     config = {**layer.get_config(), "name": "normalization"}
     return type(layer).from_config(config)
@@ -319,19 +309,9 @@ class CandidateSequences(keras.layers.Layer):
         context: keras.KerasTensor,
         candidates: keras.KerasTensor,
     ) -> dict[str, tuple[keras.KerasTensor, typing.Any, str]]:
-        """The bounds of the indices that the layer looks up.
+        """The bounds of the indices that the layer looks up, for `serving`.
 
         An exported model refuses a request with an index out of bounds.
-
-        Args:
-            embeddings: Tensor `(batch, images, features)`.
-            context: Integer tensor `(batch, terms)`.
-            candidates: Integer tensor `(batch, candidates)`.
-
-        Returns:
-            Dictionary from the name of each index tensor to a tuple: the
-            tensor, the bound that its indices must be below, and a description
-            of the bound.
         """
         bound = ops.shape(embeddings)[1], "the number of images"
         return {

@@ -5,12 +5,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from keras_relational.layers import AppendCoordinates
-from keras_relational.layers import EpisodicRNN
-from keras_relational.layers import RelationalTransformerBlock
-from keras_relational.layers import SimplicialTransformerBlock
-from keras_relational.layers import SlotPooling
-from keras_relational.layers import VirtualEntities
+from keras_relational import layers
 from keras_relational.layers._strided_convolution import StridedConv2D
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
@@ -114,7 +109,7 @@ def boxworld_agent(
         parts.append("virtual_entities")
     if cell is not None:
         parts.append("core")
-        core = EpisodicRNN(cell, name="core")
+        core = layers.EpisodicRNN(cell, name="core")
         is_first = keras.Input(time, dtype="bool", name="is_first")
         states = [
             keras.Input((size,), name=f"state_{i}")
@@ -124,7 +119,9 @@ def boxworld_agent(
         x, *states = core(x, is_first, states)
         num_object_files = getattr(cell, "num_object_files", 1)
         if num_object_files > 1:
-            x = SlotPooling(num_object_files, 256, name="slot_pooling")(x)
+            x = layers.SlotPooling(num_object_files, 256, name="slot_pooling")(
+                x
+            )
     logits = keras.layers.Dense(num_actions, use_bias=False, name="policy")(x)
     value = keras.layers.Dense(1, use_bias=False, name="value_column")(x)
     value = ops.squeeze(value, -1)
@@ -140,10 +137,10 @@ def boxworld_agent(
 
 def _after_transformer(x, network, num_iterations, num_virtual_entities, score):
     x = keras.layers.Dense(62, use_bias=False, name="embedding")(x)
-    x = AppendCoordinates(-1.0, 1.0, order="yx", name="coordinates")(x)
+    x = layers.AppendCoordinates(-1.0, 1.0, order="yx", name="coordinates")(x)
     entities = keras.layers.Reshape((-1, 64), name="entities")(x)
     if network == "relational":
-        entities = RelationalTransformerBlock(
+        entities = layers.RelationalTransformerBlock(
             num_heads=2,
             key_dim=32,
             hidden_units=64,
@@ -151,10 +148,10 @@ def _after_transformer(x, network, num_iterations, num_virtual_entities, score):
             name="block",
         )(entities)
     else:
-        virtual_entities = VirtualEntities(
+        virtual_entities = layers.VirtualEntities(
             num_virtual_entities, name="virtual_entities"
         )(entities)
-        entities, _ = SimplicialTransformerBlock(
+        entities, _ = layers.SimplicialTransformerBlock(
             num_heads=2,
             key_dim=32,
             num_simplicial_heads=1,

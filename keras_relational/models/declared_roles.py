@@ -98,7 +98,18 @@ def declare(
     check_built(model)
     for kind in outputs.values():
         check_choice("kind of output", kind, KINDS)
-    _check_numbers(model, outputs, states)
+    if len(outputs) + len(states) != len(model.outputs):
+        raise ValueError(
+            "`outputs` must name every output of the model except the states. "
+            f"Received: outputs={outputs}, states={states}, for a model of "
+            f"{len(model.outputs)} outputs"
+        )
+    input_names = [x.name for x in model.inputs]
+    if states and input_names[-len(states) :] != list(states):
+        raise ValueError(
+            "`states` must be the names of the model's last inputs. Received: "
+            f"states={states}, for a model with the inputs {input_names}"
+        )
     names = _in_order(model, outputs)
     _check_unique([*names, *states])
     for path in (parts or {}).values():
@@ -168,14 +179,7 @@ def roles(model: keras.Model) -> Roles:
 
 
 def answer_index(declared: Roles) -> int:
-    """The place of a model's answer: a choice before anything else.
-
-    Args:
-        declared: Roles of the model.
-
-    Returns:
-        Place among the outputs, from 0.
-    """
+    """The index of the output that is the answer: a choice, else the first."""
     kinds = list(declared.outputs.values())
     for wanted in (("logits", "probabilities"), ("raw",)):
         for index, kind in enumerate(kinds):
@@ -209,11 +213,7 @@ def part(model: keras.Model, role: str) -> keras.layers.Layer:
 
 
 def check_built(model: keras.Model) -> None:
-    """Raises a `ValueError` unless a model has inputs and outputs.
-
-    Args:
-        model: `keras.Model`.
-    """
+    """Raises a `ValueError` unless a model has inputs and outputs."""
     if not getattr(model, "outputs", None) or not model.inputs:
         raise ValueError(
             "`model` must be a functional or sequential Keras model that is "
@@ -227,19 +227,7 @@ class DeclaredRoles(keras.layers.Layer):
     """Returns a model's outputs unchanged, and holds the model's roles.
 
     `declare` adds this layer to a model. The roles are then saved, loaded and
-    cloned with the model.
-
-    Args:
-        outputs: Dictionary from the name of each output to its kind, in the
-            model's order, without the states.
-        states: Names of the inputs that are states.
-        parts: Dictionary from the roles of layers to their names or paths.
-
-    Call arguments:
-        outputs: Tensor, or nested tensors.
-
-    Returns:
-        The same tensors.
+    cloned with the model. The arguments are those of `declare`.
     """
 
     def __init__(
@@ -272,23 +260,6 @@ class DeclaredRoles(keras.layers.Layer):
             "states": list(self.roles.states),
             "parts": dict(self.roles.parts),
         }
-
-
-def _check_numbers(
-    model: keras.Model, outputs: Mapping[str, str | None], states: Sequence[str]
-) -> None:
-    if len(outputs) + len(states) != len(model.outputs):
-        raise ValueError(
-            "`outputs` must name every output of the model except the states. "
-            f"Received: outputs={outputs}, states={states}, for a model of "
-            f"{len(model.outputs)} outputs"
-        )
-    names = [x.name for x in model.inputs]
-    if states and names[-len(states) :] != list(states):
-        raise ValueError(
-            "`states` must be the names of the model's last inputs. Received: "
-            f"states={states}, for a model with the inputs {names}"
-        )
 
 
 def _check_unique(names: Sequence[str]) -> None:
@@ -390,7 +361,13 @@ def _states_by_name(model: keras.Model) -> list[str]:
 def _kind(model: keras.Model, index: int, name: str) -> str | None:
     """The kind of an output, or `None` if it is not certain."""
     output = model.outputs[index]
-    if _is_softmax(_maker(output), len(output.shape)):
+    maker = _maker(output)
+    if isinstance(maker, keras.layers.Softmax):
+        is_softmax = maker.axis in (-1, len(output.shape) - 1)
+    else:
+        activation = getattr(maker, "activation", None)
+        is_softmax = activation is keras.activations.softmax
+    if is_softmax:
         return "probabilities"
     if name in _KIND_OF_NAME:
         return _KIND_OF_NAME[name]
@@ -402,12 +379,6 @@ def _kind(model: keras.Model, index: int, name: str) -> str | None:
     ):
         return "logits"
     return None
-
-
-def _is_softmax(layer: keras.Operation, rank: int) -> bool:
-    if isinstance(layer, keras.layers.Softmax):
-        return layer.axis in (-1, rank - 1)
-    return getattr(layer, "activation", None) is keras.activations.softmax
 
 
 def _given_names(model: keras.Model) -> list[str | None]:
@@ -434,11 +405,7 @@ def _is_named_by_keras(layer: keras.Operation) -> bool:
 def paths_in(structure: typing.Any) -> list[str]:
     """Names of nested tensors by keys and places, such as `key` and `key_0`.
 
-    Args:
-        structure: Nested tensors.
-
-    Returns:
-        List of names, in the order in which Keras flattens the tensors.
+    They are in the order in which Keras flattens the tensors.
     """
     paths = keras.tree.flatten_with_path(structure)
     return ["_".join(map(str, path)) for path, _ in paths]
@@ -447,15 +414,7 @@ def paths_in(structure: typing.Any) -> list[str]:
 def numbered(names: Sequence[str | None], word: str) -> list[str]:
     """Fills the gaps in a list of names with `word_0`, `word_1`, ...
 
-    Args:
-        names: List of names. `None` stands for a missing name.
-        word: `"input"` or `"output"`.
-
-    Returns:
-        List of names.
-
-    Raises:
-        ValueError: If such a name is taken.
+    `None` stands for a missing name. A `ValueError` says if `word_0` is taken.
     """
     if list(names) == [None]:
         return [f"{word}s"]

@@ -2,10 +2,10 @@
 
 Integers are taken as they are. An image of floats whose pixels are all below 2
 is taken as one from 0 to 1, and is multiplied by 255. Any other image of floats
-is taken as one from 0 to 255. Each example is looked at by itself. Then floats
-are rounded. Where a NumPy array comes in, pixels below 0 or above 255 are
-refused. In a tensor they become 0 or 255, since a compiled function cannot
-raise an error because of a value.
+is taken as one from 0 to 255. Each example is looked at by itself, and rounded.
+In a NumPy array, pixels below 0 or above 255 are refused. In a tensor they
+become 0 or 255, since a compiled function cannot raise an error because of a
+value.
 """
 
 import functools
@@ -23,16 +23,9 @@ _SCALES = (1 / 255, 1 / 256)
 def to_pixels(images: Any) -> Any:
     """Images of floats or booleans as pixels from 0 to 255.
 
-    Args:
-        images: Array or tensor of images, batch first, of 3 axes or more.
-            Anything else is returned as it is.
-
-    Returns:
-        The same images if they are integers, and whole numbers in float32
-        otherwise.
-
-    Raises:
-        ValueError: If a NumPy array has pixels below 0 or above 255.
+    Integers are returned as they are, and so is what has fewer than 3 axes.
+    Others become whole numbers in float32. A `ValueError` says if a NumPy array
+    has pixels below 0 or above 255.
 
     Example:
 
@@ -57,9 +50,7 @@ def to_pixels(images: Any) -> Any:
 def check_pixels(inputs: Any) -> None:
     """Raises a `ValueError` if pixels are below 0 or above 255.
 
-    Args:
-        inputs: Inputs of a model of images. Only NumPy arrays of 3 axes or more
-            are looked at.
+    Only NumPy arrays of 3 axes or more are looked at.
     """
     for images in keras.tree.flatten(inputs):
         if (
@@ -73,19 +64,13 @@ def check_pixels(inputs: Any) -> None:
         if not (low >= 0 and high <= 255):  # As with NaN.
             raise ValueError(
                 "The model expects images of integers from 0 to 255, or of "
-                "floats from 0 to 255 or from 0 to 1. Undo what was subtracted "
-                "from the pixels, or what they were multiplied by. Received: "
-                f"pixels from {low} to {high}"
+                "floats from 0 to 255 or from 0 to 1. Undo any other scaling. "
+                f"Received: pixels from {low} to {high}"
             )
 
 
 def reads_pixels(model: keras.Model) -> bool:
-    """Whether a model divides images of uint8 by 255 or 256.
-
-    Args:
-        model: `keras.Model`. If it is not functional or sequential, it does
-            not.
-    """
+    """Whether a functional or sequential model divides uint8 by 255 or 256."""
     return any(
         x.dtype == "uint8" and _may_be_images(x)
         for x in getattr(model, "inputs", None) or ()
@@ -146,7 +131,7 @@ def _checked(name: str) -> Callable[..., Any]:
     return checked
 
 
-# They compile what they do, so that `call` sees no values.
+# These methods are compiled, so that `call` sees no values.
 for _name in (
     *("fit", "evaluate", "predict"),
     *("train_on_batch", "test_on_batch", "predict_on_batch"),
@@ -155,12 +140,7 @@ for _name in (
 
 
 def as_image_model(model: keras.Model) -> keras.Model:
-    """The same functional model, as an `ImageModel` if it reads pixels.
-
-    Args:
-        model: `keras.Model`. A sequential or subclassed one is returned as it
-            is.
-    """
+    """The same model, as an `ImageModel` if functional and it reads pixels."""
     if type(model).__name__ != "Functional" or not reads_pixels(model):
         return model
     image_model = ImageModel(model.input, model.output, name=model.name)

@@ -31,11 +31,7 @@ _METADATA = "metadata.json"
 
 
 def preset_names() -> tuple[str, ...]:
-    """Names of the presets that come with the library.
-
-    Returns:
-        Tuple of strings, in alphabetical order.
-    """
+    """Names of the presets that come with the library, in sorted order."""
     return tuple(sorted(x.parent.name for x in _SHIPPED.glob(f"*/{_METADATA}")))
 
 
@@ -94,7 +90,7 @@ def preset_metadata(
 
     Returns:
         Dictionary. `sha256`, `parameters`, `keras_version` and `date_saved`
-        describe the file of the model. The rest is what was given to
+        describe the file of the model. The rest is the `metadata` of
         `save_to_preset`. For the presets of the library, `run` is how the model
         was trained, `figures` are its results on data that training never
         draws, and `license` is an SPDX identifier.

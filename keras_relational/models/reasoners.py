@@ -235,12 +235,7 @@ def sorter(reasoner: str, num_entities: int, num_features: int) -> keras.Model:
 def shift_right(places: np.ndarray) -> np.ndarray:
     """The decoder inputs of a `sorter`: its targets, one step late.
 
-    Args:
-        places: Integer array `(batch, n)`, as from
-            `ordered_objects.load_sequences`.
-
-    Returns:
-        Int32 array `(batch, n)`, which begins with n: nothing so far.
+    They begin with n, for nothing so far.
 
     Example:
 

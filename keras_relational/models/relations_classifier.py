@@ -2,10 +2,7 @@
 
 import keras
 
-from keras_relational.layers import AppendCoordinates
-from keras_relational.layers import MultiHeadAttentionPooling
-from keras_relational.layers import PrediNet
-from keras_relational.layers import RelationNetwork
+from keras_relational import layers
 from keras_relational.layers._strided_convolution import StridedConv2D
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
@@ -71,7 +68,7 @@ def relations_classifier(
     x = StridedConv2D(
         32, 12, strides=6, activation="relu", name="encoder", **_initial()
     )(x)
-    x = AppendCoordinates(high=0.8, name="coordinates")(x)
+    x = layers.AppendCoordinates(high=0.8, name="coordinates")(x)
     x = _central_module(central, num_heads, num_relations, key_dim)(x)
     inputs = images
     if num_tasks:
@@ -94,7 +91,7 @@ def _central_module(central, num_heads, num_relations, key_dim):
     head_size = num_relations + 4
     units = num_heads * head_size
     if central == "predinet":
-        return PrediNet(
+        return layers.PrediNet(
             num_heads,
             num_relations,
             key_dim,
@@ -102,11 +99,11 @@ def _central_module(central, num_heads, num_relations, key_dim):
             name="central",
         )
     if central == "relation_network":
-        return RelationNetwork(
+        return layers.RelationNetwork(
             units, 256, kernel_initializer=_initial_kernel(), name="central"
         )
     if central == "mha":
-        return MultiHeadAttentionPooling(
+        return layers.MultiHeadAttentionPooling(
             num_heads,
             key_dim=16,
             value_dim=head_size,

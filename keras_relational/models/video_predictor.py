@@ -39,14 +39,14 @@ def video_predictor(
     2018](https://arxiv.org/abs/1802.10353), in the version of [Goyal et al.,
     2020](https://arxiv.org/abs/2006.16225), section 4 and appendix F.1: kernels
     of 4 × 4, layer normalization, ELU in the encoder, ReLU in the decoder, and
-    a sigmoid at the end. The sizes are from the earlier paper. The later paper
-    calls the decoder deconvolutional. Here this means transposed convolutions.
+    a sigmoid at the end. The sizes are from the earlier paper. What the later
+    paper calls deconvolutional are transposed convolutions here.
 
     A core that attends to positions reads a weighted sum of their features. The
     sum must show where an object is as well as what it is. So each position has
-    its own dense layer of 64 units. Neither paper has these layers. We tried
-    one dense layer for all positions, with coordinates appended. After hundreds
-    of batches that model predicted only the mean image.
+    its own dense layer of 64 units, which neither paper has. With one dense
+    layer for all positions, and coordinates, the model predicted only the mean
+    image after hundreds of batches.
 
     The model declares the parts `"stacked"`, `"encoder"`, `"core"`, `"pooling"`
     (with object files only) and `"decoder"`. The core keeps its own name as a
@@ -62,17 +62,15 @@ def video_predictor(
             the first one.
         mean_pixel: Mean of the predicted pixels before training, a number
             between 0 and 1. It sets the last bias. For videos that are mostly
-            black, pass the mean of their pixels. Otherwise the first hundred
-            batches learn little else. With it, the loss for a single ball after
-            150 batches is a quarter of that with the default.
+            black, pass the mean of their pixels: the loss for a single ball
+            after 150 batches is then a quarter of that with the default.
         positions: Boolean. If `True`, the core attends to the 8 × 8 positions.
             `layers.SCOFF` and `layers.RIMs` can do this. If `False`, the core
             gets one vector for each frame, from a dense layer of 512 units.
             Other cores, such as `keras.layers.GRU`, need `False`.
         image_size: Positive integer, height and width of a frame in pixels. The
-            convolutional networks and positions need a multiple of 8. The
-            convolutional networks turn a frame into `image_size / 8` ×
-            `image_size / 8` positions.
+            convolutional networks and positions need a multiple of 8, and have
+            `image_size / 8` × `image_size / 8` positions.
         networks: `"convolutional"`, the networks above, or `"linear"`. With
             `"linear"` the core gets all pixels as one vector, or 8 × 8 parts of
             the frame, each through a dense layer of its own with 64 units. The
@@ -89,8 +87,7 @@ def video_predictor(
     Raises:
         ValueError: If `core` does not return sequences and states, if
             `positions` is `True` and the core takes only vectors, if a number
-            is not a positive integer, if `mean_pixel` is not from 0 to 1, or
-            if Keras' data format is not channels last.
+            is out of its range, or if Keras' data format is not channels last.
 
     Example:
 
@@ -156,15 +153,9 @@ def video_predictor(
 class StackedFrames(keras.layers.Layer):
     """Stacks each frame of a video with the frames before it, as channels.
 
-    Args:
-        num_frames: Positive integer, number of frames in a stack. The current
-            frame comes last. Frames before the first one are zero.
-
-    Call arguments:
-        frames: Tensor `(batch, time, height, width, channels)`.
-
-    Returns:
-        Tensor `(batch, time, height, width, num_frames * channels)`.
+    From `(batch, time, height, width, channels)` to `(…, num_frames *
+    channels)`. The current frame comes last. Frames before the first one are
+    zero.
     """
 
     def __init__(self, num_frames: int, **kwargs: typing.Any) -> None:
@@ -191,19 +182,8 @@ class StackedFrames(keras.layers.Layer):
 class RollOut(keras.layers.Layer):
     """Continues a video: each predicted frame is the next input.
 
-    Args:
-        predictor: Model of `video_predictor`.
-        num_frames: Positive integer, number of frames to predict.
-        all_frames: Boolean. If `True`, also return the predictions of the given
-            frames, from the second on.
-
-    Call arguments:
-        frames: Float tensor `(batch, time, 64, 64, channels)`, the first frames
-            of the video, with pixels between 0 and 1.
-
-    Returns:
-        Tensor `(batch, num_frames, 64, 64, channels)`, between 0 and 1. With
-        `all_frames` it has `time - 1 + num_frames` frames.
+    The arguments, the frames in and the frames out are those of
+    `roll_out_model`, but pixels are floats between 0 and 1.
     """
 
     def __init__(
@@ -311,8 +291,8 @@ def roll_out_model(
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, channels)`, of
         any number of steps, to the `num_frames` next frames, with pixels
-        between 0 and 1. With `all_frames` the predictions of the given frames
-        precede them: `time - 1 + num_frames` frames in all.
+        between 0 and 1. With `all_frames` it returns `time - 1 + num_frames`
+        frames.
 
     Raises:
         ValueError: If `num_frames` is not a positive integer.

@@ -18,17 +18,11 @@ inside its `with` statement:
         run.save_model(model)
         run.finish({"errors": errors})
 
-For an agent (`keras_relational.agents`) the line with `training.fit` becomes
-
-        curves = train_agent(
-            actor_learner(world, model), num_steps,
-            world.success_reward, run=run,
-        )
-
-and for a classifier `training.train_classifier(model, x, y, run=run)`. A run
-that trains several networks names each part: `training.fit(..., run=run,
-part="autoencoder")` writes the curves and checkpoints of this part to a
-subfolder. Without a run (`run=None`) these functions keep everything in memory.
+`training.train_classifier` and, for an agent, `train_agent` of
+`keras_relational.agents` take `run=run`, too. A run that trains several
+networks names each part: `training.fit(..., run=run, part="autoencoder")`
+writes the curves and checkpoints of this part to a subfolder. Without a run
+(`run=None`) these functions keep everything in memory.
 
 The folder holds
 
@@ -43,28 +37,17 @@ The folder holds
                      finished
     run.lock         the number of the process that uses the folder
 
-**Starting again.** The same command continues the run. The result is the same
-as without the break. A line of output says where the run continues. If the run
-has finished, nothing is trained, and a line says so. Arguments in `may_differ`
-may change: with a larger number of batches or steps, a finished run continues.
-If any other argument differs, a `ValueError` names both values. Paths may
-always differ, because files can be moved: `data` has digests of their content.
-Versions, commit, machine and date may differ, too. `config.json` lists them for
-each later start, under `continued`.
+**Starting again.** The same command continues the run, with the same result as
+without the break, even if the process was killed. Arguments in `may_differ` may
+change: with a larger number of batches or steps, a finished run continues. If
+any other argument differs, a `ValueError` names both values. Paths may always
+differ, because files can be moved: `data` has digests of their content.
 
 **One process at a time.** A second process that opens the folder gets a
 `RuntimeError` with the number of the first.
 
 **Killed processes.** Each file appears when it is complete. If the newest
 checkpoint is damaged, the run continues from the one before, with a warning.
-Ctrl-C ends a run in the same way: the folder is as it was after the last epoch.
-
-A script should turn the errors of a bad command into one line:
-
-    try:
-        runs.check_export(args.export)
-    except (RuntimeError, ValueError) as error:
-        parser.error(str(error))
 
 The parts of a run, by name:
 

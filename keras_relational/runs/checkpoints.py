@@ -52,17 +52,13 @@ class ModelCheckpoints:
     def save(self, number: int, curves: Mapping[str, Sequence[float]]) -> None:
         """Writes a checkpoint, and removes all but the newest two.
 
-        Args:
-            number: Number of batches so far.
-            curves: The curves so far.
-
-        Raises:
-            OSError: If the file cannot be written. The error names it.
+        Its number is the number of batches so far.
         """
-        arrays: dict[str, Any] = {
-            name: _storable(variable)
-            for name, variable in self._variables().items()
-        }
+        arrays: dict[str, Any] = {}
+        for name, variable in self._variables().items():
+            dtype = _dtype(variable)
+            array = keras.ops.convert_to_numpy(variable).astype(dtype)
+            arrays[name] = array.view(_stored_dtype(dtype))
         with atomic_file(self.path(number)) as file:
             np.savez(file, curves=json.dumps(dict(curves)), **arrays)
         for old in self.numbers()[NUM_GENERATIONS:]:
@@ -71,14 +67,8 @@ class ModelCheckpoints:
     def restore(self, number: int) -> dict[str, list[float]]:
         """Assigns all variables from a checkpoint, or none of them.
 
-        Args:
-            number: Number of the checkpoint.
-
-        Returns:
-            The curves of the checkpoint.
-
-        Raises:
-            ValueError: If the file is damaged, or belongs to another model.
+        Returns the curves. A `ValueError` says if the file is damaged, or of
+        another model.
         """
         path, variables = self.path(number), self._variables()
         try:
@@ -103,10 +93,12 @@ class ModelCheckpoints:
     def _variables(self) -> dict[str, Any]:
         """Variables by their names in the file."""
         variables = [*self.model.variables, *self.model.optimizer.variables]
-        return {
-            f"variable_{number}{_suffix(variable)}": variable
-            for number, variable in enumerate(variables)
-        }
+        named = {}
+        for number, variable in enumerate(variables):
+            dtype = _dtype(variable)
+            suffix = "" if _is_known(dtype) else f"_{dtype.name}"
+            named[f"variable_{number}{suffix}"] = variable
+        return named
 
 
 def _read(
@@ -160,17 +152,6 @@ def _stored_dtype(dtype: np.dtype) -> np.dtype:
     if _is_known(dtype):
         return dtype
     return np.dtype(f"uint{8 * dtype.itemsize}")
-
-
-def _suffix(variable: Any) -> str:
-    dtype = _dtype(variable)
-    return "" if _is_known(dtype) else f"_{dtype.name}"
-
-
-def _storable(variable: Any) -> np.ndarray:
-    dtype = _dtype(variable)
-    array = keras.ops.convert_to_numpy(variable).astype(dtype)
-    return array.view(_stored_dtype(dtype))
 
 
 def _assignable(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -28,17 +28,7 @@ def new_config(
     data: Mapping[str, str],
     part: Mapping[str, object],
 ) -> dict:
-    """Describes a run that starts now.
-
-    Args:
-        experiment: Name of the experiment, such as `"adding"`.
-        arguments: Dictionary of all arguments of the command.
-        data: Dictionary of digests of the files that were read.
-        part: The dictionary of `current_part`.
-
-    Returns:
-        Dictionary, the content of `config.json`.
-    """
+    """The content of `config.json` for a run that starts now."""
     return {
         "format": FORMAT,
         "experiment": experiment,
@@ -50,16 +40,17 @@ def new_config(
 
 
 def current_part() -> dict:
-    """Describes this start: everything that may change when a run continues.
-
-    Returns:
-        Dictionary of `command`, `versions`, `commit`, `machine` and `started`.
-    """
+    """Describes this start: everything that may change when a run continues."""
     return {
         "command": _command(),
         "versions": _versions(),
         "commit": _commit(),
-        "machine": _machine(),
+        "machine": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "accelerator": _accelerator(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
         "started": now(),
     }
 
@@ -79,18 +70,10 @@ def differences(
 ) -> list[str]:
     """Lists the differences between a new start and the run in a folder.
 
-    An argument that is a `pathlib.Path`, or a list of paths, may always differ,
-    because files can be moved. `data` shows whether their content is the same.
-
-    Args:
-        saved: The `config.json` of the folder.
-        experiment: Name of the experiment that starts.
-        arguments: Arguments of the new start.
-        data: Digests of the files that it read.
-        may_differ: Names of arguments that may differ.
-
-    Returns:
-        List of strings such as `"seed: was 0, now 1"`.
+    `saved` is the `config.json` of the folder. An argument that is a
+    `pathlib.Path`, or a list of paths, may always differ, because files can be
+    moved. `data` shows whether their content is the same. Returns texts such as
+    `"seed: was 0, now 1"`.
     """
     new = {
         "experiment": experiment,
@@ -194,15 +177,6 @@ def _commit() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "accelerator": _accelerator(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
 
 
 def _processor() -> str | None:

@@ -75,9 +75,7 @@ def read_curves(path: pathlib.Path | str) -> dict[str, list[float]]:
 def check_curves(curves: Any, unit: str) -> None:
     """Raises a `ValueError` unless a checkpoint holds valid curves.
 
-    Args:
-        curves: The curves that the checkpoint holds.
-        unit: Name of the curve that counts the progress, such as `"batches"`.
+    The curve `unit`, such as `"batches"`, counts the progress.
     """
     lengths = {len(np.array(x, "float64")) for x in curves.values()}
     if not {unit, "minutes"} <= set(curves) or len(lengths) != 1:

@@ -16,14 +16,8 @@ class FolderLock:
 
     The operating system releases the lock when the process ends, even if it is
     killed. The file stays. It holds the number of the last process that had the
-    lock.
-
-    Args:
-        directory: Path of the folder.
-
-    Raises:
-        RuntimeError: If another process, or another `FolderLock` of this
-            process, holds the lock.
+    lock. A `RuntimeError` says if another process, or another `FolderLock` of
+    this process, holds the lock.
     """
 
     def __init__(self, directory: pathlib.Path) -> None:

@@ -70,13 +70,8 @@ class TrainingLog:
         """Loads the newest intact checkpoint, if there is one.
 
         It prints where the training continues, and warns if a checkpoint is
-        damaged.
-
-        Args:
-            goal: Number of batches or steps at which the training ends.
-
-        Raises:
-            ValueError: If there are checkpoints, but none can be restored.
+        damaged. `goal` is the number of batches or steps at which the training
+        ends. A `ValueError` says if no checkpoint can be restored.
         """
         numbers = [] if self.run is None else self._checkpoints.numbers()
         first_error = None
@@ -117,12 +112,8 @@ class TrainingLog:
     def add(self, row: Mapping[str, float], number: int | None = None) -> None:
         """Adds a row to the curves and, with a run, saves a checkpoint.
 
-        If a curve has no number for an epoch, it gets NaN there.
-
-        Args:
-            row: Dictionary of names and numbers.
-            number: Number of the checkpoint. By default it is the number of
-                batches or steps so far.
+        If a curve has no number for an epoch, it gets NaN there. The number of
+        the checkpoint is by default the number of batches or steps so far.
         """
         epochs = len(self.curves.get(self.unit, ()))
         for name in {**self.curves, **row}:
@@ -141,11 +132,7 @@ class TrainingLog:
 
 
 def remove_partial_files(directory: pathlib.Path) -> None:
-    """Removes unfinished files of a killed process.
-
-    Args:
-        directory: Folder that no other process writes to.
-    """
+    """Removes unfinished files of a killed process from a folder."""
     for path in directory.glob("*.partial*"):
         if is_partial(path):
             path.unlink()

@@ -96,17 +96,10 @@ class Run:
             self._lock.release()
 
     def add_log(self, log: Any, part: str | None) -> pathlib.Path:
-        """Registers a `TrainingLog`, and creates its folder.
+        """Registers a `TrainingLog`, and creates and returns its folder.
 
-        Args:
-            log: The log. `finish` adds its progress to the result.
-            part: Name of the part of the run, or `None` for its only training.
-
-        Returns:
-            Path of the folder.
-
-        Raises:
-            RuntimeError: If the run is used outside of its `with` statement.
+        `part` names the part of the run; `None` is its only training. `finish`
+        adds the progress of the log to the result.
         """
         if self.config is None:
             raise RuntimeError(
@@ -125,18 +118,7 @@ class Run:
     def save_model(
         self, model: keras.Model, name: str = "model.keras"
     ) -> pathlib.Path:
-        """Saves a model in the folder.
-
-        Args:
-            model: A `keras.Model`.
-            name: Name of the file.
-
-        Returns:
-            Path of the file.
-
-        Raises:
-            OSError: If the file cannot be written. The error names it.
-        """
+        """Saves a model in the folder, and returns the path of the file."""
         path = self.directory / name
         with atomic_path(path) as partial:
             model.save(partial)

@@ -17,12 +17,7 @@ class TensorBoardCurves:
     A run that continues writes all of its curves to a new file, and removes the
     old files. Without this, points after the last checkpoint would appear
     twice. If TensorBoard is not installed, nothing is written. TensorFlow is
-    not needed.
-
-    Args:
-        directory: Folder of the event files. It is created if it does not
-            exist.
-        unit: Name of the curve that counts the progress, such as `"batches"`.
+    not needed. The curve `unit`, such as `"batches"`, counts the progress.
     """
 
     def __init__(self, directory: pathlib.Path, unit: str) -> None:
@@ -33,14 +28,7 @@ class TensorBoardCurves:
     def write(self, curves: Mapping[str, Sequence[float]]) -> None:
         """Writes the last point of each curve, or in the first call all points.
 
-        Points that are NaN are left out.
-
-        Args:
-            curves: Dictionary of names and lists of numbers. All lists have the
-                same length.
-
-        Raises:
-            OSError: If the file cannot be written. The error names it.
+        All curves have the same length. Points that are NaN are left out.
         """
         if not _is_installed():
             return

@@ -22,7 +22,8 @@ def main() -> None:
         "SIGTERM stops it.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--model-dir",
         required=True,
         default=argparse.SUPPRESS,
@@ -30,18 +31,10 @@ def main() -> None:
         "the highest version that loads is served, and newer ones as they "
         "appear",
     )
-    parser.add_argument(
-        "--model-name",
-        default="relations",
-        help="name of the model in requests",
-    )
-    parser.add_argument(
-        "--rest-port", type=_port, default=8501, help="0 picks a free port"
-    )
-    parser.add_argument(
-        "--grpc-port", type=_port, default=8500, help="0 picks a free port"
-    )
-    parser.add_argument(
+    add("--model-name", default="relations", help="name in requests")
+    add("--rest-port", type=_port, default=8501, help="0 picks a free port")
+    add("--grpc-port", type=_port, default=8500, help="0 picks a free port")
+    add(
         "--host",
         default="127.0.0.1",
         help="address to listen on; any other address opens the server, which "

@@ -88,9 +88,8 @@ def predict_grpc(
 
     Args:
         grpc_address: Address of the server, such as `"127.0.0.1:8500"`.
-        inputs: Dictionary from the names of the signature's inputs to arrays,
-            such as `{"image": images}` with images `(batch, 36, 36, 3)`. The
-            arrays must have the data types of the signature.
+        inputs: As for `predict_rest`. The arrays must have the data types of
+            the signature.
         model_name: Name of the model on the server.
         signature_name: `"serving_default"` or `"propositions"`.
         version: Version of the model. By default the server chooses.

@@ -32,14 +32,8 @@ def endpoints(
 
     Returns:
         Dictionary from the names of signatures to functions, and the list of
-        `tf.TensorSpec` that each function takes.
-
-    Raises:
-        ValueError: If the model is not built, if the kind of its answer is
-            unknown or not certain, if an answer that should be a choice is not
-            a choice among two classes or more, if names of inputs or outputs
-            are not unique, or if an output has no batch axis. A function
-            raises one if it adds an output whose name another has.
+        `tf.TensorSpec` that each function takes. A function raises a
+        `ValueError` if it adds an output whose name another has.
     """
     if kind not in (None, *KINDS):
         raise ValueError(
@@ -61,7 +55,11 @@ def endpoints(
     ]
     # Takes a list of inputs, whatever the structure of the model's inputs.
     of_lists = keras.Model(model.inputs, model.outputs)
-    layers = _layers_with_propositions(model)
+    layers = [
+        layer
+        for layer in model._flatten_layers(include_self=False)
+        if hasattr(layer, "propositions")
+    ]
 
     def answer(inputs):
         inputs = at_least_one_row(checked_inputs(input_signature, inputs))
@@ -135,14 +133,6 @@ def _input_names(model):
     if isinstance(structure, dict):
         given = paths_in(structure)
     return numbered(given, "input")
-
-
-def _layers_with_propositions(model):
-    return [
-        layer
-        for layer in model._flatten_layers(include_self=False)
-        if hasattr(layer, "propositions")
-    ]
 
 
 @contextlib.contextmanager

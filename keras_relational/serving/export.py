@@ -43,39 +43,35 @@ def export_model(
     Names. Inputs and outputs keep the names that the model's author gave them:
     the name of a `keras.Input`, the name of an output in `models.declare` or
     else of the layer that makes the output, or a key of a dictionary. Names
-    that Keras made up, such as `keras_tensor_5`, are replaced. A single input
-    becomes `inputs` and a single output `outputs`. Several become `input_0`,
+    that Keras made up, such as `keras_tensor_5`, are replaced: a single input
+    becomes `inputs` and a single output `outputs`; several become `input_0`,
     `input_1`, and so on. An output of the model with the name of one that a
     signature adds, such as `label`, is refused.
 
-    Several outputs. One output is the model's answer: the first one whose kind
-    is `"logits"` or `"probabilities"`, or else the first output. The other
-    outputs follow under their names. A model with states, such as an agent of
-    `models.boxworld_agent` with a memory, also returns each new state under the
-    name of the input, such as `state_0`. Send it with the next request.
+    Several outputs. The answer is the first output whose kind is `"logits"` or
+    `"probabilities"`, or else the first output. The others follow under their
+    names. A model with states, such as an agent of `models.boxworld_agent` with
+    a memory, also returns each new state under the name of the input, such as
+    `state_0`. Send it with the next request.
 
-    Batches. Some normalizations use the statistics of the batch: `"batch"`,
-    `"sub_batch"`, `"misaligned"`, `"sliding_window"` and
-    `"temporal_and_batch"`. An answer then depends on the other examples of the
-    request, or of the batch that a server makes of several requests. For a
-    single example, `"batch"` cannot tell candidates apart.
+    Batches. With the normalizations `"batch"`, `"sub_batch"`, `"misaligned"`,
+    `"sliding_window"` and `"temporal_and_batch"` an answer depends on the other
+    examples of the request, or of the batch that a server makes of several
+    requests. For a single example, `"batch"` cannot tell candidates apart.
 
-    Requests. The graph itself refuses an input of another shape, inputs of
-    different batch sizes, NaN and infinite numbers, and an index out of bounds
-    in a `CategoryEncoding`, an `Embedding` or any layer with a method
-    `index_bounds`, such as the id of a fourth task of three. It also refuses to
-    answer if logits or probabilities are NaN. An empty batch gives an empty
-    answer. All other batches give all rows of each output, also if there are
-    more than examples. Servers that combine requests refuse such a model.
+    Requests. The graph itself refuses invalid inputs: another shape, different
+    batch sizes, NaN and infinite numbers, and an index out of bounds in a
+    `CategoryEncoding`, an `Embedding` or any layer with a method
+    `index_bounds`. It also refuses to answer if logits or probabilities are
+    NaN. An empty batch gives an empty answer. All other batches give all rows
+    of each output, also if there are more than examples. Servers that combine
+    requests refuse such a model.
 
     Floating-point outputs are float32 under any dtype policy. Nothing is
     compiled with XLA, because a server without XLA, such as TensorFlow Serving
     on a CPU, would fail on every request. Warm-up requests are in
-    `assets.extra`.
-
-    The version is written to a temporary folder in `path` and then renamed, so
-    a server that watches `path` never sees half a version. An existing version
-    is never overwritten.
+    `assets.extra`. The version is written to a temporary folder in `path` and
+    then renamed, so a server that watches `path` never sees half a version.
 
     Args:
         model: Built functional or sequential `keras.Model`.
@@ -83,8 +79,8 @@ def export_model(
             does not exist.
         version: Positive integer. Servers serve the highest version.
         outputs: Kind of the model's answer: `"logits"`, `"probabilities"` or
-            `"raw"`. Leave it out if the model declares the kind by
-            `models.declare`, as all models in `keras_relational.models` do; if
+            `"raw"`. By default `models.roles` tells it: all models in
+            `keras_relational.models` declare it, and of others it is known if
             a softmax makes the output; if the output's layer is called
             `"logits"`, `"policy"`, `"probabilities"` or `"predicted"` (raw); or
             if the model was compiled with a categorical cross-entropy of
@@ -94,7 +90,7 @@ def export_model(
         Path of the version's folder.
 
     Raises:
-        FileExistsError: If the version exists.
+        FileExistsError: If the version exists. It is never overwritten.
         ImportError: If the extra `serving` is not installed.
         RuntimeError: If Keras runs on another backend than TensorFlow.
         ValueError: If `version` is not a positive integer; if the model is not

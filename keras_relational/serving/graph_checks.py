@@ -18,13 +18,6 @@ def checked_inputs(
 
     Without these checks a server would take any shape with the right number of
     values, and would use one row of an input for all rows of another.
-
-    Args:
-        input_signature: Specification of each input.
-        inputs: Tensor for each input.
-
-    Returns:
-        List of the same tensors.
     """
     inputs = [
         tf.ensure_shape(x, spec.shape)
@@ -54,14 +47,7 @@ def checked_inputs(
 
 
 def without_nan(values: tf.Tensor) -> tf.Tensor:
-    """The same values, with an assertion that none of them is NaN.
-
-    Args:
-        values: Float tensor.
-
-    Returns:
-        The same tensor.
-    """
+    """The same values, with an assertion that none of them is NaN."""
     assertion = tf.debugging.assert_equal(
         tf.reduce_any(tf.math.is_nan(values)),
         False,
@@ -78,10 +64,8 @@ def asserted_indices(model: keras.Model) -> Iterator[None]:
     These are `keras.layers.Embedding`, `keras.layers.CategoryEncoding` and any
     layer with a method `index_bounds`. That method takes the arguments of
     `call` and returns a dictionary from names to triples: a tensor of indices,
-    the bound that they must be below, and the bound in words.
-
-    Args:
-        model: `keras.Model` that is called in the `with` block.
+    the bound that they must be below, and the bound in words. The model is
+    called in the `with` block.
     """
 
     def assert_indices(layer, *args, **kwargs):
@@ -129,12 +113,10 @@ def _assert_below(name, indices, bound, bound_in_words):
 def before_calls(
     layers: Sequence[keras.layers.Layer], function: Callable
 ) -> Iterator[None]:
-    """Runs a function before each call of some layers.
+    """Runs a function before each call of some layers in the `with` block.
 
-    Args:
-        layers: Layers that are called in the `with` block.
-        function: Takes a layer and the arguments of its call. It may return
-            assertions. They run before the layer computes anything.
+    The function takes a layer and the arguments of its call. It may return
+    assertions. They run before the layer computes anything.
     """
 
     def intercept(layer):
@@ -161,12 +143,6 @@ def at_least_one_row(inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """The inputs, with one row of zeros in place of an empty batch.
 
     TensorFlow's fused kernels for convolutions fail on an empty batch.
-
-    Args:
-        inputs: Tensors, batch first.
-
-    Returns:
-        List of tensors.
     """
 
     def with_a_row(x):

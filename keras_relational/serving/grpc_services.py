@@ -11,6 +11,7 @@ import grpc
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from keras_relational.serving.errors import STATUS_CODES
 from keras_relational.serving.errors import explanation_of
 from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import quoted
@@ -28,30 +29,16 @@ SECONDS_TO_FINISH = 5
 # for a thread.
 MAX_CALLS = 32
 
-_STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
-
 
 @contextlib.contextmanager
 def grpc_server(
     model: ServedModel, metrics: "Metrics", host: str, port: int
 ) -> Iterator[int]:
-    """Answers over gRPC while a `with` block runs.
+    """Answers over gRPC while a `with` block runs, and yields the port.
 
     The methods are `Predict`, `GetModelMetadata` and `GetModelStatus`. The
-    answer to any other method is UNIMPLEMENTED.
-
-    Args:
-        model: `ServedModel` that answers.
-        metrics: `Metrics` that count the requests.
-        host: IPv4 address or name to listen on.
-        port: Port to listen on. 0 picks a free port.
-
-    Yields:
-        The port.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-        OSError: If the port is taken.
+    answer to any other method is UNIMPLEMENTED. Port 0 picks a free one. An
+    `OSError` names a port that is taken.
     """
     server = grpc.server(
         concurrent.futures.ThreadPoolExecutor(max_workers=MAX_CALLS),
@@ -102,30 +89,26 @@ def _handlers(model, metrics):
             response_serializer=lambda response: response.SerializeToString(),
         )
 
-    return (
-        grpc.method_handlers_generic_handler(
-            "tensorflow.serving.PredictionService",
-            {
-                "Predict": handler(
-                    functools.partial(_predict, model, metrics),
-                    predict_pb2.PredictRequest,
-                ),
-                "GetModelMetadata": handler(
-                    functools.partial(_metadata, model),
-                    metadata_pb2.GetModelMetadataRequest,
-                ),
-            },
-        ),
-        grpc.method_handlers_generic_handler(
-            "tensorflow.serving.ModelService",
-            {
-                "GetModelStatus": handler(
-                    functools.partial(_status, model),
-                    status_pb2.GetModelStatusRequest,
-                )
-            },
-        ),
-    )
+    predict = functools.partial(_predict, model, metrics)
+    metadata = functools.partial(_metadata, model)
+    services = {
+        "PredictionService": {
+            "Predict": handler(predict, predict_pb2.PredictRequest),
+            "GetModelMetadata": handler(
+                metadata, metadata_pb2.GetModelMetadataRequest
+            ),
+        },
+        "ModelService": {
+            "GetModelStatus": handler(
+                lambda request: model.status_response(*_asked_for(request)),
+                status_pb2.GetModelStatusRequest,
+            )
+        },
+    }
+    return [
+        grpc.method_handlers_generic_handler(f"tensorflow.serving.{name}", x)
+        for name, x in services.items()
+    ]
 
 
 def _answer(answer, parse, requests, context):
@@ -138,17 +121,16 @@ def _answer(answer, parse, requests, context):
     try:
         if request is None:
             raise invalid_argument("The call has no message")
-        return answer(_parsed(parse, request))
+        try:
+            message = parse(request)
+        except DecodeError as error:
+            raise invalid_argument(
+                f"The message is damaged: {error}"
+            ) from error
+        return answer(message)
     except tf.errors.OpError as error:
-        code = _STATUS_CODES[error.error_code]
+        code = STATUS_CODES[error.error_code]
         context.abort(code, explanation_of(error))
-
-
-def _parsed(parse, content):
-    try:
-        return parse(content)
-    except DecodeError as error:
-        raise invalid_argument(f"The message is damaged: {error}") from error
 
 
 def _asked_for(request):
@@ -191,7 +173,3 @@ def _metadata(model, request):
                 f"{quoted(list(request.metadata_field))}"
             )
         return servable.metadata_response(name)
-
-
-def _status(model, request):
-    return model.status_response(*_asked_for(request))

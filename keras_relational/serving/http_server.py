@@ -16,6 +16,7 @@ from tornado import httputil
 from tornado import iostream
 
 from keras_relational.serving import rest
+from keras_relational.serving.errors import BUSY
 from keras_relational.serving.metrics import Metrics
 from keras_relational.serving.served_model import ServedModel
 
@@ -42,19 +43,9 @@ _MAX_BUFFERED_BYTES = 2**20
 def rest_server(
     model: ServedModel, metrics: Metrics, host: str, port: int
 ) -> Iterator[int]:
-    """Answers over HTTP while a `with` block runs.
+    """Answers over HTTP while a `with` block runs, and yields the port.
 
-    Args:
-        model: `ServedModel` that answers.
-        metrics: `Metrics` that count the requests.
-        host: IPv4 address or name to listen on.
-        port: Port to listen on. 0 picks a free port.
-
-    Yields:
-        The port.
-
-    Raises:
-        OSError: If the port is taken.
+    Port 0 picks a free one. An `OSError` names a port that is taken.
     """
     try:
         listener = socket.create_server((host, port), backlog=128)
@@ -193,11 +184,7 @@ class _Request(httputil.HTTPMessageDelegate):
         elif self._server.hold(len(chunk)):
             self._body += chunk
         else:
-            self._refuse(
-                503,
-                "The server is at work on other large requests. Try again, or "
-                "send fewer examples at a time",
-            )
+            self._refuse(503, BUSY)
 
     def finish(self):
         if self._refused:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import prometheus_client
 import tensorflow as tf
 
+from keras_relational.serving.errors import STATUS_CODES
+
 _COUNT = ":tensorflow:serving:request_count"
 _LATENCY = ":tensorflow:serving:request_latency"
 
@@ -20,9 +22,6 @@ class Metrics:
 
     Requests for another model are not counted: names that clients make up would
     fill the memory.
-
-    Args:
-        model_name: Name of the model that is served.
     """
 
     CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
@@ -54,19 +53,13 @@ class Metrics:
     def predicting(
         self, name: str, api: str, entrypoint: str
     ) -> Iterator[None]:
-        """Counts and times the prediction in a `with` block.
-
-        Args:
-            name: Name of the model that the request asks for.
-            api: Name of the method in TensorFlow Serving.
-            entrypoint: `"REST"` or `"GRPC"`.
-        """
+        """Counts and times the prediction in a `with` block."""
         start, status = time.monotonic(), "INTERNAL"
         try:
             yield
             status = "OK"
         except tf.errors.OpError as error:
-            status = _STATUSES.get(error.error_code, "UNKNOWN")
+            status = STATUS_CODES[error.error_code].name
             raise
         finally:
             if name == self._model_name:
@@ -81,23 +74,3 @@ class Metrics:
         page = prometheus_client.generate_latest(self._registry)
         # The client adds "_total" to each counter. TensorFlow Serving does not.
         return page.replace(f"{_COUNT}_total".encode(), _COUNT.encode())
-
-
-_STATUSES = {
-    getattr(tf.errors, name): name
-    for name in (
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-    )
-}

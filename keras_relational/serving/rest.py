@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
+from keras_relational.serving.errors import BUSY
 from keras_relational.serving.errors import explanation_of
 from keras_relational.serving.errors import invalid_argument
 from keras_relational.serving.errors import not_found
@@ -56,11 +57,7 @@ _JSON_TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
 
 def answer(
-    model: ServedModel,
-    metrics: "Metrics",
-    method: str,
-    url: str,
-    body: bytes,
+    model: ServedModel, metrics: "Metrics", method: str, url: str, body: bytes
 ) -> tuple[int, str, bytes]:
     """Answers one request.
 
@@ -72,9 +69,8 @@ def answer(
         body: Body of the request.
 
     Returns:
-        Tuple `(status, content_type, content)` of HTTP's status code, a MIME
-        type, and bytes. The content is JSON, or the page of metrics. For an
-        error it is `{"error": explanation}`.
+        HTTP's status code, a MIME type, and the content: JSON, or the page of
+        metrics. For an error it is `{"error": explanation}`.
     """
     if (method, url) == ("GET", METRICS_URL):
         return 200, metrics.CONTENT_TYPE, metrics.page()
@@ -86,14 +82,7 @@ def answer(
 
 
 def refusal(error: tf.errors.OpError) -> tuple[int, dict[str, str]]:
-    """The answer to a request that raised an error.
-
-    Args:
-        error: Error of `tf.errors`.
-
-    Returns:
-        HTTP's status code, and the reply.
-    """
+    """HTTP's status code and the reply for a request that raised an error."""
     status = _HTTP_STATUS.get(error.error_code, 500)
     return status, {"error": explanation_of(error)}
 
@@ -160,12 +149,7 @@ def _room_for(body):
         yield
         return
     if not _one_large_body.acquire(timeout=_SECONDS_TO_WAIT):
-        raise tf.errors.UnavailableError(
-            None,
-            None,
-            "The server is at work on other large requests. Try again, or "
-            "send fewer examples at a time",
-        )
+        raise tf.errors.UnavailableError(None, None, BUSY)
     # The garbage collector would search millions of new lists again and again.
     # This would take most of the time, and find nothing.
     collecting = gc.isenabled()

@@ -4,7 +4,6 @@ TensorFlow Serving runs the warm-up requests before it serves a model.
 """
 
 import os
-from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -14,12 +13,12 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_relational.serving.serving_api import serving_api
 
+# None may exceed the `max_batch_size` of a server.
+_BATCH_SIZES = (1, 32)
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
-def write_warmup_requests(
-    saved_model: str | os.PathLike, batch_sizes: Iterable[int] = (1, 32)
-) -> None:
+def write_warmup_requests(saved_model: str | os.PathLike) -> None:
     """Adds warm-up requests to a SavedModel.
 
     The first request to a new model is slow, because TensorFlow allocates
@@ -27,15 +26,6 @@ def write_warmup_requests(
     requests in `assets.extra/tf_serving_warmup_requests` before a version
     becomes available. This function writes one request of zeros for each
     signature and batch size.
-
-    Args:
-        saved_model: Path of the folder that contains `saved_model.pb`.
-        batch_sizes: Batch sizes of the requests. None may exceed the server's
-            `max_batch_size`.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-        ValueError: If `saved_model` is not a SavedModel.
     """
     predict_pb2 = serving_api("predict_pb2")
     prediction_log_pb2 = serving_api("prediction_log_pb2")
@@ -46,11 +36,14 @@ def write_warmup_requests(
         for name, signature in sorted(signatures.items()):
             if signature.method_name != "tensorflow/serving/predict":
                 continue  # Initialization, which no request asks for.
-            for batch_size in batch_sizes:
+            for batch_size in _BATCH_SIZES:
                 request = predict_pb2.PredictRequest()
                 request.model_spec.signature_name = name
                 for key, info in signature.inputs.items():
-                    zeros = _zeros(info, batch_size)
+                    # Sizes that are not fixed become 1.
+                    sizes = [max(x.size, 1) for x in info.tensor_shape.dim[1:]]
+                    dtype = tf.as_dtype(info.dtype).as_numpy_dtype
+                    zeros = np.zeros([batch_size, *sizes], dtype)
                     request.inputs[key].CopyFrom(tf.make_tensor_proto(zeros))
                 log = prediction_log_pb2.PredictionLog()
                 log.predict_log.request.CopyFrom(request)
@@ -58,17 +51,7 @@ def write_warmup_requests(
 
 
 def read_warmup_requests(saved_model: str | os.PathLike) -> list:
-    """Reads the warm-up requests of a SavedModel.
-
-    Args:
-        saved_model: Path of the folder that contains `saved_model.pb`.
-
-    Returns:
-        List of `PredictRequest` messages. It is empty if there is no such file.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-    """
+    """The `PredictRequest` messages of a SavedModel, if there are any."""
     prediction_log_pb2 = serving_api("prediction_log_pb2")
     path = os.path.join(saved_model, WARMUP_FILE)
     if not os.path.exists(path):
@@ -81,27 +64,12 @@ def read_warmup_requests(saved_model: str | os.PathLike) -> list:
     ]
 
 
-def _zeros(info, batch_size):
-    """Zeros for one input. Sizes that are not fixed become 1."""
-    sizes = [dim.size for dim in info.tensor_shape.dim]
-    shape = [batch_size, *(max(size, 1) for size in sizes[1:])]
-    return np.zeros(shape, tf.as_dtype(info.dtype).as_numpy_dtype)
-
-
 def read_signatures(
     saved_model: str | os.PathLike,
 ) -> dict[str, meta_graph_pb2.SignatureDef]:
-    """Reads the signatures of a SavedModel, without loading the model.
+    """The signatures of a SavedModel by name, without loading the model.
 
-    Args:
-        saved_model: Path of the folder that contains `saved_model.pb`.
-
-    Returns:
-        Dictionary from signature names to `SignatureDef` messages.
-
-    Raises:
-        ValueError: If the folder contains no SavedModel with the tag
-            `"serve"`.
+    A `ValueError` says if the folder has no SavedModel with the tag `"serve"`.
     """
     path = os.path.join(saved_model, "saved_model.pb")
     try:

@@ -52,12 +52,9 @@ class Servable:
     code that TensorFlow Serving returns in the same case. Several threads may
     use a servable at once.
 
-    Args:
-        saved_model: Folder of the version. Its name is the version's number.
-
-    Raises:
-        Exception: Of any class, if the folder does not contain a SavedModel or
-            is damaged, or if a warm-up request fails.
+    The name of the folder `saved_model` is the version's number. If it contains
+    no SavedModel or is damaged, or if a warm-up request fails, an exception of
+    any class is raised.
     """
 
     def __init__(self, saved_model: str) -> None:
@@ -71,30 +68,11 @@ class Servable:
     def input_infos(
         self, signature_name: str
     ) -> Mapping[str, meta_graph_pb2.TensorInfo]:
-        """`TensorInfo` messages of a signature's inputs, by name.
-
-        Args:
-            signature_name: Name of the signature. Empty for
-                `"serving_default"`.
-
-        Raises:
-            FailedPreconditionError: If there is no such signature.
-        """
+        """`TensorInfo` messages of a signature's inputs, by name."""
         return self._signature(signature_name).inputs
 
     def answer(self, request: typing.Any) -> dict[str, np.ndarray]:
-        """Answers a request, without regard to the model that it names.
-
-        Args:
-            request: `PredictRequest` message.
-
-        Returns:
-            Dictionary of NumPy arrays.
-
-        Raises:
-            FailedPreconditionError: If there is no such signature.
-            InvalidArgumentError: If names, types, shapes or values do not fit.
-        """
+        """Answers a `PredictRequest`, whatever model it names."""
         signature_name = request.model_spec.signature_name
         infos = self.input_infos(signature_name)
         _check_names(infos, request.inputs)
@@ -117,13 +95,6 @@ class Servable:
                 `"serving_default"`.
             inputs: Dictionary of NumPy arrays.
             output_filter: Names of the outputs to return. By default all.
-
-        Returns:
-            Dictionary of NumPy arrays.
-
-        Raises:
-            FailedPreconditionError: If there is no such signature.
-            InvalidArgumentError: If names, types, shapes or values do not fit.
         """
         signature = self._signature(signature_name)
         _check_names(signature.inputs, inputs)
@@ -149,11 +120,7 @@ class Servable:
         }
 
     def metadata_response(self, name: str) -> typing.Any:
-        """A `GetModelMetadataResponse` message with the signatures.
-
-        Args:
-            name: Name of the model in requests.
-        """
+        """A `GetModelMetadataResponse` message with the signatures."""
         messages = serving_api("get_model_metadata_pb2")
         signatures = messages.SignatureDefMap()
         for key, signature in self.signatures.items():

@@ -26,17 +26,8 @@ class ServedModel:
     If a version does not load, the server says so on stderr, once, and tries
     the next lower one. `watched` looks for new versions while a `with` block
     runs. It loads a new version beside the old one, and then the new one takes
-    over. The old one is released after its last request.
-
-    Args:
-        model_dir: Folder that `export_model` wrote, with a folder for each
-            version.
-        name: Name of the model in requests.
-
-    Raises:
-        ImportError: If the extra `serving` is not installed.
-        ValueError: If the folder does not exist, has no version, or has no
-            version that loads.
+    over. The old one is released after its last request. If there is no version
+    that loads, a `ValueError` says so.
     """
 
     def __init__(self, model_dir: str | os.PathLike, name: str) -> None:
@@ -67,13 +58,7 @@ class ServedModel:
     ) -> Iterator[Servable]:
         """Keeps a `Servable` loaded for a request, while a `with` block runs.
 
-        Args:
-            name: Name of the model that the request asks for.
-            version: Version that the request asks for. By default the version
-                that is served.
-
-        Raises:
-            NotFoundError: If that model or version is not served.
+        A `NotFoundError` says if another model or version is asked for.
         """
         with self._lock:
             servable = self._servable
@@ -109,13 +94,7 @@ class ServedModel:
     ) -> typing.Any:
         """A `GetModelStatusResponse` message with the states of versions.
 
-        Args:
-            name: Name of the model that the request asks for.
-            version: Version that the request asks for. By default all versions
-                that were ever loaded or tried.
-
-        Raises:
-            NotFoundError: If there is no such model or version.
+        By default of all versions that were ever loaded or tried.
         """
         with self._lock:
             if name != self.name or version not in (None, *self._states):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from keras_relational.serving.grpc_services import grpc_server
 from keras_relational.serving.served_model import ServedModel
+from keras_relational.validation import needs_extra
 
 
 class Server:
@@ -93,15 +94,10 @@ def serve(
         serving.predict_rest(server.rest_url, {"image": images})
     ```
     """
-    try:
-        # Clients and `export_model` do not need what these files import.
+    # Clients and `export_model` do not need what these files import.
+    with needs_extra("serving", "Servers"):
         from keras_relational.serving.http_server import rest_server
         from keras_relational.serving.metrics import Metrics
-    except ImportError as error:
-        raise ImportError(
-            "Serving needs Tornado and Prometheus' client: pip install "
-            f"'keras_relational[serving]'. Reason: {error}"
-        ) from error
     model, metrics = ServedModel(model_dir, model_name), Metrics(model_name)
     with (
         rest_server(model, metrics, host, rest_port) as rest_port,

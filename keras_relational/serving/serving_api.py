@@ -3,21 +3,10 @@
 import importlib
 import types
 
+from keras_relational.validation import needs_extra
+
 
 def serving_api(name: str) -> types.ModuleType:
-    """A module of `tensorflow_serving.apis`, from the extra `serving`.
-
-    Args:
-        name: Name of the module, such as `"predict_pb2"`.
-
-    Raises:
-        ImportError: If `tensorflow-serving-api` is not installed.
-    """
-    try:
+    """A module of `tensorflow_serving.apis`, such as `"predict_pb2"`."""
+    with needs_extra("serving", "Exports, servers and gRPC"):
         return importlib.import_module(f"tensorflow_serving.apis.{name}")
-    except ImportError as error:
-        raise ImportError(
-            "Exporting, serving and gRPC need the messages of TensorFlow "
-            "Serving: pip install 'keras_relational[serving]', or "
-            f"tensorflow-serving-api on its own. Reason: {error}"
-        ) from error

@@ -1,11 +1,10 @@
-"""Batches for `keras.Model.fit`: blocks of small batches, and new examples.
+"""Blocks of small batches for `keras.Model.fit`.
 
 With 10 examples a training step takes about a millisecond, and Keras' own loop
-and input pipeline take about as long again. Here `fit` gets blocks
-of batches, and the compiled training function loops over each block.
+and input pipeline take about as long again. Here `fit` gets blocks of batches,
+and the compiled training function loops over each block.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -149,53 +148,3 @@ class Minibatches(keras.utils.PyDataset):
     def _shuffled(self, number):
         rng = np.random.default_rng(stream(self.seed, "pass", number))
         return rng.permutation(self.num_examples)
-
-
-class GeneratedBatches(keras.utils.PyDataset):
-    """New examples without end, made when they are needed.
-
-    Batch `i` depends on the seed and on `i` alone, so a run that continues at
-    some batch sees what an unbroken one would have seen. The batches have no
-    end, so `fit` needs `steps_per_epoch`, and `shuffle=False`.
-
-    A subclass has a method `generate(n, seed)`, which returns `n` examples: x
-    and y.
-
-    Args:
-        batch_size: Number of examples of a batch.
-        initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
-            NumPy `[seed, 0]` is `seed`: take another seed for test examples.
-    """
-
-    def __init__(
-        self, batch_size: int, initial_batch: int = 0, seed: int = 0
-    ) -> None:
-        # On TensorFlow, `fit` from a single thread goes on waiting after its
-        # last step, for up to as long again or a minute.
-        super().__init__(workers=2, max_queue_size=2)
-        self.batch_size = batch_size
-        self.initial_batch = initial_batch
-        self.seed = seed
-
-    @property
-    def num_batches(self) -> None:
-        return None
-
-    def generate(self, n: int, seed: Sequence[int]) -> tuple[Any, Any]:
-        """Makes examples.
-
-        Args:
-            n: Number of examples.
-            seed: Seed as `numpy.random.default_rng` takes it.
-
-        Returns:
-            Pair of x and y.
-        """
-        raise NotImplementedError("A subclass makes the examples.")
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        number = self.initial_batch + index
-        return self.generate(
-            self.batch_size, stream(self.seed, "batch", number)
-        )

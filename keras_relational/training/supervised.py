@@ -45,14 +45,11 @@ def train_classifier(
         optimizer: A Keras optimizer; by default plain SGD with learning rate
             0.01, as in Table S2 of Shanahan et al., 2020.
         validation: Dictionary of names and `(x, y)` pairs.
-        batches_per_epoch: Number of training steps between two points of the
-            curves; a multiple of `steps_per_execution`.
+        batches_per_epoch: As in `fit`; a multiple of `steps_per_execution`.
         steps_per_execution: Number of training steps of one compiled call. On
             PyTorch nothing is compiled.
-        run: `runs.Run` to keep curves and checkpoints in. By default nothing
-            is written.
-        part: Name of this part of the run, for runs that train several
-            networks.
+        run: As in `fit`.
+        part: As in `fit`.
         seed: Non-negative integer that fixes the order of the examples.
         verbose: As in `keras.Model.fit`.
 
@@ -150,8 +147,7 @@ def fit(
             numbers.
         run: `runs.Run` to keep curves and checkpoints in. By default nothing
             is written.
-        part: Name of this part of the run, for runs that train several
-            networks.
+        part: Name of this part of the run, if it trains several networks.
         verbose: As in `keras.Model.fit`; the bar counts batches.
         batches_per_item: Number of training steps of an item of the data, as
             `steps_per_execution` of `Minibatches`. An item is shorter where
@@ -163,10 +159,9 @@ def fit(
         `measure` returns.
 
     Raises:
-        ValueError: If a number of batches is not a positive integer, if
-            `batches_per_epoch` is no multiple of `batches_per_item`, or if the
-            checkpoint in the run is of another model, has another
-            `batches_per_epoch`, has other curves, or is damaged.
+        ValueError: If a number is out of its range, if `batches_per_epoch` is
+            no multiple of `batches_per_item`, or if the checkpoint in the run
+            is damaged, or of another model or other arguments.
     """
     _check_numbers(
         num_batches, batches_per_epoch, batches_per_item=batches_per_item

@@ -1,5 +1,9 @@
 import io
+import os
+import subprocess
+import sys
 
+import keras
 import numpy as np
 import pytest
 
@@ -110,3 +114,18 @@ def saved(figure):
     content = io.BytesIO()
     figure.savefig(content)
     return content.getvalue()
+
+
+def test_analysis_needs_neither_tensorflow_nor_matplotlib():
+    # Where torch is, JAX is not: `make test-torch`.
+    torch = keras.backend.backend() == "torch"
+    other_backend = "torch" if torch else "jax"
+    program = (
+        "import sys; sys.modules.update(tensorflow=None, matplotlib=None);"
+        "import keras_relational.analysis"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KERAS_BACKEND": other_backend, "XLA_FLAGS": ""},
+        check=True,
+    )

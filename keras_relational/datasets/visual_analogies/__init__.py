@@ -32,14 +32,13 @@ one, `or` is the larger one, `progression` is v + 2 s, and `xor` is nothing. So
 no row of quantities has the relation `xor`. Among the candidates another
 quantity takes its place.
 
-Any relation can follow the same two panels. Contrasting candidates are the
-results of all four relations ("learning analogies by contrasting"). So the
-target row alone says almost nothing about the answer. Only a row of quantities
-excludes one candidate, the other quantity. A solver that knows this, and
-guesses, is right in 27 % of the training problems and in 28 % of the test
-problems. With random candidates the target row nearly gives the answer. A
-solver that guesses among the candidates that fit a relation is right in 79 % of
-the training problems and in 72 % of the test problems.
+Contrasting candidates are the results of all four relations ("learning
+analogies by contrasting"), and any relation can follow the same two panels. So
+the target row alone says almost nothing about the answer: a solver that
+excludes the other quantity, and guesses, is right in 27 % of the training
+problems and in 28 % of the test problems. With random candidates, one that
+guesses among the candidates that fit a relation is right in 79 % of the
+training problems and in 72 % of the test problems.
 
 - `domains`: the domains and the ranges of their values.
 - `problems`: relations, candidates, and `generate`.

@@ -36,15 +36,9 @@ NUM_VALUES = 10
 def value_limits(
     domains: np.ndarray, is_far: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first and the last value of domains.
+    """The first and the last value of domains `(n,)`.
 
-    Args:
-        domains: Integers `(n,)`, places in `DOMAINS`.
-        is_far: Booleans `(n,)`. `True` is the range beyond training, `False`
-            the range in training.
-
-    Returns:
-        Two integer arrays `(n,)`.
+    `is_far` `(n,)` marks those with the range beyond that of training.
     """
     first, last, last_near = RANGES[domains].T
     return (

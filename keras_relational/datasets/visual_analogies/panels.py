@@ -47,7 +47,7 @@ def draw_panels(
 
     Args:
         rng: `np.random.Generator`.
-        domains: Integers `(n,)`, the domain of each panel, a place in
+        domains: Integers `(n,)`, the domain of each panel, an index into
             `DOMAINS`.
         values: Booleans `(n, NUM_VALUES)`: which values a panel has in its
             domain.
@@ -143,15 +143,7 @@ def _choose_objects(rng, domains, values, is_far, distraction):
 
 
 def paint(objects: Objects, image_size: int) -> np.ndarray:
-    """Paints objects, lines first.
-
-    Args:
-        objects: `Objects` of n panels.
-        image_size: Height and width in pixels.
-
-    Returns:
-        uint8 array `(n, image_size, image_size)`.
-    """
+    """Paints objects, lines first: uint8 `(n, image_size, image_size)`."""
     ink, outlines = _shapes(image_size // 3)
     strokes = _lines(image_size)
     panels = np.zeros((len(objects.lines), image_size, image_size), "float32")
@@ -184,11 +176,7 @@ def _darkness(colours):
 
 @functools.cache
 def _shapes(tile):
-    """Fillings and outlines of shapes.
-
-    Returns:
-        Two arrays `(types, sizes, tile, tile)`, from 0 to 1.
-    """
+    """Fillings and outlines, `(types, sizes, tile, tile)`, from 0 to 1."""
     line = (np.arange(tile * _DETAIL) + 0.5) / (tile * _DETAIL) * 2 - 1
     x, y = np.meshgrid(line, line)
     angle, radius = np.arctan2(x, -y), np.hypot(x, y)

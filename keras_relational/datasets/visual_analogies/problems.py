@@ -12,14 +12,13 @@ from keras_relational.datasets.visual_analogies.domains import value_limits
 from keras_relational.datasets.visual_analogies.panels import draw_panels
 from keras_relational.datasets.visual_analogies.published import IMAGE_SIZE
 from keras_relational.datasets.visual_analogies.published import NUM_PANELS
+from keras_relational.random_streams import stream
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
 
 RELATIONS = ("and", "or", "xor", "progression")
 REGIMES = ("train", "test")
 CANDIDATES = ("contrasting", "random")
-# These numbers follow the seed, so that training and test data are independent.
-TRAIN_STREAM, TEST_STREAM = (0,), (1,)
 
 
 class Problems(NamedTuple):
@@ -29,9 +28,9 @@ class Problems(NamedTuple):
         images: uint8 `(n, 9, image_size, image_size, 1)`: the three panels of
             the source, the two of the target, and the four candidates.
         labels: uint8 `(n,)`, the index of the answer among the candidates.
-        relations: uint8 `(n,)`, places in `RELATIONS`.
+        relations: uint8 `(n,)`, indices into `RELATIONS`.
         domains: uint8 `(n, 2)`, the domains of the source and of the target,
-            places in `DOMAINS`.
+            indices into `DOMAINS`.
         values: Boolean `(n, 9, 10)`. `True` marks the values that a panel has
             in the domain of its row.
     """
@@ -72,11 +71,8 @@ def load_data(
     """
     check_positive_integers(num_train=num_train, num_test=num_test)
     train, test = (
-        generate(size, regime, image_size=image_size, seed=[seed, *stream])
-        for size, regime, stream in (
-            (num_train, "train", TRAIN_STREAM),
-            (num_test, "test", TEST_STREAM),
-        )
+        generate(size, regime, image_size=image_size, seed=stream(seed, regime))
+        for size, regime in ((num_train, "train"), (num_test, "test"))
     )
     return (train.images, train.labels), (test.images, test.labels)
 
@@ -194,8 +190,7 @@ def _relations(rng, domains):
 def _row(rng, domains, is_far):
     """Draws the first two panels of rows, and the third for each relation.
 
-    Returns:
-        Boolean array `(n, 6, 10)`. `True` marks the values that a panel has.
+    Booleans `(n, 6, 10)` mark the values that a panel has.
     """
     first, last = value_limits(domains, is_far)
     quantities = domains == _QUANTITY

@@ -32,9 +32,9 @@ def load_npz(
         file names.
 
     Raises:
-        ValueError: If a file is truncated or not an `.npz`, if it lacks the
-            array `image` or `target` or has it in another shape or range, if
-            there are no files, or if `image_size` is neither 160 nor 80.
+        ValueError: If a file is damaged, if it lacks the array `image` or
+            `target` or has it in another shape or range, if there are no files,
+            or if `image_size` is neither 160 nor 80.
         FileNotFoundError: If there is no such file.
     """
     check_choice("image size", image_size, (IMAGE_SIZE, IMAGE_SIZE // 2))

@@ -15,11 +15,10 @@ Opening it takes two keys and gives both gems.
 Rewards: +1 for a loose key and for a box on the way to the gem, +10 for the
 gem, −1 for a distractor box or a bridge. The last two end the episode.
 
-- `tiles`: the colours of tiles.
+- `tiles`: the colours of tiles, and which entities of an agent match.
 - `rules`: `Board`, the rules that both kinds of puzzle share.
 - `puzzles`: `BoxWorld` and `BridgeBoxWorld`, which make new puzzles.
 - `options`: puzzles by the options of a command.
-- `pictures`: reads a board, and which colours match, from its picture.
 
 `python -m keras_relational.environments.boxworld` draws a puzzle.
 """
@@ -27,7 +26,6 @@ gem, −1 for a distractor box or a bridge. The last two end the episode.
 from keras_relational.environments.boxworld.options import SIZES
 from keras_relational.environments.boxworld.options import WORLDS
 from keras_relational.environments.boxworld.options import world_of_options
-from keras_relational.environments.boxworld.pictures import same_colour
 from keras_relational.environments.boxworld.puzzles import BoxWorld
 from keras_relational.environments.boxworld.puzzles import BridgeBoxWorld
 from keras_relational.environments.boxworld.rules import ACTIONS
@@ -38,6 +36,7 @@ from keras_relational.environments.boxworld.tiles import GEM
 from keras_relational.environments.boxworld.tiles import HUES
 from keras_relational.environments.boxworld.tiles import NUM_HUES
 from keras_relational.environments.boxworld.tiles import PLAYER
+from keras_relational.environments.boxworld.tiles import same_colour
 
 __all__ = [
     "ACTIONS",

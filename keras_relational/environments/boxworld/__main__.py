@@ -14,16 +14,12 @@ from keras import ops
 
 from keras_relational.environments import boxworld
 from keras_relational.file_io import write_atomically
+from keras_relational.validation import needs_extra
 
 
 def main() -> None:
-    try:
+    with needs_extra("plots", "Pictures of puzzles"):
         from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            "Puzzles are drawn by Pillow, which is not installed. Run: "
-            "pip install 'keras_relational[plots]'"
-        ) from error
     parser = argparse.ArgumentParser(
         prog="python -m keras_relational.environments.boxworld",
         description=__doc__,

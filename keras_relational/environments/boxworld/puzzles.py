@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_relational.counter_based_random import random_ranks
 from keras_relational.environments.batched_world import uniform_integers
-from keras_relational.environments.boxworld.pictures import Picture
 from keras_relational.environments.boxworld.rules import Board
 from keras_relational.environments.boxworld.rules import Hues
 from keras_relational.environments.boxworld.tiles import GEM
@@ -95,22 +94,9 @@ class BoxWorld(Board):
         )
 
     def draw_puzzle(
-        self,
-        uniform: Callable,
-        hues: Hues,
-        difficulty: keras.KerasTensor,
+        self, uniform: Callable, hues: Hues, difficulty: keras.KerasTensor
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
-        """Draws a path and branches, as `Board.draw_puzzle` describes it.
-
-        Args:
-            uniform: Function of the number of a draw and a size that returns
-                random numbers `(batch, size)`.
-            hues: `rules.Hues`, from which colours are drawn.
-            difficulty: Numbers from 0 to 1, `(batch,)`.
-
-        Returns:
-            `(items, ranks, level)`.
-        """
+        """Draws a path and branches, as `Board.draw_puzzle` describes it."""
         size_draw, start_draw, length_draw, slot_draw = 1, 2, 3, 4
         branches, boxes = self.num_distractors[1], self.distractor_length[1]
         sizes = uniform(size_draw, 2) * difficulty[:, None]
@@ -148,20 +134,6 @@ class BoxWorld(Board):
     def _avoided(self, lock):
         """The hue of keys that may not be in a box with this hue of lock."""
         return None if self.key_lock_pairs == "all" else _withheld(lock)
-
-    def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts the boxes to the gem, and the branches.
-
-        Args:
-            picture: What was read from a picture of the board.
-
-        Returns:
-            The solution length, the number of branches, and 0.
-        """
-        # A branch begins at a key that is in no other distractor box.
-        keys = [key for key, _ in picture.others]
-        num_branches = sum(lock not in keys for _, lock in picture.others)
-        return len(picture.ways[0]), num_branches, 0
 
 
 class BridgeBoxWorld(Board):
@@ -242,22 +214,9 @@ class BridgeBoxWorld(Board):
         )
 
     def draw_puzzle(
-        self,
-        uniform: Callable,
-        hues: Hues,
-        difficulty: keras.KerasTensor,
+        self, uniform: Callable, hues: Hues, difficulty: keras.KerasTensor
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
-        """Draws two paths and a bridge, as `Board.draw_puzzle` describes it.
-
-        Args:
-            uniform: Function of the number of a draw and a size that returns
-                random numbers `(batch, size)`.
-            hues: `rules.Hues`, from which colours are drawn.
-            difficulty: Numbers from 0 to 1, `(batch,)`.
-
-        Returns:
-            `(items, ranks, level)`.
-        """
+        """Draws two paths and a bridge, as `Board.draw_puzzle` describes it."""
         size_draw, slot_draw = 1, 2
         longest = self.solution_length[1]
         sizes = uniform(size_draw, 5)
@@ -292,27 +251,6 @@ class BridgeBoxWorld(Board):
             ops.where(bridge, 2 * length - end, zeros),
         )
         return items, random_ranks(numbers), level
-
-    def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts the boxes to the gem, and finds the ends of the bridge.
-
-        Args:
-            picture: What was read from a picture of the board.
-
-        Returns:
-            (a, b, c). A bridge counts if it still leads from one path to the
-            other.
-        """
-        upper, lower = ([lock for _, lock in way] for way in picture.ways)
-        length = max(len(upper), len(lower))
-        for key, lock in picture.others:
-            if lock in upper and key in lower:
-                return (
-                    length,
-                    upper.index(lock) + 1,
-                    length + lower.index(key) + 1,
-                )
-        return length, 0, 0
 
 
 def _path(hues, length):

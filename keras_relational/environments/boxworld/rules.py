@@ -11,14 +11,11 @@ from keras_relational.counter_based_random import random_uniform
 from keras_relational.environments.array_functions import functions_for
 from keras_relational.environments.batched_world import State
 from keras_relational.environments.batched_world import World
-from keras_relational.environments.boxworld.pictures import Picture
-from keras_relational.environments.boxworld.pictures import read_picture
 from keras_relational.environments.boxworld.tiles import BLANK
 from keras_relational.environments.boxworld.tiles import EMPTY
 from keras_relational.environments.boxworld.tiles import GEM
 from keras_relational.environments.boxworld.tiles import NUM_HUES
 from keras_relational.environments.boxworld.tiles import PLAYER
-from keras_relational.environments.colours import pack_pixels
 from keras_relational.environments.colours import unpack_rgb
 from keras_relational.validation import check_positive_integers
 
@@ -35,11 +32,8 @@ _COUNTERS_PER_DRAW = 100
 class Hues:
     """Hues in a random order, each of which is drawn once.
 
-    A hue is an integer, an index into `HUES`.
-
-    Args:
-        ranks: Integer tensor `(batch, NUM_HUES)`, the place of each hue in the
-            order.
+    A hue is an integer, an index into `HUES`. `ranks` `(batch, NUM_HUES)` is
+    the place of each hue in the order.
     """
 
     def __init__(self, ranks: keras.KerasTensor):
@@ -49,13 +43,9 @@ class Hues:
     def draw(
         self, other_than: keras.KerasTensor | None = None
     ) -> keras.KerasTensor:
-        """Draws the next hue in the order.
+        """Draws the next hue in the order, int32 `(batch,)`.
 
-        Args:
-            other_than: Optional hues `(batch,)` that are left for later.
-
-        Returns:
-            int32 tensor `(batch,)`.
+        `other_than` holds hues `(batch,)` that are left for later.
         """
         out = self.taken
         if other_than is not None:
@@ -89,8 +79,9 @@ class Board(World):
 
     `level` is `(batch, 3)`.
 
-    A subclass defines `num_gem_locks`, 1 or 2, and the methods `draw_puzzle`
-    and `level_of`.
+    `cells_of_slot` `(slots, 4)` holds the cells of a slot: those of its key and
+    lock, and of the second key and lock below. A subclass defines
+    `num_gem_locks`, 1 or 2, and the method `draw_puzzle`.
     """
 
     actions = ACTIONS
@@ -122,7 +113,7 @@ class Board(World):
         # The slot of each cell, or −1. The cells of each slot: of its key and
         # lock, and of the second key and lock below.
         self._slot_of_cell = np.full(rows * columns, -1, "int32")
-        self._cells_of_slot = np.zeros((self.num_slots, 4), "int32")
+        self.cells_of_slot = np.zeros((self.num_slots, 4), "int32")
         for slot in range(self.num_slots):
             row, column = divmod(slot, self.slot_columns)
             first = (1 + 2 * row) * columns + 1 + 3 * column
@@ -131,14 +122,11 @@ class Board(World):
                 # Cell 0, which is always blank, replaces a cell below the
                 # board.
                 if cell < rows * columns:
-                    self._cells_of_slot[slot, part] = cell
+                    self.cells_of_slot[slot, part] = cell
                     self._slot_of_cell[cell] = slot
 
     def draw_puzzle(
-        self,
-        uniform: Callable,
-        hues: "Hues",
-        difficulty: keras.KerasTensor,
+        self, uniform: Callable, hues: "Hues", difficulty: keras.KerasTensor
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a puzzle in each row. A subclass defines it.
 
@@ -155,35 +143,15 @@ class Board(World):
             `(batch,)`, and `losing`, a boolean that is `True` if the item ends
             the episode. It also has colours `(batch,)` under some of the names
             `key`, `lock`, `second_key` and `second_lock`. `ranks` `(batch,
-            num_slots)` holds the place in `items` of the item in each slot.
+            num_slots)` holds the index into `items` of the item in each slot.
             `level` holds three integer tensors `(batch,)`.
-        """
-        raise NotImplementedError
-
-    def level_of(self, picture: Picture) -> tuple[int, int, int]:
-        """Counts what is on a board. A subclass defines it.
-
-        Args:
-            picture: What was read from a picture of the board.
-
-        Returns:
-            The level, as `draw_puzzle` returns it for a new puzzle.
         """
         raise NotImplementedError
 
     def move(
         self, state: State, actions: keras.KerasTensor
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
-        """Moves the player, who may take a key, open a box, or do neither.
-
-        Args:
-            state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of indices into `ACTIONS`.
-
-        Returns:
-            The next state, the rewards, float32 `(batch,)`, and the boolean
-            tensor `terminated` `(batch,)`.
-        """
+        """Moves the player, who may take a key, open a box, or do neither."""
         board, inventory = state["board"], state["inventory"]
         xp = functions_for(board)
         target = self._target(state["player"], actions)
@@ -196,7 +164,7 @@ class Board(World):
         slot = xp.take(self._slot_of_cell, target)
         # Where there is no slot, the first is read, and not used.
         some_slot = xp.maximum(slot, 0)
-        cells = xp.take(self._cells_of_slot, some_slot, axis=0)
+        cells = xp.take(self.cells_of_slot, some_slot, axis=0)
         tiles = xp.take_along_axis(board, cells, axis=1)
         key, lock, second_key, second_lock = (tiles[:, i] for i in range(4))
         on_key = target == cells[:, 0]
@@ -245,13 +213,6 @@ class Board(World):
 
         Raises:
             ValueError: If the board has more than 30 columns.
-
-        Example:
-
-        >>> from keras_relational.environments.boxworld import BoxWorld
-        >>> world = BoxWorld()
-        >>> world.expert_moves(world.reset([0, 1, 2])).shape[1]
-        4
         """
         if self.columns > 30:
             raise ValueError(
@@ -292,13 +253,7 @@ class Board(World):
         """The tiles that the player can take at once and does not lose by.
 
         They are the loose keys, and the locks of boxes that open and are on the
-        way to the gem.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            Boolean tensor `(batch, rows * columns)`.
+        way to the gem. Returns booleans `(batch, rows * columns)`.
         """
         key, lock, second_key, second_lock = self._parts_of_slots(state)
         fits, _ = _opened(
@@ -311,16 +266,7 @@ class Board(World):
         return self._tiles_of_slots(loose, opens, none, second)
 
     def losing_tiles(self, state: State) -> keras.KerasTensor:
-        """The locks of boxes that are not on the way to the gem.
-
-        Opening one of them ends the episode.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            Boolean tensor `(batch, rows * columns)`.
-        """
+        """The locks that end the episode, `(batch, rows * columns)`."""
         _, lock, *_ = self._parts_of_slots(state)
         none = ops.zeros_like(state["losing"])
         locks = state["losing"] & (lock != BLANK)
@@ -328,14 +274,14 @@ class Board(World):
 
     def _parts_of_slots(self, state):
         """Colours of the keys, locks, second keys, and second locks."""
-        parts = ops.take(state["board"], self._cells_of_slot.ravel(), axis=1)
+        parts = ops.take(state["board"], self.cells_of_slot.ravel(), axis=1)
         parts = ops.reshape(parts, (-1, self.num_slots, 4))
         return ops.unstack(parts, 4, axis=2)
 
     def _tiles_of_slots(self, *parts):
         """Booleans `(batch, slots)` of four parts as tiles of the board."""
         here = ops.stack(parts, axis=2)
-        cells = self._cells_of_slot.ravel()
+        cells = self.cells_of_slot.ravel()
         is_cell = cells[:, None] == self._cells
         here = ops.reshape(ops.cast(here, "float32"), (-1, len(cells)))
         return ops.matmul(here, is_cell.astype("float32")) > 0
@@ -347,15 +293,7 @@ class Board(World):
         return ops.sum(ops.where(cells, powers, 0), axis=2)
 
     def render(self, state: State) -> keras.KerasTensor:
-        """Draws the board, with the inventory to its right.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            uint8 tensor `(batch, rows, columns + 1, 3)`, one pixel for each
-            tile. The last column is the inventory, from the top.
-        """
+        """Draws a pixel a tile; the last column is the inventory."""
         xp = functions_for(state["board"])
         board = xp.where(
             self._cells == state["player"][:, None], PLAYER, state["board"]
@@ -367,79 +305,6 @@ class Board(World):
             xp.concatenate([board, inventory[:, :, None]], axis=2)
         )
 
-    def state_from_images(self, images: np.ndarray) -> State:
-        """Reads boards from pictures, so that they can be played on.
-
-        This is the inverse of `render`. A picture may show any position of a
-        puzzle, and may be drawn by `render` or painted by hand. A box that is
-        not on the way to the gem ends the episode. A picture does not show the
-        history of an episode: `steps` is 0, the seeds of the next episodes are
-        0, 1, 2, …, and `level` counts what is still on the board.
-
-        Args:
-            images: uint8 array `(batch, rows, columns + 1, 3)`, one pixel a
-                tile, as `render` returns it.
-
-        Returns:
-            A state, as `reset` returns it.
-
-        Raises:
-            ValueError: If the array has another shape or dtype, or if a picture
-                shows no board that can be played. That is the case if it has
-                other colours, not exactly one player and one gem, a key or a
-                lock where none can be, or no way to the gem, or if its episode
-                is over.
-
-        Example:
-
-        >>> from keras_relational.environments.boxworld import BoxWorld
-        >>> world = BoxWorld()
-        >>> images = world.render(world.reset([0, 1, 2]))
-        >>> state = world.state_from_images(images)
-        >>> bool(np.all(world.render(state) == images))
-        True
-        """
-        images = np.asarray(ops.convert_to_numpy(images))
-        fits = images.shape[1:] == self.image_shape and len(images)
-        if not fits or images.dtype != "uint8":
-            raise ValueError(
-                "Images of boards must be uint8, of shape (batch, rows, columns"
-                f" + 1, 3), here (batch, {self.rows}, {self.columns + 1}, 3). "
-                f"Received: {images.dtype}, of shape {images.shape}"
-            )
-        pictures = []
-        for number, image in enumerate(images):
-            try:
-                picture = read_picture(
-                    pack_pixels(image),
-                    self._cells_of_slot,
-                    self.num_gem_locks,
-                )
-            except ValueError as error:
-                raise ValueError(
-                    f"Image {number} is no board of {type(self).__name__} "
-                    f"with {self.rows} rows and {self.columns} columns that "
-                    f"can be played: {error}."
-                ) from error
-            pictures.append(picture)
-        state = {
-            "board": np.array([picture.board for picture in pictures], "int32"),
-            "inventory": np.array(
-                [picture.inventory for picture in pictures], "int32"
-            ),
-            "losing": np.array([picture.losing for picture in pictures], bool),
-            "player": np.array(
-                [picture.player for picture in pictures], "int32"
-            ),
-            "level": np.array(
-                [self.level_of(picture) for picture in pictures], "int32"
-            ),
-            "steps": np.zeros(len(pictures), "int32"),
-            "seed": np.arange(len(pictures), dtype="uint32"),
-            "episode": np.zeros(len(pictures), "int32"),
-        }
-        return {name: ops.convert_to_tensor(x) for name, x in state.items()}
-
     def new_episode(
         self,
         seed: keras.KerasTensor,
@@ -448,17 +313,9 @@ class Board(World):
     ) -> State:
         """Makes the puzzles of episodes.
 
-        Args:
-            seed: uint32 tensor `(batch,)`.
-            episode: int32 tensor `(batch,)`, the number of the episode among
-                the episodes of the same seed.
-            difficulty: Number from 0 to 1, or a float32 tensor of them
-                `(batch,)`. With 1 the numbers of boxes come from all of their
-                ranges, with 0 they are the smallest ones. In between they come
-                from the lower part of the ranges.
-
-        Returns:
-            A state.
+        With a difficulty of 1 the numbers of boxes come from all of their
+        ranges, and with 0 they are the smallest ones. In between they come from
+        the lower part of the ranges. It is a number, or float32 `(batch,)`.
         """
 
         def uniform(draw, size=1):

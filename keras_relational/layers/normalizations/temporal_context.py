@@ -12,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational.layers._operations import at_least_float32
+from keras_relational.layers._operations import float32_or_more
 from keras_relational.layers._operations import shapes_match
 from keras_relational.validation import check_positive_integers
 
@@ -68,13 +69,7 @@ class ContextNormalization(keras.layers.Layer):
         self.scale = scale
         self.supports_masking = True
 
-    @property
-    def input_dtype(self) -> str:
-        """The dtype that Keras casts inputs to: float32 or more.
-
-        Half precision would round away what the inputs differ by.
-        """
-        return keras.backend.result_type(self.compute_dtype, "float32")
+    input_dtype = property(float32_or_more)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         if len(input_shape) < 3 or input_shape[-1] is None:

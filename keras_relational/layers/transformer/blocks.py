@@ -8,6 +8,7 @@ from keras_relational.layers._entities import flatten_entities
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.layers._initial_weights import clone_initializer
+from keras_relational.layers._operations import float32_or_more
 from keras_relational.layers._operations import shapes_match
 from keras_relational.layers._sublayers import built_dense
 from keras_relational.layers._sublayers import built_normalization
@@ -176,14 +177,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
 
-    @property
-    def input_dtype(self) -> str:
-        """The dtype that Keras casts inputs to: float32 or more.
-
-        They are normalized first. Half precision would round away what their
-        features differ by.
-        """
-        return keras.backend.result_type(self.compute_dtype, "float32")
+    input_dtype = property(float32_or_more)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         features = check_entities_shape(self, input_shape)

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from experiments import principal_components as components
 from experiments.context_normalization.vaec import AnalogyBatches
 from experiments.context_normalization.vaec import accuracy_by_dimension
 from experiments.context_normalization.vaec import adapt_normalization
@@ -19,7 +20,6 @@ from experiments.context_normalization.vaec import solved_analogies
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training
-from keras_relational.analysis import components
 from keras_relational.datasets import vaec
 
 SIZE = 16

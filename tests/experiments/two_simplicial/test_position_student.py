@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.two_simplicial.pictures import state_from_images
 from experiments.two_simplicial.position_student import PositionBatches
 from experiments.two_simplicial.position_student import position_student
 from keras_relational import models
@@ -23,7 +24,7 @@ def batches_of(world, initial_batch=30, seed=3):
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_the_answers_are_those_of_the_board_in_the_image(world):
     images, answers = batches_of(world)[0]
-    state = world.state_from_images(images)
+    state = state_from_images(world, images)
     np.testing.assert_array_equal(
         answers["policy"], np.asarray(world.expert_moves(state))
     )

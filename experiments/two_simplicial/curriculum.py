@@ -83,16 +83,7 @@ class Curriculum(World):
     def new_episode(
         self, seed: keras.KerasTensor, episode: keras.KerasTensor
     ) -> State:
-        """Makes the smallest puzzles.
-
-        Args:
-            seed: uint32 tensor `(batch,)`.
-            episode: int32 tensor `(batch,)`, the number of the episode among
-                the episodes of the same seed.
-
-        Returns:
-            A state.
-        """
+        """Makes the smallest puzzles."""
         return self._with_shares(
             self.board.new_episode(seed, episode, 0.0),
             ops.zeros_like(episode, dtype="float32"),
@@ -100,14 +91,7 @@ class Curriculum(World):
         )
 
     def next_episode(self, state: State) -> State:
-        """Makes puzzles as large as the difficulty of each row allows.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            A state.
-        """
+        """Makes puzzles as large as the difficulty of each row allows."""
         difficulty, share = state["difficulty"], state["share_solved"]
         new = self.board.new_episode(
             state["seed"], state["episode"] + 1, difficulty
@@ -117,16 +101,7 @@ class Curriculum(World):
     def move(
         self, state: State, actions: keras.KerasTensor
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
-        """The rules of the board.
-
-        Args:
-            state: A state, in which `steps` already counts this move.
-            actions: int32 tensor `(batch,)` of indices into `actions`.
-
-        Returns:
-            The next state, the rewards, float32 `(batch,)`, and the boolean
-            tensor `terminated` `(batch,)`.
-        """
+        """The rules of the board."""
         return self.board.move(state, actions)
 
     def step_or_restart(
@@ -135,17 +110,7 @@ class Curriculum(World):
         actions: Sequence[int],
         over: keras.KerasTensor,
     ) -> tuple[State, keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
-        """As for any world. Where an episode ends, r and d change.
-
-        Args:
-            state: A state, as `reset` returns it.
-            actions: Integers `(batch,)`, indices into the attribute `actions`.
-            over: Boolean tensor `(batch,)`. `True` marks the rows whose episode
-                is over.
-
-        Returns:
-            `(state, reward, terminated, truncated)`.
-        """
+        """As for any world. Where an episode ends, r and d change."""
         state, reward, terminated, truncated = super().step_or_restart(
             state, actions, over
         )
@@ -163,25 +128,11 @@ class Curriculum(World):
         return state, reward, terminated, truncated
 
     def render(self, state: State) -> keras.KerasTensor:
-        """Draws the board.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            uint8 tensor `(batch, *image_shape)`.
-        """
+        """Draws the board."""
         return self.board.render(state)
 
     def expert_moves(self, state: State) -> keras.KerasTensor:
-        """The right moves, as `boxworld.rules.Board.expert_moves` has them.
-
-        Args:
-            state: A state, as `reset` returns it.
-
-        Returns:
-            Boolean tensor `(batch, 4)`.
-        """
+        """The right moves, as `boxworld.rules.Board.expert_moves` has them."""
         return self.board.expert_moves(state)
 
     def _with_shares(self, state, difficulty, share):

@@ -8,9 +8,9 @@ from environment_contract import compiled_step_or_restart
 from environment_contract import first_state
 from keras import ops
 
+from experiments.two_simplicial.curriculum import Curriculum
 from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
-from keras_relational.environments.curriculum import Curriculum
 from keras_relational.environments.goto_object_maze import GotoObjectMaze
 
 BOARDS = {

@@ -10,12 +10,13 @@ import collections
 from typing import NamedTuple
 
 import numpy as np
+from keras import ops
 
-from keras_relational.environments.boxworld.tiles import BLANK
-from keras_relational.environments.boxworld.tiles import EMPTY
-from keras_relational.environments.boxworld.tiles import GEM
-from keras_relational.environments.boxworld.tiles import HUES
-from keras_relational.environments.boxworld.tiles import PLAYER
+from keras_relational.environments.boxworld import BLANK
+from keras_relational.environments.boxworld import EMPTY
+from keras_relational.environments.boxworld import GEM
+from keras_relational.environments.boxworld import HUES
+from keras_relational.environments.boxworld import PLAYER
 from keras_relational.environments.colours import SHIFTS
 from keras_relational.environments.colours import pack_pixels
 
@@ -42,39 +43,73 @@ class Picture(NamedTuple):
     others: list
 
 
-def same_colour(images: np.ndarray) -> np.ndarray:
-    """Which entities of an agent have keys or locks of one colour.
+def state_from_images(world, images):
+    """Reads boards from pictures, so that they can be played on.
 
-    An entity of `models.boxworld_agent` sees 3 × 3 tiles. Its middle is one of
-    the n tiles that are not on the edge of the image.
+    This is the inverse of `render`. A picture may show any position of a
+    puzzle, and may be drawn by `render` or painted by hand. A box that is not
+    on the way to the gem ends the episode. A picture does not show the history
+    of an episode: `steps` is 0, the seeds of the next episodes are 0, 1, 2, …,
+    and `level` counts what is still on the board.
 
-    Args:
-        images: uint8 array `(batch, rows, columns + 1, 3)` of boards, as
-            `render` returns them.
-
-    Returns:
-        Boolean array `(batch, 2, n, n)`. The first n × n mark, for each key or
-        lock in the middle of an entity, the other entities with that colour in
-        the middle. The second n × n mark, for each lock of a box with a key,
-        the other entities with the colour of that key in the middle.
-
-    Example:
-
-    >>> from keras_relational.environments import boxworld
-    >>> world = boxworld.BoxWorld(3, 6, (1, 1), (0, 0))
-    >>> images = np.asarray(world.render(world.reset([0])))
-    >>> same_colour(images).shape  # A loose key and the lock of the gem.
-    (1, 2, 5, 5)
+    The world is a `BoxWorld` or a `BridgeBoxWorld`, and images are uint8
+    `(batch, rows, columns + 1, 3)`, as `render` returns them. A `ValueError`
+    says if a picture shows no board that can be played: if it has other
+    colours, not exactly one player and one gem, a key or a lock where none can
+    be, or no way to the gem, or if its episode is over.
     """
-    tiles = pack_pixels(images[:, 1:-1])
-    tiles = np.where(np.isin(tiles, HUES), tiles, -1)
-    middle, left = tiles[:, :, 1:-1], tiles[:, :, :-2]
-    left = np.where(middle >= 0, left, -1)
-    middle, left = (x.reshape(len(images), -1) for x in (middle, left))
-    n = middle.shape[1]
-    asks = np.stack([middle, left], axis=1)[..., None]
-    is_itself = np.stack([np.eye(n), np.eye(n, k=-1)]).astype(bool)
-    return (asks >= 0) & (asks == middle[:, None, None]) & ~is_itself
+    images = np.asarray(ops.convert_to_numpy(images))
+    fits = images.shape[1:] == world.image_shape and len(images)
+    if not fits or images.dtype != "uint8":
+        raise ValueError(
+            "Images of boards must be uint8, of shape (batch, rows, columns + "
+            f"1, 3), here (batch, {world.rows}, {world.columns + 1}, 3). "
+            f"Received: {images.dtype}, of shape {images.shape}"
+        )
+    pictures = []
+    for number, image in enumerate(images):
+        try:
+            picture = read_picture(
+                pack_pixels(image), world.cells_of_slot, world.num_gem_locks
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"Image {number} is no board of {type(world).__name__} with "
+                f"{world.rows} rows and {world.columns} columns that can be "
+                f"played: {error}."
+            ) from error
+        pictures.append(picture)
+    read = Picture(*zip(*pictures, strict=True))
+    state = {
+        "board": np.array(read.board, "int32"),
+        "inventory": np.array(read.inventory, "int32"),
+        "losing": np.array(read.losing, bool),
+        "player": np.array(read.player, "int32"),
+        "level": np.array([level_of(picture) for picture in pictures], "int32"),
+        "steps": np.zeros(len(pictures), "int32"),
+        "seed": np.arange(len(pictures), dtype="uint32"),
+        "episode": np.zeros(len(pictures), "int32"),
+    }
+    return {name: ops.convert_to_tensor(x) for name, x in state.items()}
+
+
+def level_of(picture):
+    """The level of what is on a board, as `reset` gives it for a new puzzle.
+
+    A bridge counts if it still leads from one path to the other.
+    """
+    if len(picture.ways) == 1:
+        # A branch begins at a key that is in no other distractor box.
+        keys = [key for key, _ in picture.others]
+        num_branches = sum(lock not in keys for _, lock in picture.others)
+        return len(picture.ways[0]), num_branches, 0
+    upper, lower = ([lock for _, lock in way] for way in picture.ways)
+    length = max(len(upper), len(lower))
+    for key, lock in picture.others:
+        if lock in upper and key in lower:
+            place = upper.index(lock) + 1, length + lower.index(key) + 1
+            return length, *place
+    return length, 0, 0
 
 
 class _Item(NamedTuple):
@@ -88,19 +123,13 @@ class _Item(NamedTuple):
 def read_picture(
     picture: np.ndarray, cells_of_slot: np.ndarray, num_gem_locks: int
 ) -> Picture:
-    """Reads a board, its inventory included.
+    """Reads a board, its inventory included, or raises a `ValueError`.
 
     Args:
         picture: Colours `(rows, columns + 1)`.
         cells_of_slot: Integers `(slots, 4)`: the cells of a slot's key and
             lock, and of the second key and lock below.
         num_gem_locks: 1, or 2 for a gem with two locks.
-
-    Returns:
-        `Picture`.
-
-    Raises:
-        ValueError: If the picture shows no board, or no way to the gem.
     """
     board, inventory = picture[:, :-1].ravel(), picture[:2, -1]
     (players,) = np.nonzero(board == PLAYER)
@@ -206,13 +235,8 @@ def _items(board, cells_of_slot, columns):
 def _ways(colour, items, held, taken, seen=()):
     """Finds all ways to a key, each as the boxes to open, the last one first.
 
-    Args:
-        colour: The colour of the key.
-        items: All items but the gem.
-        held: Colours of the keys that are held.
-        taken: Colours of the locks on the other way. No way may lead through
-            them, since that would be a bridge.
-        seen: Slots of the boxes so far.
+    No way may lead through the locks that were `taken` on the other way, since
+    that would be a bridge. `seen` holds the slots of the boxes so far.
     """
     ways = [[] for held_colour in held if held_colour == colour]
     for item in items:

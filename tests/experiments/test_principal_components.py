@@ -1,18 +1,11 @@
-"""Outputs of central modules, and their principal components."""
+"""Principal components of sets of vectors."""
 
-import os
-import subprocess
-import sys
-
-import keras
 import numpy as np
 import pytest
 
-from keras_relational.analysis.components import axis_labels
-from keras_relational.analysis.components import principal_components
-from keras_relational.analysis.components import project
-
-LABEL_NAMES = ["both", "shape", "colour", "neither"]
+from experiments.principal_components import axis_labels
+from experiments.principal_components import principal_components
+from experiments.principal_components import project
 
 
 def random_vectors(*shape):
@@ -93,18 +86,3 @@ def test_vectors_that_are_all_alike_have_finite_components():
 def test_there_are_no_more_components_than_elements(num_components):
     with pytest.raises(ValueError, match="at most 3 principal components"):
         principal_components(np.ones((5, 3)), num_components)
-
-
-def test_analysis_needs_neither_tensorflow_nor_matplotlib():
-    # Where torch is, JAX is not: `make test-torch`.
-    torch = keras.backend.backend() == "torch"
-    other_backend = "torch" if torch else "jax"
-    program = (
-        "import sys; sys.modules.update(tensorflow=None, matplotlib=None);"
-        "import keras_relational.analysis"
-    )
-    subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "KERAS_BACKEND": other_backend, "XLA_FLAGS": ""},
-        check=True,
-    )

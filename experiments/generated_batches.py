@@ -1,0 +1,48 @@
+"""Batches of new examples, made when they are needed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from keras_relational.random_streams import stream
+
+
+class GeneratedBatches(keras.utils.PyDataset):
+    """New examples without end, made when they are needed.
+
+    Batch `i` depends on the seed and on `i` alone, so a run that continues at
+    some batch sees what an unbroken one would have seen. The batches have no
+    end, so `fit` needs `steps_per_epoch`, and `shuffle=False`. A subclass has a
+    method `generate(n, seed)`, which returns `n` examples: x and y.
+
+    Args:
+        batch_size: Number of examples of a batch.
+        initial_batch: Number of the batch to begin with.
+        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
+            NumPy `[seed, 0]` is `seed`: take another seed for test examples.
+    """
+
+    def __init__(
+        self, batch_size: int, initial_batch: int = 0, seed: int = 0
+    ) -> None:
+        # On TensorFlow, `fit` from a single thread goes on waiting after its
+        # last step, for up to as long again or a minute.
+        super().__init__(workers=2, max_queue_size=2)
+        self.batch_size = batch_size
+        self.initial_batch = initial_batch
+        self.seed = seed
+
+    @property
+    def num_batches(self) -> None:
+        return None
+
+    def generate(self, n: int, seed: Sequence[int]) -> tuple[Any, Any]:
+        """Makes `n` examples, x and y, from a seed for NumPy."""
+        raise NotImplementedError("A subclass makes the examples.")
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        number = self.initial_batch + index
+        return self.generate(
+            self.batch_size, stream(self.seed, "batch", number)
+        )

@@ -1,0 +1,148 @@
+"""Boards that are read from pictures are those that were drawn."""
+
+import re
+
+import numpy as np
+import pytest
+from environment_contract import arrays
+from environment_contract import compiled_reset
+from environment_contract import compiled_step
+from keras import ops
+from worlds_in_python import python_worlds
+from worlds_in_python import solve
+
+from experiments.two_simplicial.pictures import state_from_images
+from keras_relational.environments import boxworld
+
+WORLDS = {
+    "bridge": boxworld.BridgeBoxWorld(),
+    "boxworld": boxworld.BoxWorld(),
+    "branches": boxworld.BoxWorld(
+        7, 12, (1, 3), (0, 3), distractor_length=(1, 2)
+    ),
+    "smallest": boxworld.BoxWorld(3, 6, (1, 1), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_a_picture_is_played_as_what_it_was_drawn_of(world):
+    """At any moment of a game that is not over."""
+    state = compiled_reset(world)(np.arange(200, dtype="uint32"))
+    first = arrays(state)
+    step = compiled_step(world)
+    solutions = [solve(puzzle) for puzzle in python_worlds(world, state)]
+    for time in range(max(map(len, solutions))):
+        going = np.array([time < len(moves) for moves in solutions])
+        if time % 7 == 0:
+            images = ops.convert_to_numpy(world.render(state))
+            read = arrays(state_from_images(world, images[going]))
+            now = {k: v[going] for k, v in arrays(state).items()}
+            for name in ("board", "inventory", "losing", "player"):
+                np.testing.assert_array_equal(read[name], now[name], name)
+            assert {k: (v.dtype, v.shape) for k, v in read.items()} == {
+                k: (v.dtype, v.shape) for k, v in now.items()
+            }
+            # All that is compiled has 200 rows.
+            rows = np.resize(np.arange(going.sum()), 200)
+            read = {k: v[rows] for k, v in read.items()}
+            now = {k: v[rows] for k, v in now.items()}
+            for action in range(4):
+                actions = np.full(200, action, "int32")
+                for ours, theirs in zip(
+                    step(read, actions)[1:], step(now, actions)[1:], strict=True
+                ):
+                    np.testing.assert_array_equal(ours, theirs)
+        actions = [s[time] if time < len(s) else 0 for s in solutions]
+        state, *_ = step(state, np.array(actions, "int32"))
+    images = world.render(first)
+    read = arrays(state_from_images(world, images))
+    np.testing.assert_array_equal(read["level"], first["level"])
+    np.testing.assert_array_equal(world.render(read), images)
+    restarted = arrays(world.restart(read, np.ones(200, bool)))
+    assert len(np.unique(restarted["board"], axis=0)) > 20
+
+
+def painted(*rows):
+    """A picture: of each tile the number of its hue, or a sign."""
+    signs = {".": 199, "_": 10, "@": 127, "*": 255}
+    picture = [
+        [
+            [signs[x]] * 3
+            if x in signs
+            else [boxworld.HUES[int(x)] >> shift & 255 for shift in (0, 8, 16)]
+            for x in row
+        ]
+        for row in rows
+    ]
+    return np.array([picture], "uint8")
+
+
+@pytest.mark.parametrize(("moves", "last"), [("2222", 10), ("2222222", -1)])
+def test_a_picture_painted_by_hand_is_played(moves, last):
+    """The key 0 opens the box with the gem, or that with the key 2."""
+    world = boxworld.BoxWorld(3, 9, (1, 1), (0, 1))
+    picture = painted("@........_", ".0..*0.20_", "........._")
+    state = state_from_images(world, picture)
+    assert arrays(state)["level"].tolist() == [[1, 1, 0]]
+    rewards, terminated = [], False
+    for action in f"233{moves}1":
+        assert not terminated
+        state, reward, terminated, _ = world.step(state, [int(action)])
+        rewards.append(float(reward[0]))
+    assert rewards == [0, 1, *[0] * (len(moves) + 1), last]
+    assert terminated
+
+
+NOT_BOARDS = {
+    "a colour": (("@.....1.._", ".0..*0..._", "........._"), "be in row 0"),
+    "unknown": (("@........_", ".0..*0..._", "_........_"), "[10, 10, 10]"),
+    "no player": (("........._", ".0..*0..._", "........._"), "0 players"),
+    "two players": (("@......@._", ".0..*0..._", "........._"), "2 players"),
+    "no gem": (("@........_", ".0..10..._", "........._"), "0 gems"),
+    "two gems": (("@........_", ".0..*0.*0_", "........._"), "2 gems"),
+    "taken": (("@........*", ".0..20..._", "........._"), "is over"),
+    "loose gem": (("@........_", ".0..*...._", "........._"), "has no lock"),
+    "lone lock": (("@........_", ".0..*0..1_", "........._"), "is missing"),
+    "gem as lock": (
+        ("@........_", ".0..*0.1*_", "........._"),
+        "lock is a gem",
+    ),
+    "second key": (("@........_", ".0..*0..._", ".1......._"), "no second gem"),
+    "two locks": (("@........_", ".0..*0..._", "....*1..._"), "[2] locks"),
+    "no key": (("@........_", "....*0..._", "........._"), "0 keys are held"),
+    "two keys": (("@........1", ".0..*0..._", "........._"), "2 keys are held"),
+    "full": (("@........_", ".0..*0..._", ".........1"), "two places"),
+    "lost": (("@........1", "....*0..._", "........._"), "are 0 ways"),
+    "alike": (("@........_", ".0..*0.00_", "........._"), "one colour"),
+    "circle": (("@........_", ".2..*0.01_", "........._"), "are 0 ways"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_BOARDS)
+def test_pictures_of_no_board_are_refused(name):
+    rows, message = NOT_BOARDS[name]
+    world = boxworld.BoxWorld(3, 9, (1, 1), (0, 1))
+    images = np.concatenate(
+        [painted("@........_", ".0..*0..._", "........._"), painted(*rows)]
+    )
+    with pytest.raises(
+        ValueError,
+        match=f"Image 1 is no board of BoxWorld.*{re.escape(message)}",
+    ):
+        state_from_images(world, images)
+
+
+def test_pictures_of_another_shape_are_refused():
+    world = boxworld.BoxWorld()
+    images = ops.convert_to_numpy(world.render(world.reset([0])))
+    for wrong in (
+        images[0],
+        images[:, :-1],
+        images.astype("int32"),
+        images[:0],
+    ):
+        with pytest.raises(ValueError, match=r"uint8.*\(batch, 9, 10, 3\)"):
+            state_from_images(world, wrong)
+    bridge = boxworld.BridgeBoxWorld(9, 9)
+    with pytest.raises(ValueError, match="should have one with 2"):
+        state_from_images(bridge, images)
