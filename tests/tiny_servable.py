@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import model_service_pb2_grpc
+from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from keras_relational import serving
@@ -93,6 +94,14 @@ def refusal(method, request, **options):
     with pytest.raises(grpc.RpcError) as refused:
         method(request, timeout=20, **options)
     return refused.value.code().name, refused.value.details()
+
+
+def message(inputs, output_filter=(), name="tiny", **model_spec):
+    return predict_pb2.PredictRequest(
+        model_spec={"name": name, **model_spec},
+        inputs=inputs,
+        output_filter=output_filter,
+    )
 
 
 def tensor(sizes, dtype="uint8", **values):

@@ -1,4 +1,5 @@
 import concurrent.futures
+import functools
 import gzip
 import http.client
 import json
@@ -13,6 +14,7 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny_servable
 from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
@@ -295,7 +297,9 @@ def test_no_examples_of_no_known_size(pictures, tmp_path):
 
 
 def test_output_filter(pictures):
-    request = message(output_filter=["label"], signature_name="propositions")
+    request = message(
+        GOOD, output_filter=["label"], signature_name="propositions"
+    )
     with services(pictures) as (predictions, _):
         response = predictions.Predict(request, timeout=20)
     assert list(response.outputs) == ["label"]
@@ -617,52 +621,46 @@ def test_a_fault_of_the_servers_own(pictures, monkeypatch, capfd):
 # Bad requests over gRPC.
 
 SIZES = (1, 4, 4, 3)
-GOOD = tensor(SIZES, tensor_content=b"\1" * 48)
+IMAGE_OF_ONES = tensor(SIZES, tensor_content=b"\1" * 48)
+GOOD = {"image": IMAGE_OF_ONES}
 
 
-def message(inputs=None, output_filter=(), **model_spec):
-    return predict_pb2.PredictRequest(
-        model_spec={"name": "relations", **model_spec},
-        inputs={"image": GOOD} if inputs is None else inputs,
-        output_filter=output_filter,
-    )
-
-
+message = functools.partial(tiny_servable.message, name="relations")
 ONE = {"int_val": [1]}
 BAD_MESSAGES = {
     "no spec": (predict_pb2.PredictRequest(), "no `model_spec`"),
-    "no name": (message(name=""), "no `name`"),
+    "no name": (message(GOOD, name=""), "no `name`"),
     "other model": (
-        message(name="other"),
+        message(GOOD, name="other"),
         "NOT_FOUND: Servable not found: 'other'",
     ),
     "other version": (
-        message(version={"value": 7}),
+        message(GOOD, version={"value": 7}),
         "NOT_FOUND: Servable not found: 'relations' v7",
     ),
     "label": (
-        message(version_label="stable"),
+        message(GOOD, version_label="stable"),
         "label not found: 'stable'",
     ),
     "other signature": (
-        message(signature_name="no_such"),
+        message(GOOD, signature_name="no_such"),
         "FAILED_PRECONDITION: .*'no_such' not found",
     ),
     "no input": (message({}), r"Missing: \['image'\]"),
     "more inputs": (
-        message({"image": GOOD, "picture": GOOD}),
+        message({**GOOD, "picture": IMAGE_OF_ONES}),
         r"Unknown: \['picture'\]",
     ),
     "immense and unknown": (
-        message({"image": GOOD, "picture": tensor((10**9, 4, 4, 3), **ONE)}),
+        message({**GOOD, "picture": tensor((10**9, 4, 4, 3), **ONE)}),
         r"Unknown: \['picture'\]",
     ),
     "unknown output": (
-        message(output_filter=["no_such"]),
+        message(GOOD, output_filter=["no_such"]),
         "`output_filter`",
     ),
     "output twice": (
-        message(output_filter=["label", "label"]),
+        message(GOOD, output_filter=["label", "label"]),
         "`output_filter`",
     ),
 }
@@ -725,7 +723,7 @@ def test_bad_predict_request(case, pictures):
         if not re.match("NOT_FOUND|FAILED_PRECONDITION", explanation):
             explanation = f"INVALID_ARGUMENT: .*{explanation}"
         assert re.match(explanation, refused)
-        assert predictions.Predict(message(), timeout=20).outputs
+        assert predictions.Predict(message(GOOD), timeout=20).outputs
 
 
 def test_damaged_messages(pictures):
@@ -738,7 +736,7 @@ def test_damaged_messages(pictures):
                 call(b"\x0a\xff", timeout=20)
             assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
             assert "The message is damaged" in refusal.value.details()
-        assert call(message().SerializeToString(), timeout=20)
+        assert call(message(GOOD).SerializeToString(), timeout=20)
 
 
 def test_oversized_message(pictures):
@@ -747,7 +745,7 @@ def test_oversized_message(pictures):
         code, details = refusal(predictions.Predict, message({"image": image}))
         assert code == "RESOURCE_EXHAUSTED"
         assert str(MAX_REQUEST_BYTES) in details
-        assert predictions.Predict(message(), timeout=20).outputs
+        assert predictions.Predict(message(GOOD), timeout=20).outputs
 
 
 def test_bad_status_metadata_and_method(pictures):
