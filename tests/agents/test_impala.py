@@ -345,41 +345,6 @@ def test_learning_rate_of_a_schedule():
     assert steps[0] > steps[1] > 0 == steps[2]
 
 
-def test_what_follows_an_end_is_left_out():
-    """Action, reward and policy after the last frame of an episode."""
-    agent = agents.small_agent()
-    trajectory = agents.random_trajectory()
-    _, info = agent.update(agent.state, trajectory)
-    last = (trajectory.step_type == 2)[..., None]
-    changed = trajectory._replace(
-        reward=tf.where(last[..., 0], 100.0, trajectory.reward),
-        action=tf.where(last[..., 0], 3, trajectory.action),
-        policy_info={
-            "logits": tf.where(last, 5.0, trajectory.policy_info["logits"])
-        },
-    )
-    _, same = agent.update(agent.state, changed)
-    np.testing.assert_allclose(same.loss, info.loss, rtol=1e-6)
-
-
-@pytest.mark.parametrize("discount", [0.0, 1.0])
-def test_value_of_the_last_frame_counts_where_an_episode_was_cut_off(discount):
-    agent = agents.small_agent()
-    trajectory = agents.random_trajectory()
-    discounts = trajectory.discount.numpy()
-    discounts[1, 0] = discounts[3, 1] = discount
-    trajectory = trajectory._replace(discount=tf.constant(discounts))
-    last = (trajectory.step_type == 2)[..., None, None, None]
-    changed = trajectory._replace(
-        observation=tf.where(last, 255 - trajectory.observation, 0)
-        + tf.where(last, 0, trajectory.observation)
-    )
-    _, info = agent.update(agent.state, trajectory)
-    _, other = agent.update(agent.state, changed)
-    same = np.allclose(info.extra.value_loss, other.extra.value_loss)
-    assert same == (discount == 0.0)
-
-
 def test_vtrace_corrects_for_actors_that_lag():
     """The mean gradient of stale steps is that of fresh ones.
 

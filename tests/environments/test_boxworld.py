@@ -469,6 +469,9 @@ def test_a_picture_is_played_as_what_it_was_drawn_of(world):
     assert len(np.unique(restarted["board"], axis=0)) > 20
 
 
+TOP, BOTTOM = "@........_", "........._"
+
+
 def painted(*rows):
     """A picture: of each tile the number of its hue, or a sign."""
     signs = {".": 199, "_": 10, "@": 127, "*": 255}
@@ -488,7 +491,7 @@ def painted(*rows):
 def test_a_picture_painted_by_hand_is_played(moves, last):
     """The key 0 opens the box with the gem, or that with the key 2."""
     world = boxworld.BoxWorld(3, 9, (1, 1), (0, 1))
-    picture = painted("@........_", ".0..*0.20_", "........._")
+    picture = painted(TOP, ".0..*0.20_", BOTTOM)
     state = world.state_from_images(picture)
     assert arrays(state)["level"].tolist() == [[1, 1, 0]]
     rewards, terminated = [], False
@@ -501,27 +504,24 @@ def test_a_picture_painted_by_hand_is_played(moves, last):
 
 
 NOT_BOARDS = {
-    "a colour": (("@.....1.._", ".0..*0..._", "........._"), "be in row 0"),
-    "unknown": (("@........_", ".0..*0..._", "_........_"), "[10, 10, 10]"),
-    "no player": (("........._", ".0..*0..._", "........._"), "0 players"),
-    "two players": (("@......@._", ".0..*0..._", "........._"), "2 players"),
-    "no gem": (("@........_", ".0..10..._", "........._"), "0 gems"),
-    "two gems": (("@........_", ".0..*0.*0_", "........._"), "2 gems"),
-    "taken": (("@........*", ".0..20..._", "........._"), "is over"),
-    "loose gem": (("@........_", ".0..*...._", "........._"), "has no lock"),
-    "lone lock": (("@........_", ".0..*0..1_", "........._"), "is missing"),
-    "gem as lock": (
-        ("@........_", ".0..*0.1*_", "........._"),
-        "lock is a gem",
-    ),
-    "second key": (("@........_", ".0..*0..._", ".1......._"), "no second gem"),
-    "two locks": (("@........_", ".0..*0..._", "....*1..._"), "[2] locks"),
-    "no key": (("@........_", "....*0..._", "........._"), "0 keys are held"),
-    "two keys": (("@........1", ".0..*0..._", "........._"), "2 keys are held"),
-    "full": (("@........_", ".0..*0..._", ".........1"), "two places"),
-    "lost": (("@........1", "....*0..._", "........._"), "are 0 ways"),
-    "alike": (("@........_", ".0..*0.00_", "........._"), "one colour"),
-    "circle": (("@........_", ".2..*0.01_", "........._"), "are 0 ways"),
+    "a colour": (("@.....1.._", ".0..*0..._", BOTTOM), "be in row 0"),
+    "unknown": ((TOP, ".0..*0..._", "_........_"), "[10, 10, 10]"),
+    "no player": (("........._", ".0..*0..._", BOTTOM), "0 players"),
+    "two players": (("@......@._", ".0..*0..._", BOTTOM), "2 players"),
+    "no gem": ((TOP, ".0..10..._", BOTTOM), "0 gems"),
+    "two gems": ((TOP, ".0..*0.*0_", BOTTOM), "2 gems"),
+    "taken": (("@........*", ".0..20..._", BOTTOM), "is over"),
+    "loose gem": ((TOP, ".0..*...._", BOTTOM), "has no lock"),
+    "lone lock": ((TOP, ".0..*0..1_", BOTTOM), "is missing"),
+    "gem as lock": ((TOP, ".0..*0.1*_", BOTTOM), "lock is a gem"),
+    "second key": ((TOP, ".0..*0..._", ".1......._"), "no second gem"),
+    "two locks": ((TOP, ".0..*0..._", "....*1..._"), "[2] locks"),
+    "no key": ((TOP, "....*0..._", BOTTOM), "0 keys are held"),
+    "two keys": (("@........1", ".0..*0..._", BOTTOM), "2 keys are held"),
+    "full": ((TOP, ".0..*0..._", ".........1"), "two places"),
+    "lost": (("@........1", "....*0..._", BOTTOM), "are 0 ways"),
+    "alike": ((TOP, ".0..*0.00_", BOTTOM), "one colour"),
+    "circle": ((TOP, ".2..*0.01_", BOTTOM), "are 0 ways"),
 }
 
 
@@ -530,7 +530,7 @@ def test_pictures_of_no_board_are_refused(name):
     rows, message = NOT_BOARDS[name]
     world = boxworld.BoxWorld(3, 9, (1, 1), (0, 1))
     images = np.concatenate(
-        [painted("@........_", ".0..*0..._", "........._"), painted(*rows)]
+        [painted(TOP, ".0..*0..._", BOTTOM), painted(*rows)]
     )
     with pytest.raises(
         ValueError,
