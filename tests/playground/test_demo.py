@@ -39,7 +39,7 @@ def presets():
         yield pytest.param(preset, marks=[] if is_new else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("preset", [*presets()])
 def test_asks_a_preset_of_each_kind(preset):
     text = demo.answer(preset, seed=3)
     assert text.startswith(f"{preset}: ")
