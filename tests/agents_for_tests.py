@@ -84,6 +84,15 @@ def small_training(recurrent=False, **arguments):
     return training
 
 
+def numbers(nest):
+    return [np.array(x) for x in tf.nest.flatten(nest)]
+
+
+def assert_all_equal(one, other, **tolerances):
+    for x, y in zip(numbers(one), numbers(other), strict=True):
+        np.testing.assert_allclose(x, y, **{"rtol": 0, **tolerances})
+
+
 def random_trajectory(time=7, batch=3, seed=0):
     """`[T + 1, B, …]`, with ends of both kinds and what follows them."""
     rng = np.random.default_rng(seed)

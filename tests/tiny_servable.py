@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import tempfile
 from urllib.parse import urlsplit
 
@@ -77,6 +78,12 @@ def ask(server, method, url, body=None):
         if response.getheader("Content-Type") == "application/json":
             content = json.loads(content) if content else None
         return response.status, content
+
+
+def connect(server):
+    """A connection for bytes, as no client sends them."""
+    host, port = urlsplit(server.rest_url).netloc.split(":")
+    return socket.create_connection((host, port), timeout=20)
 
 
 @contextlib.contextmanager

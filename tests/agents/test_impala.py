@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from agents_for_tests import assert_all_equal
+from agents_for_tests import numbers
 from tf_agents.drivers import dynamic_step_driver
 from tf_agents.metrics import tf_metrics
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
@@ -21,10 +23,6 @@ from keras_relational.environments.tf_agents_environment import (
 )
 
 
-def numbers(nest):
-    return [np.array(x) for x in tf.nest.flatten(nest)]
-
-
 def copies(nest):
     return tf.nest.map_structure(tf.identity, nest)
 
@@ -33,11 +31,6 @@ def batch_first(trajectory):
     return tf.nest.map_structure(
         lambda x: tf.experimental.numpy.swapaxes(x, 0, 1), trajectory
     )
-
-
-def assert_all_equal(one, other, **tolerances):
-    for x, y in zip(numbers(one), numbers(other), strict=True):
-        np.testing.assert_allclose(x, y, **{"rtol": 0, **tolerances})
 
 
 def assert_all_moved(before, after):

@@ -6,7 +6,8 @@ import shutil
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
+from agents_for_tests import assert_all_equal
+from agents_for_tests import numbers
 from agents_for_tests import small_training
 from tensorboard.backend.event_processing import event_accumulator
 from tf_agents.agents import tf_agent
@@ -29,22 +30,13 @@ def train(directory, actor_learner, num_steps, **arguments):
         return train_agent(actor_learner, num_steps, 10.0, run, **arguments)
 
 
-def state(actor_learner):
-    return [x.numpy() for x in tf.nest.flatten(actor_learner.state)]
-
-
-def assert_all_equal(one, other):
-    for x, y in zip(one, other, strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
     """Folder of a run of 580 steps, and its state at the end."""
     directory = tmp_path_factory.mktemp("unbroken")
     learner = small_training()
     train(directory, learner, 580)
-    return directory, state(learner)
+    return directory, numbers(learner.state)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +49,7 @@ def stopped(tmp_path_factory):
 
 def assert_as_unbroken(directory, learner, unbroken):
     """Curves and state are bit by bit those of the run of 580 steps."""
-    assert_all_equal(state(learner), unbroken[1])
+    assert_all_equal(numbers(learner.state), unbroken[1])
     curves, expected = (
         runs.read_curves(folder / "curves.csv")
         for folder in (directory, unbroken[0])
@@ -268,7 +260,7 @@ def test_runs_are_not_mixed(tmp_path):
     with runs.Run(tmp_path, "test", {"rows": 3}) as run:
         train_agent(small_training(), 1, 10.0, run, verbose=False)
     learner = small_training()
-    before = state(learner)
+    before = numbers(learner.state)
     with (
         pytest.raises(ValueError, match="rows: was 3, now 4"),
         runs.Run(tmp_path, "test", {"rows": 4}) as run,
@@ -276,7 +268,7 @@ def test_runs_are_not_mixed(tmp_path):
         train_agent(learner, 1, 10.0, run)
     # Nor is it another's now.
     assert int(learner.environment_steps.result()) == 0
-    assert_all_equal(state(learner), before)
+    assert_all_equal(numbers(learner.state), before)
 
 
 def test_a_damaged_run_is_a_clear_error(tmp_path):

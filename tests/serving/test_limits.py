@@ -5,10 +5,8 @@ import concurrent.futures
 import contextlib
 import errno
 import json
-import socket
 import threading
 import time
-from urllib.parse import urlsplit
 
 import grpc
 import pytest
@@ -16,6 +14,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
 from tiny_servable import ask
+from tiny_servable import connect
 from tiny_servable import factor_of
 from tiny_servable import message
 from tiny_servable import refusal
@@ -32,11 +31,6 @@ from keras_relational.serving.servable import Servable
 PREDICT = "/v1/models/tiny:predict"
 PREDICT_METHOD = "/tensorflow.serving.PredictionService/Predict"
 LONG = "n" * 5_000_000
-
-
-def connect(server):
-    host, port = urlsplit(server.rest_url).netloc.split(":")
-    return socket.create_connection((host, port), timeout=20)
 
 
 # What is echoed.

@@ -21,6 +21,7 @@ from tensorflow_serving.apis import get_model_status_pb2
 from tensorflow_serving.apis import predict_pb2
 from tiny_servable import X
 from tiny_servable import ask
+from tiny_servable import connect
 from tiny_servable import factor_of
 from tiny_servable import predict
 from tiny_servable import refusal
@@ -519,8 +520,7 @@ def test_head_has_no_body(pictures):
 
 def exchange(server, request):
     """Bytes over a socket, and what is answered: status, headers, content."""
-    host, port = urlsplit(server.rest_url).netloc.split(":")
-    with socket.create_connection((host, port), timeout=20) as connection:
+    with connect(server) as connection:
         connection.sendall(request)
         with http.client.HTTPResponse(connection) as response:
             response.begin()
@@ -594,9 +594,8 @@ def test_oversized_body(pictures):
 
 
 def test_a_client_that_leaves(pictures, capfd):
-    host, port = urlsplit(pictures.rest_url).netloc.split(":")
     for sent in (b"", b"POST", POST.encode()):
-        with socket.create_connection((host, port)) as connection:
+        with connect(pictures) as connection:
             connection.sendall(sent)
             # Close with a reset.
             connection.setsockopt(
