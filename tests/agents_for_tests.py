@@ -1,5 +1,8 @@
 """Small agents and environments for the tests of reinforcement learning."""
 
+import functools
+
+from keras_relational.agents.actor_learner import ActorLearner
 from keras_relational.agents.agent import ImpalaAgent
 
 # isort: split
@@ -53,7 +56,8 @@ def small_model(recurrent=False):
     )
 
 
-def small_agent(environment, recurrent=False, **arguments):
+def small_agent(environment=None, recurrent=False, **arguments):
+    environment = environment or small_environment()
     keras.utils.set_random_seed(0)
     return ImpalaAgent(
         environment.time_step_spec(),
@@ -61,6 +65,32 @@ def small_agent(environment, recurrent=False, **arguments):
         small_model(recurrent),
         **arguments,
     )
+
+
+@functools.cache
+def _first_training(recurrent, **arguments):
+    environment = small_environment(batch_size=8)
+    agent = small_agent(environment, recurrent)
+    training = ActorLearner(agent, environment, unroll_length=10, **arguments)
+    return training, tf.nest.map_structure(tf.identity, training.state)
+
+
+def small_training(recurrent=False, **arguments):
+    """An `ActorLearner` as it starts. All tests share what is compiled."""
+    training, first = _first_training(recurrent, **arguments)
+    tf.nest.map_structure(lambda x, v: x.assign(v), training.state, first)
+    training.environment_steps.reset()
+    training.num_episodes.reset()
+    return training
+
+
+def numbers(nest):
+    return [np.array(x) for x in tf.nest.flatten(nest)]
+
+
+def assert_all_equal(one, other, **tolerances):
+    for x, y in zip(numbers(one), numbers(other), strict=True):
+        np.testing.assert_allclose(x, y, **{"rtol": 0, **tolerances})
 
 
 def random_trajectory(time=7, batch=3, seed=0):

@@ -71,6 +71,22 @@ def cut_off_after(world, max_episode_steps):
     return world
 
 
+def random_steps(world, num_steps):
+    """Yields, step by step, all that random actions lead to.
+
+    That is the state, its image, the reward, and both kinds of end. An episode
+    that is over is followed by a new one.
+    """
+    state, over = first_state(world), np.zeros(BATCH, bool)
+    for time in range(num_steps):
+        actions = random_actions(world, BATCH, time)
+        state, *outputs = compiled_step_or_restart(world)(state, actions, over)
+        state = arrays(state)
+        outputs = list(map(ops.convert_to_numpy, outputs))
+        yield state, *outputs
+        over = outputs[-2] | outputs[-1]
+
+
 def assert_states_equal(state, expected):
     state, expected = arrays(state), arrays(expected)
     assert set(state) == set(expected)
@@ -134,18 +150,12 @@ class EnvironmentContract:
         np.testing.assert_array_equal(state["seed"], np.array(seeds, "uint32"))
 
     def test_equal_actions_give_equal_episodes(self, world):
-        step = compiled_step_or_restart(world)
-        first, second = first_state(world), first_state(world)
-        over = np.zeros(BATCH, bool)
-        for time in range(10):
-            actions = random_actions(world, BATCH, time)
-            first, *outputs = step(first, actions, over)
-            second, *again = step(second, actions, over)
-            assert_states_equal(first, second)
-            for one, other in zip(outputs, again, strict=True):
+        for first, second in zip(
+            random_steps(world, 10), random_steps(world, 10), strict=True
+        ):
+            assert_states_equal(first[0], second[0])
+            for one, other in zip(first[1:], second[1:], strict=True):
                 np.testing.assert_array_equal(one, other)
-            _, _, terminated, truncated = map(ops.convert_to_numpy, outputs)
-            over = terminated | truncated
 
     # Steps.
 
@@ -177,28 +187,14 @@ class EnvironmentContract:
             over = ops.convert_to_numpy(rest[1] | rest[2])
 
     def test_rewards_and_ends(self, world):
-        state = first_state(world)
-        _, _, *outputs = compiled_step(world)(
-            state, random_actions(world, BATCH)
-        )
-        reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
-        assert (reward.dtype, reward.shape) == ("float32", (BATCH,))
-        assert np.isfinite(reward).all()
-        for end in (terminated, truncated):
-            assert (end.dtype, end.shape) == (bool, (BATCH,))
-
-    def test_a_success_ends_the_episode(self, world):
-        state = first_state(world)
-        over = np.zeros(BATCH, bool)
-        for time in range(50):
-            actions = random_actions(world, BATCH, time)
-            state, _, *outputs = compiled_step_or_restart(world)(
-                state, actions, over
-            )
-            reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
+        for _, _, reward, terminated, truncated in random_steps(world, 50):
+            assert (reward.dtype, reward.shape) == ("float32", (BATCH,))
+            assert np.isfinite(reward).all()
+            for end in (terminated, truncated):
+                assert (end.dtype, end.shape) == (bool, (BATCH,))
+            # A success ends the episode.
             assert terminated[reward >= world.success_reward].all()
             assert not (terminated & truncated).any()
-            over = terminated | truncated
 
     def test_a_batch_of_one_is_played_as_in_a_larger_batch(self, world):
         state = first_state(world)
@@ -295,19 +291,12 @@ class EnvironmentContract:
             assert not ops.convert_to_numpy(output)[over].any()
 
     def test_episodes_are_cut_off_after_the_greatest_length(self, world):
-        world = cut_off_after(world, 3)
-        state = first_state(world)
-        over = np.zeros(BATCH, bool)
-        for time in range(12):
-            actions = random_actions(world, BATCH, time)
-            state, _, *outputs = compiled_step_or_restart(world)(
-                state, actions, over
-            )
-            _, terminated, truncated = map(ops.convert_to_numpy, outputs)
-            steps = arrays(state)["steps"]
-            np.testing.assert_array_equal(steps[over], 0)
-            assert steps.max() <= 3
-            np.testing.assert_array_equal(truncated, (steps == 3) & ~terminated)
+        world, over = cut_off_after(world, 3), np.zeros(BATCH, bool)
+        for state, _, _, terminated, truncated in random_steps(world, 12):
+            np.testing.assert_array_equal(state["steps"][over], 0)
+            assert state["steps"].max() <= 3
+            is_last = state["steps"] == 3
+            np.testing.assert_array_equal(truncated, is_last & ~terminated)
             over = terminated | truncated
 
     def test_the_greatest_length_is_a_positive_integer_or_none(self, world):
@@ -328,6 +317,73 @@ class EnvironmentContract:
         assert world != world.actions
         assert compiled_step(same) is compiled_step(world)
         assert compiled_step(other) is not compiled_step(world)
+
+
+def play(world, state, solutions):
+    """Plays lists of actions, as solvers in plain Python found them.
+
+    Every episode must end with the last of its actions.
+
+    Returns:
+        The last state, and the sum of the rewards of each episode.
+    """
+    step = compiled_step(world)
+    lengths = np.array([len(actions) for actions in solutions])
+    total, over = np.zeros(len(lengths)), np.zeros(len(lengths), bool)
+    for time in range(lengths.max()):
+        actions = [x[time] if time < len(x) else 0 for x in solutions]
+        state, _, *outputs = step(state, np.array(actions, "int32"))
+        reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
+        total += np.where(over, 0, reward)
+        over |= terminated
+        np.testing.assert_array_equal(over, lengths <= time + 1)
+        assert not truncated.any()
+    return state, total
+
+
+def agree_on_random_moves(world, state, episodes, num_moves, shares=None):
+    """Rewards, ends, images and states are those of episodes in plain Python.
+
+    Args:
+        world: A world of four actions.
+        state: State of the episodes.
+        episodes: List of their twins in `worlds_in_python`.
+        num_moves: Number of moves.
+        shares: How often each action is taken, by default all equally often.
+
+    Returns:
+        Boolean array, `True` where the episode is over.
+    """
+    step = compiled_step(world)
+    rng = np.random.default_rng(0)
+    over = np.zeros(len(episodes), bool)
+    for _ in range(num_moves):
+        actions = rng.choice(4, len(episodes), p=shares).astype("int32")
+        state, *outputs = step(state, actions)
+        now = arrays(state)
+        images, rewards, terminated, truncated = map(
+            ops.convert_to_numpy, outputs
+        )
+        for i in np.flatnonzero(~over):
+            episode = episodes[i]
+            reward, *ends = episode.step(int(actions[i]))
+            assert rewards[i] == pytest.approx(reward)
+            assert [terminated[i], truncated[i]][: len(ends)] == ends
+            np.testing.assert_array_equal(images[i], episode.image())
+            for name, value in episode.arrays().items():
+                np.testing.assert_array_equal(now[name][i], value, name)
+        over |= terminated | truncated
+    return over
+
+
+def of_worlds(worlds, unmarked):
+    """Parameters of a fixture: those that are not named are slow."""
+    return [
+        pytest.param(
+            world, id=name, marks=[] if name in unmarked else pytest.mark.slow
+        )
+        for name, world in worlds.items()
+    ]
 
 
 def assert_frequencies(values, expected):

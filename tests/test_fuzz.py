@@ -26,43 +26,39 @@ from keras_relational import layers
 PATIENCE = 120
 
 
-def problems(report):
-    return [
+RUNS = {
+    "requests": lambda report: requests.run(report, 400, PATIENCE, at_once=1),
+    "damaged files": lambda report: files.run(report, 60, PATIENCE),
+    "a rollover": lambda report: rollover.run(report, 100, PATIENCE),
+    "exports": lambda report: exports.run(report, 20),
+    "layers": lambda report: fuzzed_layers.run(report, 100, seed=1, jobs=1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_in_short(name):
+    report = Report(seed=1)
+    RUNS[name](report)
+    assert [
         f"--replay {found.kind} {found.index}: {found.problem}"
         for found in report.findings
-    ]
+    ] == []
+    outcomes = report.outcomes
+    if name == "requests":
+        assert set(outcomes) == {*requests.ATTACKS, "known"}
+    elif name == "damaged files":
+        assert set(outcomes) == set(READERS)
+    elif name == "a rollover":
+        assert outcomes["rollover"]["rest by version 2"]
+        assert outcomes["rollover"]["grpc by version 2"]
+    elif name == "exports":
+        assert set(outcomes["exports"]) == {"answered", "refused"}
+    else:
+        assert report.number("layers.") == 100
 
 
-def test_requests():
-    report = Report(seed=1)
-    requests.run(report, 400, PATIENCE, at_once=1)
-    assert problems(report) == []
-    assert set(report.outcomes) == {*requests.ATTACKS, "known"}
-
-
-def test_damaged_files():
-    report = Report(seed=1)
-    files.run(report, 60, PATIENCE)
-    assert problems(report) == []
-    assert set(report.outcomes) == set(READERS)
-
-
-def test_a_rollover():
-    report = Report(seed=1)
-    rollover.run(report, 100, PATIENCE)
-    assert problems(report) == []
-    outcomes = report.outcomes["rollover"]
-    assert outcomes["rest by version 2"]
-    assert outcomes["grpc by version 2"]
-
-
-def test_exports():
-    report = Report(seed=1)
-    exports.run(report, 20)
-    assert [found.problem for found in report.findings] == []
-    assert set(report.outcomes["exports"]) == {"answered", "refused"}
-
-
+@pytest.mark.slow
 def test_a_wrong_export_is_found(monkeypatch):
     """And shrunk to a case that can be run again."""
     monkeypatch.setattr(exports, "is_refused", lambda *_: True)
@@ -170,6 +166,7 @@ def test_readers_are_judged(read, problem, tmp_path):
     assert (problem or "") in (found or "")
 
 
+@pytest.mark.slow
 def test_a_reader_that_ends_its_process_is_found(tmp_path):
     with files.Worker(tmp_path) as worker:
         worker.prepare("files.json")
@@ -193,13 +190,6 @@ def test_an_attack_depends_on_no_other():
         ]
 
     assert bodies() == bodies()
-
-
-def test_a_hundred_layers():
-    report = Report(seed=1)
-    fuzzed_layers.run(report, 100, seed=1, jobs=1)
-    assert problems(report) == []
-    assert report.number("layers.") == 100
 
 
 def test_every_layer_has_cases():
@@ -287,6 +277,7 @@ def test_a_wrong_layer_is_found(monkeypatch, check, problem):
             assert found == {"outcome": "right", "problem": None}
 
 
+@pytest.mark.slow
 def test_a_case_that_ends_its_process_is_found():
     child = fuzzed_layers.Child("jax", PATIENCE)
     case = case_of("CoRelNet", "backends")

@@ -96,6 +96,11 @@ class PythonBoxWorld:
             return -1.0, True
         return 1.0, False
 
+    def arrays(self):
+        """What a state of the world holds of it, beside the image."""
+        row, column = self.player
+        return {"player": row * self.columns + column}
+
     def image(self):
         rows = []
         for row in range(self.rows):
@@ -260,6 +265,15 @@ class PythonMaze:
         if self.tile(self.ahead) == self.sought:
             return 1 - 0.9 * self.steps / self.max_steps, True, False
         return 0.0, False, self.steps >= self.max_steps
+
+    def arrays(self):
+        """What a state of the world holds of it."""
+        row, column = self.agent
+        return {
+            "board": (self.board @ [1, 2**8, 2**16]).ravel(),
+            "agent": row * len(self.board) + column,
+            "direction": self.direction,
+        }
 
     def image(self):
         padded = np.full([5 + n + 5 for n in self.board.shape[:2]] + [3], 128)

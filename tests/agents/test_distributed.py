@@ -1,5 +1,6 @@
 """Two actors on a Ray cluster of this machine."""
 
+import contextlib
 import functools
 import inspect
 import os
@@ -41,6 +42,21 @@ sys.stdin.read()
 """
 
 
+@contextlib.contextmanager
+def running_cluster():
+    """Its process, which ends it when its input is closed, and its address."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = iter(process.stdout.readline, "")
+        address = next(x.split()[1] for x in lines if x.startswith("Address"))
+        yield process, address
+        process.stdin.close()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     # Where the tests' own modules are, the actors look too.
@@ -50,14 +66,7 @@ def cluster():
             *os.environ.get("PYTHONPATH", "").split(os.pathsep),
         )
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", CLUSTER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        lines = iter(process.stdout.readline, "")
-        address = next(x.split()[1] for x in lines if x.startswith("Address"))
+    with running_cluster() as (_, address):
         ray.init(
             address,
             log_to_driver=False,
@@ -65,7 +74,12 @@ def cluster():
         )
         yield
         ray.shutdown()
-        process.stdin.close()
+
+
+@pytest.fixture
+def another_cluster():
+    with running_cluster() as cluster:
+        yield cluster
 
 
 def start(num_actors=2, **agent_arguments):
@@ -78,18 +92,18 @@ def start(num_actors=2, **agent_arguments):
     )
 
 
-TEACHER = {
-    "learning_rate": keras.optimizers.schedules.ExponentialDecay(1e-3, 2, 0.5),
-    "teacher_share": 1.0,
-    "teacher_moves": 1.0,
-    "teacher_updates": 2,
-}
-
-
+@pytest.mark.slow
 def test_actors_with_a_teacher():
     """The teacher makes all moves at first, and half after an update."""
-    training, learned = start(num_actors=1, **TEACHER), []
-    learn = training._learn
+    decay = keras.optimizers.schedules.ExponentialDecay(1e-3, 2, 0.5)
+    training = start(
+        num_actors=1,
+        learning_rate=decay,
+        teacher_share=1.0,
+        teacher_moves=1.0,
+        teacher_updates=2,
+    )
+    learn, learned = training._learn, []
 
     def noted(trajectory):
         learned.append(trajectory)
@@ -131,7 +145,7 @@ def test_actors_have_the_configuration_of_the_agent():
     }
     others = ["time_step_spec", "action_spec", "model"]
     assert {*given, *others} == {*inspect.signature(ImpalaAgent).parameters}
-    agent = agents.small_agent(agents.small_environment(), **given)
+    agent = agents.small_agent(**given)
     actor = distributed._Actor(
         agent.network.model.to_json(),
         distributed._configuration(agent),
@@ -262,6 +276,7 @@ class _Broken:
 def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
     """With its actors; where it is taken to be there is nothing."""
     training = start(num_actors=1)
+    light_actors(training)
     left = []
     monkeypatch.setattr(ray, "shutdown", lambda: left.append(True))
     monkeypatch.setattr(distributed, "CHECK_SECONDS", 0.5)
@@ -303,7 +318,8 @@ CLIENT = """
 import functools, os, sys
 import agents_for_tests as agents
 from keras_relational import runs
-from keras_relational.training import agent_runs, distributed
+from keras_relational.agents import distributed
+from keras_relational.agents.training import train_agent
 
 path = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
 distributed.connect(sys.argv[1], log_to_driver=False, runtime_env=path)
@@ -315,21 +331,6 @@ training = distributed.DistributedActorLearner(
 with runs.Run(sys.argv[2], "test", {}) as run:
     train_agent(training, 10**9, 10.0, run, updates_per_epoch=2)
 """
-
-
-@pytest.fixture
-def another_cluster():
-    """Its process, which ends it when its input is closed, and its address."""
-    with subprocess.Popen(
-        [sys.executable, "-c", CLUSTER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        lines = iter(process.stdout.readline, "")
-        address = next(x.split()[1] for x in lines if x.startswith("Address"))
-        yield process, address
-        process.stdin.close()
 
 
 def client(address, directory, **variables):

@@ -1,13 +1,14 @@
 import agents_for_tests as agents
 
 # isort: split
-import csv
 import shutil
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
+from agents_for_tests import assert_all_equal
+from agents_for_tests import numbers
+from agents_for_tests import small_training
 from tensorboard.backend.event_processing import event_accumulator
 from tf_agents.agents import tf_agent
 
@@ -23,101 +24,90 @@ from keras_relational.agents.checkpoints import AgentCheckpoints
 from keras_relational.agents.training import train_agent
 
 
-def start():
-    environment = agents.small_environment(batch_size=8)
-    agent = agents.small_agent(environment)
-    return ActorLearner(agent, environment, unroll_length=10)
-
-
 def train(directory, actor_learner, num_steps, **arguments):
+    arguments = {"updates_per_epoch": 2, **arguments}
     with runs.Run(directory, "test", {}) as run:
         return train_agent(actor_learner, num_steps, 10.0, run, **arguments)
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    """Folder of a run of 500 steps, and its state at the end."""
+    """Folder of a run of 580 steps, and its state at the end."""
     directory = tmp_path_factory.mktemp("unbroken")
-    learner = start()
-    train(directory, learner, 500, updates_per_epoch=2)
-    return directory, state(learner)
+    learner = small_training()
+    train(directory, learner, 580)
+    return directory, numbers(learner.state)
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """Folder of a run that was stopped after 400 of the 500 steps."""
+    """Folder of a run that was stopped after 400 of the 580 steps."""
     directory = tmp_path_factory.mktemp("stopped")
-    train(directory, start(), 400, updates_per_epoch=2)
+    train(directory, small_training(), 400)
     return directory
 
 
-def state(actor_learner):
-    return [x.numpy() for x in tf.nest.flatten(actor_learner.state)]
+def assert_as_unbroken(directory, learner, unbroken):
+    """Curves and state are bit by bit those of the run of 580 steps."""
+    assert_all_equal(numbers(learner.state), unbroken[1])
+    curves, expected = (
+        runs.read_curves(folder / "curves.csv")
+        for folder in (directory, unbroken[0])
+    )
+    for name in set(expected) - {"minutes", "steps_per_second"}:
+        np.testing.assert_array_equal(curves[name], expected[name])
+    events = event_accumulator.EventAccumulator(str(directory / "tensorboard"))
+    events.Reload()
+    for name in ("loss", "updates"):
+        steps = [x.step for x in events.Tensors(name)]
+        assert steps == expected["steps"]
+    return curves
 
 
-def test_a_run_that_was_killed_is_continued(tmp_path, capsys):
+def test_a_run_that_was_stopped_is_continued(
+    tmp_path, unbroken, stopped, capsys
+):
     """With the curves that it would have had, and no step counted twice."""
-    whole = train_agent(start(), 580, 10.0, updates_per_epoch=2)
-    assert whole["updates"].tolist() == [2, 4, 6, 8]
-    directory = tmp_path / "run"
-    train(directory, start(), 280, updates_per_epoch=2)
+    directory = shutil.copytree(stopped, tmp_path / "run")
     # As if it had been killed between curves and checkpoint.
     with open(directory / "curves.csv", "a") as file:
-        row = (directory / "curves.csv").read_text().splitlines()[-1]
-        file.write(row.replace("4,", "999,", 1) + "\r\n")
-        file.write(",".join(["999"] * len(whole)) + "\r\n")
-    capsys.readouterr()
-    learner = start()
+        columns = len(runs.read_curves(directory / "curves.csv"))
+        file.write(",".join(["999"] * columns) + "\r\n")
+    learner = small_training()
     curves = train(
         directory,
         learner,
         580,
-        updates_per_epoch=2,
         by_level=True,
         measure=lambda: {"tested": int(learner.agent.train_step_counter)},
     )
-    timed = ("minutes", "steps_per_second")
-    for name in set(whole) - set(timed):
-        np.testing.assert_allclose(
-            curves[name][-2:], whole[name][-2:], rtol=1e-5
-        )
-    assert curves["updates"].tolist() == [2, 4, 6, 8]
+    kept = assert_as_unbroken(directory, learner, unbroken)
+    assert kept["updates"] == curves["updates"].tolist() == [2, 4, 6, 8]
+    assert kept["tested"][-1] == 8
     assert (np.diff(curves["minutes"]) > 0).all()
     first, *lines = capsys.readouterr().out.splitlines()
-    steps = whole["steps"][1]
-    assert first == f"Continues {directory} after {steps} of 580 steps."
-    assert len(lines) == 6
-    assert f"{whole['steps'][-1]} steps" in lines[3]
+    *_, before, last = curves["steps"]
+    assert first == f"Continues {directory} after {before} of 580 steps."
+    assert len(lines) == 3
+    assert f"{last} steps" in lines[0]
     share = 100 * curves["solved_1_0_0"][-1]
-    assert lines[4].strip() == f"solved_1_0_0: {share:5.1f} %"
-    assert lines[5].strip() == "tested: 8.000"
+    assert lines[1].strip() == f"solved_1_0_0: {share:5.1f} %"
+    assert lines[2].strip() == "tested: 8.000"
     # Not asked for before.
-    assert np.isnan(curves["solved_1_0_0"][:2]).all()
+    np.testing.assert_array_equal(curves["tested"], [*[np.nan] * 3, 8])
     np.testing.assert_array_equal(
-        curves["solved_1_0_0"][2:], curves["solved"][2:]
+        curves["solved_1_0_0"], [*[np.nan] * 3, curves["solved"][-1]]
     )
-    np.testing.assert_array_equal(curves["tested"], [np.nan, np.nan, 6, 8])
-    with open(directory / "curves.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [int(row["updates"]) for row in rows] == [2, 4, 6, 8]
-    assert rows[-1]["tested"] == "8"
-    events = event_accumulator.EventAccumulator(str(directory / "tensorboard"))
-    events.Reload()
-    assert "solved" in events.Tags()["tensors"]
-    points = events.Tensors("updates")
-    assert [x.step for x in points] == whole["steps"].tolist()
     # A finished run trains nothing, and says so.
-    learner = start()
-    again = train(directory, learner, 580, updates_per_epoch=2)
+    again = train(directory, small_training(), 580)
     np.testing.assert_array_equal(again["minutes"], curves["minutes"])
-    assert f"has made its {whole['steps'][-1]} steps" in capsys.readouterr().out
+    assert f"has made its {last} steps" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("before", [False, True])
 def test_a_killed_run_is_the_same_bit_by_bit(
     tmp_path, unbroken, before, monkeypatch
 ):
-    directory, last = unbroken
     saved = AgentCheckpoints.save
 
     def save(checkpoints, number, curves):
@@ -129,72 +119,39 @@ def test_a_killed_run_is_the_same_bit_by_bit(
     with monkeypatch.context() as context:
         context.setattr(AgentCheckpoints, "save", save)
         with pytest.raises(KilledError):
-            train(tmp_path / "killed", start(), 500, updates_per_epoch=2)
-    continued = start()
-    train(tmp_path / "killed", continued, 500, updates_per_epoch=2)
-    for one, other in zip(state(continued), last, strict=True):
-        np.testing.assert_array_equal(one, other)
-    curves, expected = (
-        runs.read_curves(folder / "curves.csv")
-        for folder in (tmp_path / "killed", directory)
-    )
-    assert list(curves) == list(expected)
-    for name in set(curves) - {"minutes", "steps_per_second"}:
-        np.testing.assert_array_equal(curves[name], expected[name])
-    events = event_accumulator.EventAccumulator(
-        str(tmp_path / "killed" / "tensorboard")
-    )
-    events.Reload()
-    steps = [x.step for x in events.Tensors("loss")]
-    assert steps == expected["steps"]
+            train(tmp_path, small_training(), 580)
+    learner = small_training()
+    train(tmp_path, learner, 580)
+    assert_as_unbroken(tmp_path, learner, unbroken)
 
 
 class KilledError(Exception):
     pass
 
 
-def test_training_stops_at_the_update_that_reaches_the_number_of_steps():
-    learner = start()
-    curves = train_agent(learner, 300, 10.0, updates_per_epoch=100)
-    assert len(curves["steps"]) == 1
-    # An update makes up to 80 steps here.
-    assert 300 <= curves["steps"][0] < 380
-    assert curves["steps"][0] == int(learner.environment_steps.result())
-
-
 @pytest.mark.parametrize("damage", ["index", "data", "missing"])
 def test_a_damaged_newest_falls_back_to_the_one_before(
     tmp_path, unbroken, stopped, damage
 ):
-    directory, last = unbroken
-    shutil.copytree(stopped, tmp_path / "run")
-    newest, before = "ckpt-6", "ckpt-4"
-    paths = sorted((tmp_path / "run" / "checkpoints").glob(f"{newest}.*"))
-    data, index = paths
+    directory = shutil.copytree(stopped, tmp_path / "run")
+    data, index = sorted((directory / "checkpoints").glob("ckpt-6.*"))
     if damage == "missing":
         index.unlink()
     else:
         path = {"data": data, "index": index}[damage]
         path.write_bytes(path.read_bytes()[:-20])
-    learner = start()
-    with pytest.warns(UserWarning, match=f"{newest} cannot be restored") as w:
-        train(tmp_path / "run", learner, 500, updates_per_epoch=2)
-    assert f"goes on from the checkpoint before: {tmp_path}" in str(
-        w[0].message
-    )
-    assert before in str(w[0].message)
-    for one, other in zip(state(learner), last, strict=True):
-        np.testing.assert_array_equal(one, other)
-    curves, expected = (
-        runs.read_curves(folder / "curves.csv")
-        for folder in (tmp_path / "run", directory)
-    )
-    assert curves["steps"] == expected["steps"]
-    train(tmp_path / "run", start(), 500, updates_per_epoch=2)
+    learner = small_training()
+    with pytest.warns(UserWarning, match="ckpt-6 cannot be restored") as caught:
+        train(directory, learner, 580)
+    message = str(caught[0].message)
+    assert f"goes on from the checkpoint before: {tmp_path}" in message
+    assert "ckpt-4" in message
+    assert_as_unbroken(directory, learner, unbroken)
+    train(directory, small_training(), 580)
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
-    train(tmp_path, start(), 100, updates_per_epoch=1, verbose=False)
+    train(tmp_path, small_training(), 100, verbose=False)
     folder = tmp_path / "checkpoints"
     names = sorted(path.name for path in folder.iterdir())
     (folder / "ckpt-9_temp").mkdir()
@@ -202,7 +159,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     # Written, and not yet in the list.
     (folder / "ckpt-9.index").write_bytes(b"")
     (folder / "ckpt-9.data-00000-of-00001").write_bytes(b"")
-    train(tmp_path, start(), 100, updates_per_epoch=1, verbose=False)
+    train(tmp_path, small_training(), 100, verbose=False)
     assert sorted(path.name for path in folder.iterdir()) == names
 
 
@@ -231,18 +188,20 @@ def test_every_variable_is_in_the_checkpoint(tmp_path):
     seeds[0].assign([3, 4])
     train(tmp_path, first, 1, verbose=False)
     train(tmp_path, second, 1, verbose=False)
-    for one, other in zip(*(x.variables for x in models), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_all_equal(*(x.variables for x in models))
     np.testing.assert_array_equal(seeds[1], [3, 4])
 
 
-def test_means_are_over_the_episodes_that_ended():
-    training = start()
-    curves = train_agent(training, 100, 10.0, updates_per_epoch=3)
-    assert curves["episodes"][0] == int(training.num_episodes.result())
-    assert curves["steps"][0] == int(training.environment_steps.result())
-    assert 1 <= curves["length"][0] <= 10
-    assert 0 <= curves["solved"][0] <= 1
+def test_an_epoch_ends_at_the_update_that_reaches_the_number_of_steps():
+    training = small_training()
+    curves = train_agent(training, 300, 10.0, updates_per_epoch=100)
+    assert curves["steps"] == int(training.environment_steps.result())
+    # An update makes up to 80 steps here.
+    assert 300 <= curves["steps"] < 380
+    # Means are over the episodes that ended.
+    assert curves["episodes"] == int(training.num_episodes.result())
+    assert 1 <= curves["length"] <= 10
+    assert 0 <= curves["solved"] <= 1
 
 
 def test_solved_is_what_ends_with_the_gem():
@@ -298,28 +257,25 @@ def test_numbers_are_checked(argument, tmp_path):
 
 def test_runs_are_not_mixed(tmp_path):
     """What the world is made of is told by the arguments of the run."""
-    arguments = {"rows": 3, "columns": 6}
-    with runs.Run(tmp_path, "test", arguments) as run:
-        train_agent(start(), 1, 10.0, run, updates_per_epoch=1, verbose=False)
-    learner = start()
-    before = [x.numpy() for x in learner.agent.collect_policy.variables()]
+    with runs.Run(tmp_path, "test", {"rows": 3}) as run:
+        train_agent(small_training(), 1, 10.0, run, verbose=False)
+    learner = small_training()
+    before = numbers(learner.state)
     with (
         pytest.raises(ValueError, match="rows: was 3, now 4"),
-        runs.Run(tmp_path, "test", {"rows": 4, "columns": 6}) as run,
+        runs.Run(tmp_path, "test", {"rows": 4}) as run,
     ):
         train_agent(learner, 1, 10.0, run)
     # Nor is it another's now.
     assert int(learner.environment_steps.result()) == 0
-    after = [x.numpy() for x in learner.agent.collect_policy.variables()]
-    for one, other in zip(before, after, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_all_equal(numbers(learner.state), before)
 
 
 def test_a_damaged_run_is_a_clear_error(tmp_path):
     """Whichever of its files it is; the one that is damaged is named."""
     original, run = tmp_path / "original", tmp_path / "run"
-    train(original, start(), 1, updates_per_epoch=1, verbose=False)
-    learner = start()
+    train(original, small_training(), 1, verbose=False)
+    learner = small_training()
     damages = {
         "empty": lambda content: b"",
         "cut": lambda content: content[: len(content) // 2],

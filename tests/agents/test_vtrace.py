@@ -74,20 +74,6 @@ def test_on_policy_it_is_the_n_step_return():
         )
 
 
-def test_rho_cuts_off_the_change_and_c_how_far_it_reaches():
-    one = np.ones((2, 1))
-    # The target policy takes these actions e³ times as often.
-    arguments = [0 * one, 3 * one, 0 * one, one, 0 * one, np.ones(1)]
-    last_delta = {}
-    for rho_bar in (1.0, 4.0):
-        for c_bar in (1.0, 2.0):
-            found = vtrace(*as_tensors(arguments), rho_bar, c_bar)
-            last_delta[rho_bar, c_bar] = np.ravel(found.values)
-    # δ_1 = ρ̄ (V_2 − V_1) = ρ̄, δ_0 = 0, v_0 = c̄ δ_1.
-    for (rho_bar, c_bar), found in last_delta.items():
-        np.testing.assert_allclose(found, [c_bar * rho_bar, rho_bar])
-
-
 def test_no_gradient_passes_through():
     arguments = as_tensors(random_arguments())
     if keras.backend.backend() == "tensorflow":

@@ -4,9 +4,11 @@ import math
 import numpy as np
 import pytest
 from environment_contract import EnvironmentContract
+from environment_contract import agree_on_random_moves
 from environment_contract import arrays
 from environment_contract import assert_frequencies
-from environment_contract import compiled_step
+from environment_contract import of_worlds
+from environment_contract import play
 from keras import ops
 from worlds_in_python import FORWARD
 from worlds_in_python import SHUT
@@ -68,13 +70,15 @@ NAMES = {
 }
 
 
-@pytest.fixture(params=WORLDS.values(), ids=WORLDS)
+@pytest.fixture(params=of_worlds(WORLDS, ("paper", "full", "smallest")))
 def world(request):
     return request.param
 
 
 class TestContract(EnvironmentContract):
-    pass
+    @pytest.fixture(params=of_worlds(WORLDS, ("paper",)))
+    def world(self, request):
+        return request.param
 
 
 def reset(world, seeds):
@@ -133,48 +137,17 @@ def solve_and_play(world, num_mazes, first_seed=0):
     solutions = [maze.solution() for maze in python_mazes(world, state)]
     lengths = np.array([len(actions) for actions in solutions])
     assert lengths.max() <= world.max_episode_steps
-    step = compiled_step(world)
-    total, over = np.zeros(num_mazes), np.zeros(num_mazes, bool)
-    for time in range(lengths.max()):
-        actions = np.array(
-            [a[time] if time < len(a) else 0 for a in solutions], "int32"
-        )
-        state, _, reward, found, cut_off = step(state, actions)
-        total += np.where(over, 0, ops.convert_to_numpy(reward))
-        over |= ops.convert_to_numpy(found)
-        np.testing.assert_array_equal(over, lengths <= time + 1)
-        assert not ops.convert_to_numpy(cut_off).any()
-    np.testing.assert_allclose(
-        total, 1 - 0.9 * lengths / world.max_episode_steps, rtol=1e-5
-    )
+    _, total = play(world, state, solutions)
+    expected = 1 - 0.9 * lengths / world.max_episode_steps
+    np.testing.assert_allclose(total, expected, rtol=1e-5)
 
 
-def agree_on_random_actions(world, num_episodes, num_steps):
-    state = reset(world, np.arange(num_episodes) + 7_000_000)
+def random_actions_as_in_plain_python(world, num_steps):
+    """More of them go on than turn, or toggle a door."""
+    state = reset(world, np.arange(50) + 7_000_000)
     mazes = list(python_mazes(world, state))
-    step = compiled_step(world)
-    rng = np.random.default_rng(0)
-    over = np.zeros(num_episodes, bool)
-    for _ in range(num_steps):
-        actions = rng.choice(4, size=num_episodes, p=(0.2, 0.2, 0.4, 0.2))
-        state, images, *rest = step(state, actions.astype("int32"))
-        now = arrays(state)
-        boards = colours(now["board"]).reshape(-1, world.side, world.side, 3)
-        images, rewards, found, cut_off = map(
-            ops.convert_to_numpy, (images, *rest)
-        )
-        for i, maze in enumerate(mazes):
-            if over[i]:
-                continue
-            reward, *ends = maze.step(int(actions[i]))
-            assert rewards[i] == pytest.approx(reward)
-            assert [found[i], cut_off[i]] == ends
-            assert divmod(int(now["agent"][i]), world.side) == maze.agent
-            assert now["direction"][i] == maze.direction
-            np.testing.assert_array_equal(boards[i], maze.board)
-            np.testing.assert_array_equal(images[i], maze.image())
-        over |= found | cut_off
-    return over
+    shares = (0.2, 0.2, 0.4, 0.2)
+    return agree_on_random_moves(world, state, mazes, num_steps, shares)
 
 
 def test_mazes_can_be_solved(world):
@@ -188,13 +161,12 @@ def test_very_many_mazes_can_be_solved(world, part):
 
 
 def test_random_actions_as_in_plain_python(world):
-    over = agree_on_random_actions(world, num_episodes=50, num_steps=150)
-    assert 0 < over.sum()
+    assert random_actions_as_in_plain_python(world, 150).any()
 
 
 @pytest.mark.slow
 def test_very_many_random_actions_as_in_plain_python(world):
-    agree_on_random_actions(world, num_episodes=50, num_steps=1000)
+    random_actions_as_in_plain_python(world, 1000)
 
 
 def test_everything_is_within_reach(world):

@@ -10,11 +10,8 @@ from keras_relational.environments.tf_agents_environment import (
 )
 
 # isort: split
-from tf_agents.drivers import dynamic_step_driver
 from tf_agents.environments import py_environment
 from tf_agents.environments import utils
-from tf_agents.metrics import tf_metrics
-from tf_agents.policies import random_tf_policy
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
@@ -100,21 +97,6 @@ def test_follows_the_rules():
         seen |= {("won", bool(x)) for x in terminated & ~over}
         seen |= {("cut off", bool(x)) for x in truncated & ~over}
     assert seen >= {0, 1, 2, ("won", True), ("cut off", True)}
-
-
-def test_a_driver_runs_it():
-    environment = small_environment()
-    policy = random_tf_policy.RandomTFPolicy(
-        environment.time_step_spec(), environment.action_spec()
-    )
-    returns = tf_metrics.AverageReturnMetric(batch_size=4)
-    episodes = tf_metrics.NumberOfEpisodes()
-    driver = dynamic_step_driver.DynamicStepDriver(
-        environment, policy, observers=[returns, episodes], num_steps=200
-    )
-    driver.run()
-    assert episodes.result().numpy() >= 4 * 200 // 4 // 16
-    assert 0 <= returns.result().numpy() <= 11
 
 
 def test_current_time_step_and_seeds():

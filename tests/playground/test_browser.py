@@ -57,6 +57,15 @@ def opened(page, tab, ready):
     page.wait_for_selector(ready)
 
 
+def says(page, name, pattern):
+    """Waits until the text of an element matches."""
+    page.wait_for_function(
+        "([name, pattern]) =>"
+        " RegExp(pattern).test(document.getElementById(name).textContent)",
+        arg=[name, pattern],
+    )
+
+
 @contextlib.contextmanager
 def held(page, method, path):
     """Yields the requests of a kind, which are answered after the block."""
@@ -129,21 +138,15 @@ def test_relations(page):
         page.click(f"[title='colour {colour}']")
         page.click(f"#tile{3 + place}")
     page.wait_for_selector("#heads canvas")
-    page.wait_for_function(
-        "document.getElementById('answer').textContent.startsWith('Yes')"
-    )
+    says(page, "answer", "^Yes")
     assert re.fullmatch(r"Yes, \d+\.\d %", page.inner_text("#answer"))
     assert len(page.query_selector_all("#heads canvas")) == 4
     kept(page, "relations")
     # Without the last one, the answer changes.
     page.click("#tile5")
-    page.wait_for_function(
-        "document.getElementById('answer').textContent.startsWith('No')"
-    )
+    says(page, "answer", "^No")
     page.click("#example")
-    page.wait_for_function(
-        "document.getElementById('truth').textContent.includes('right answer')"
-    )
+    says(page, "truth", "right answer")
     assert drawn(page, "#board") != before
 
 
@@ -162,11 +165,7 @@ def test_relations_with_several_questions(page):
         page.select_option(
             "#question", f"{text}Equal letters are equal objects."
         )
-        page.wait_for_function(
-            "word => document.getElementById('answer').textContent"
-            ".startsWith(word)",
-            arg=right,
-        )
+        says(page, "answer", f"^{right}")
     kept(page, "patterns")
 
 
@@ -178,48 +177,33 @@ def test_boxworld(page):
     assert page.inner_text("#state").startswith("0 moves")
     page.focus("#board")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.startsWith('1 moves')"
-    )
+    says(page, "state", "^1 moves")
     page.click("#undo")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.startsWith('0 moves')"
-    )
+    says(page, "state", "^0 moves")
     assert len(page.query_selector_all("#policy .bar")) == 4
     for _ in range(8):  # Faster than the answers come.
         page.click("#step")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.startsWith('8 moves')"
-    )
+    says(page, "state", "^8 moves")
     kept(page, "boxworld")
     page.click("#play")
-    page.wait_for_function(
-        "/Solved|Lost|No moves/.test("
-        "document.getElementById('state').textContent)"
-    )
+    says(page, "state", "Solved|Lost|No moves")
     assert page.inner_text("#play") == "Agent plays"
     assert page.query_selector_all("#policy .bar") == []
     page.click("#again")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.startsWith('0 moves')"
-    )
+    says(page, "state", "^0 moves")
 
 
 def test_rules(page):
     opened(page, "Rules", "#read td")
     page.click("#next")
-    page.wait_for_function(
-        "document.getElementById('answer').textContent.includes('right')"
-    )
+    says(page, "answer", "right")
     kept(page, "rules")
     # The distribution of three, with symbols of our own.
     for place, symbol in enumerate([11, 12, 13, 13, 11, 20, 30, 12, 40]):
         page.click(f"#slot{place}")
         page.click(f"#symbol{symbol}")
         page.wait_for_selector(f"#slot{place}[title='symbol {symbol}']")
-    page.wait_for_function(
-        "document.getElementById('answer').textContent.startsWith('Option 3')"
-    )
+    says(page, "answer", "^Option 3")
     assert page.inner_text("#answer").endswith("This is right.")
 
 
@@ -232,16 +216,12 @@ def test_video(page):
         "text => document.getElementById('where').textContent !== text",
         arg=frame,
     )
-    page.wait_for_function(
-        "document.getElementById('where').textContent.startsWith('Frame 9:')"
-    )
+    says(page, "where", "^Frame 9:")
     page.click("#play")
     assert page.inner_text("#play") == "Play"
     kept(page, "video")
     page.click("#new")
-    page.wait_for_function(
-        "document.getElementById('where').textContent.startsWith('Frame 1:')"
-    )
+    says(page, "where", "^Frame 1:")
 
 
 @pytest.mark.parametrize("when", ["described", "asked", "shown"])
@@ -306,9 +286,7 @@ def test_another_video_plays_before_the_first_is_there(page):
             page.wait_for_timeout(10)
         page.unroute("**/presets/*")
         page.click("#new")
-        page.wait_for_function(
-            "document.getElementById('where').innerText.startsWith('Frame 3:')"
-        )
+        says(page, "where", "^Frame 3:")
     assert page.inner_text("#message") == ""
     assert page.faults == []
 
@@ -332,16 +310,12 @@ def test_keys_in_a_control_do_not_walk(page):
     assert requests == []
     assert page.inner_text("#state").startswith("0 moves")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.startsWith('1 moves')"
-    )
+    says(page, "state", "^1 moves")
     # A click of the mouse does not take the keys away from the board.
     page.click("#undo")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    page.wait_for_function(
-        "document.getElementById('state').textContent.startsWith('2 moves')"
-    )
+    says(page, "state", "^2 moves")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -437,10 +411,7 @@ def test_choosing_a_model_keeps_the_focus(page):
 def test_says_that_an_address_has_no_page(page, name):
     opened(page, *PAGES["video"])
     page.evaluate("name => { location.hash = name; }", name)
-    page.wait_for_function(
-        "document.getElementById('message').textContent"
-        ".startsWith('No page has the address “#')"
-    )
+    says(page, "message", "^No page has the address “#")
     kind = "rules" if name == "rules/none" else "relations_game"
     page.wait_for_selector(PAGES[kind][1])
     current = page.get_attribute("[aria-current]", "id")

@@ -1,6 +1,7 @@
 """What the pages of the playground are told, beside the library's own tools."""
 
 import base64
+import functools
 
 import keras
 import numpy as np
@@ -18,6 +19,10 @@ from keras_relational.playground.video import Videos
 from keras_relational.random_streams import unseen_world_seeds
 
 pytestmark = pytest.mark.any_backend
+
+
+def softmax(logits):
+    return np.exp(logits) / np.exp(logits).sum()
 
 
 def pixels(sent):
@@ -42,10 +47,9 @@ def test_a_board_is_drawn_and_asked_about(game):
     # The tiles that were read from the image give it again.
     again = game.answer({"board": answer["board"]})
     assert again == answer | {"right": None}
-    logits = game.model.predict(images, verbose=0)[0].astype("float64")
-    probabilities = np.exp(logits) / np.exp(logits).sum()
-    assert answer["answer"] == ["No", "Yes"][logits.argmax()]
-    assert answer["probability"] == pytest.approx(probabilities.max(), 1e-4)
+    chances = softmax(game.model.predict(images, verbose=0)[0])
+    assert answer["answer"] == ["No", "Yes"][chances.argmax()]
+    assert answer["probability"] == pytest.approx(chances.max(), 1e-4)
 
 
 def test_one_of_several_questions():
@@ -53,11 +57,8 @@ def test_one_of_several_questions():
     tasks = ["row_ABA", "row_AAB", "same"]
     model = models.relations_classifier("predinet", 2, 3, 6, 3)
     game = RelationsGame(model, {"target": tasks})
-    assert [x[:6] for x in game.describe()["questions"]] == [
-        "Three ",
-        "Three ",
-        "Two ob",
-    ]
+    questions = [x.split()[0] for x in game.describe()["questions"]]
+    assert questions == ["Three", "Three", "Two"]
     images, labels, _ = relations_game.generate(
         tasks[1], 1, "hexominoes", seed=[1, 5]
     )
@@ -67,8 +68,8 @@ def test_one_of_several_questions():
     for task in range(3):
         found = game.answer({"board": answer["board"], "task": task})
         logits = model.predict([images, np.array([task])], verbose=0)[0]
-        probabilities = np.exp(logits) / np.exp(logits).sum()
-        assert found["probability"] == pytest.approx(probabilities.max(), 1e-4)
+        chance = softmax(logits).max()
+        assert found["probability"] == pytest.approx(chance, 1e-4)
     with pytest.raises(ValueError, match="`task` must be an integer from 0"):
         game.answer({"example": 5, "task": 3})
 
@@ -159,8 +160,7 @@ def test_a_puzzle_is_played_as_the_environment_plays_it(puzzles):
 def test_the_policy_and_the_attention_are_the_agents(puzzles):
     answer = puzzles.answer({"puzzle": 0, "moves": []})
     image = pixels(answer["image"])[None]
-    logits = puzzles.model.predict(image, verbose=0)[0][0]
-    chances = np.exp(logits) / np.exp(logits).sum()
+    chances = softmax(puzzles.model.predict(image, verbose=0)[0][0])
     np.testing.assert_allclose(answer["policy"], chances, atol=1e-4)
     assert len(answer["attention"]) == 4
     for head in answer["attention"]:
@@ -220,6 +220,7 @@ def test_refuses_agents_with_a_memory():
         BoxWorldPuzzles(model, SMALL)
 
 
+@functools.cache
 def rules_of(task):
     keras.utils.set_random_seed(0)
     model = models.rule_learner(models.filler_autoencoder())
@@ -230,13 +231,12 @@ def rules_of(task):
 @pytest.mark.parametrize("task", ["distribution_of_three", "identity_rules"])
 def test_the_right_option_is_that_of_the_problem(task):
     rules = rules_of(task)
-    for problem in range(50):
+    for problem in range(10):
         answer = rules.answer({"problem": problem})
         assert answer["right"] == rules.problems.labels[problem]
         assert min(answer["fillers"]) >= 5  # The first five are in training.
     images = rules.fillers[answer["fillers"]][None]
-    logits = rules.model.predict(images, verbose=0)[0]
-    chances = np.exp(logits) / np.exp(logits).sum()
+    chances = softmax(rules.model.predict(images, verbose=0)[0])
     np.testing.assert_allclose(answer["probabilities"], chances, atol=1e-4)
     read = analysis.bindings(rules.model, images).key_scores[0]
     np.testing.assert_allclose(answer["read"], read, atol=1e-4)
@@ -259,7 +259,6 @@ def test_the_right_option_is_that_of_the_problem(task):
         ("identity_rules", [1, 2, 3, 4, 5, 0, 4, 3, 5], None),
     ],
 )
-@pytest.mark.slow
 def test_judges_problems_of_any_symbols(task, fillers, right):
     assert rules_of(task).answer({"fillers": fillers})["right"] == right
 

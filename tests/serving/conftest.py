@@ -1,8 +1,11 @@
-"""Two small untrained models, exported and served once for all tests."""
+"""Small models, exported and served once for all tests."""
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from tiny_servable import save_function
+from tiny_servable import save_multiplier
 
 from keras_relational import serving
 from keras_relational.datasets import relations_game
@@ -47,6 +50,40 @@ def server(model_dir):
 def multi_task_server(multi_task_dir):
     with serving.serve(multi_task_dir, "multi_task") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def tiny_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tiny")
+    save_multiplier(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_dir):
+    with serving.serve(tiny_dir, "tiny") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory):
+    """Sums up images of 4 by 4, under the names of a `relations_classifier`."""
+    path = tmp_path_factory.mktemp("pictures")
+
+    def propositions(image):
+        image = tf.cast(image, tf.int32)
+        return {"label": tf.reduce_sum(image, (1, 2, 3)), "twice": 2 * image}
+
+    save_function(
+        path,
+        lambda image: {"label": propositions(image)["label"]},
+        shape=(None, 4, 4, 3),
+        dtype="uint8",
+        name="image",
+        propositions=propositions,
+    )
+    with serving.serve(path) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

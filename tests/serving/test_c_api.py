@@ -150,33 +150,48 @@ class Session:
         return np.frombuffer(content, dtype).reshape(shape)
 
 
-@pytest.fixture(scope="module")
-def session(library, model_dir):
-    session = Session(library, model_dir / "1")
+def closed_at_the_end(session):
     yield session
     session.close()
 
 
-@pytest.mark.parametrize("batch_size", [1, 7])
-@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
-def test_answers(
-    signature_name, batch_size, session, images, expected, assert_answers
-):
-    outputs = session.run(signature_name, {"image": images[:batch_size]})
-    assert_answers(outputs, expected, signature_name, batch_size)
+@pytest.fixture(scope="module")
+def session(library, model_dir):
+    yield from closed_at_the_end(Session(library, model_dir / "1"))
 
 
+@pytest.fixture(scope="module")
+def multi_task_session(library, multi_task_dir):
+    yield from closed_at_the_end(Session(library, multi_task_dir / "3"))
+
+
+of_both_signatures = pytest.mark.parametrize(
+    "signature_name", ["serving_default", "propositions"]
+)
+
+
+@of_both_signatures
+def test_answers(signature_name, session, images, expected, assert_answers):
+    for size in (1, 7):
+        outputs = session.run(signature_name, {"image": images[:size]})
+        assert_answers(outputs, expected, signature_name, size)
+
+
+@of_both_signatures
 def test_multi_task_model(
-    library, multi_task_dir, images, tasks, multi_task_expected, assert_answers
+    signature_name,
+    multi_task_session,
+    images,
+    tasks,
+    multi_task_expected,
+    assert_answers,
 ):
-    session = Session(library, multi_task_dir / "3")
     inputs = {"image": images, "task": tasks}
-    outputs = session.run("serving_default", inputs)
-    session.close()
-    assert_answers(outputs, multi_task_expected, "serving_default", 7)
+    outputs = multi_task_session.run(signature_name, inputs)
+    assert_answers(outputs, multi_task_expected, signature_name, 7)
 
 
-@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
+@of_both_signatures
 def test_the_graph_refuses_other_shapes(
     signature_name, session, images, expected, assert_answers
 ):
@@ -194,22 +209,23 @@ def test_the_graph_refuses_other_shapes(
     ("wrong", "explanation"),
     [
         ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
+        ([0, 1, 2, 2, 1, 0, 255], "must be 0 or more, and below 3"),
         ([0], "The inputs image and task must have one batch size"),
     ],
 )
+@of_both_signatures
 def test_the_graph_refuses_what_has_no_answer(
-    wrong, explanation, library, multi_task_dir, images, tasks
+    signature_name, wrong, explanation, multi_task_session, images, tasks
 ):
     """As an invalid argument, which a server tells its client."""
-    session = Session(library, multi_task_dir / "3")
     inputs = {"image": images, "task": np.array(wrong, "uint8")}
-    for name in ("serving_default", "propositions"):
-        with pytest.raises(
-            RuntimeError, match=f"^Code {INVALID_ARGUMENT}: .*{explanation}"
-        ):
-            session.run(name, inputs)
-    outputs = session.run("serving_default", {"image": images, "task": tasks})
-    session.close()
+    with pytest.raises(
+        RuntimeError, match=f"^Code {INVALID_ARGUMENT}: .*{explanation}"
+    ):
+        multi_task_session.run(signature_name, inputs)
+    outputs = multi_task_session.run(
+        signature_name, {"image": images, "task": tasks}
+    )
     assert outputs["label"].shape == (7,)
 
 

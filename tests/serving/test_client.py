@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from tiny_servable import predict
 
 from keras_relational import serving
 
@@ -24,36 +25,28 @@ def free_address():
     return f"127.0.0.1:{port}"
 
 
-def test_refusals_carry_the_explanation(server):
-    with pytest.raises(
-        serving.ServingError, match=r"'other'.*Served he"
-    ) as rest:
-        serving.predict_rest(server.rest_url, {"image": IMAGES}, "other")
-    assert rest.value.code == 404
-    with pytest.raises(
-        serving.ServingError, match=r"'other'.*Served he"
-    ) as grpc:
-        serving.predict_grpc(server.grpc_address, {"image": IMAGES}, "other")
-    assert grpc.value.code == "NOT_FOUND"
-    with pytest.raises(serving.ServingError, match=r"400.*shape"):
-        serving.predict_rest(server.rest_url, {"image": IMAGES[0]})
-    with pytest.raises(serving.ServingError, match=r"INVALID_ARGUMENT.*shape"):
-        serving.predict_grpc(server.grpc_address, {"image": IMAGES[0]})
+@pytest.mark.parametrize(
+    ("network", "not_found", "invalid"),
+    [("rest", 404, 400), ("grpc", "NOT_FOUND", "INVALID_ARGUMENT")],
+)
+def test_refusals_carry_the_explanation(network, not_found, invalid, server):
+    pixel = np.zeros((1, 36, 36, 3), "float32")
+    for inputs, model, code, explanation in (
+        ({"image": IMAGES}, "other", not_found, "'other'.*Served he"),
+        ({"image": IMAGES[0]}, "relations", invalid, "shape"),
+        # Nobody would see on which scale floats are.
+        ({"image": pixel}, "relations", invalid, "uint8"),
+    ):
+        with pytest.raises(
+            serving.ServingError, match=f"{code}.*{explanation}"
+        ) as refused:
+            predict(server, network, inputs, model_name=model)
+        assert refused.value.code == code
+
+
+def test_status_and_model_names_are_escaped(server):
     with pytest.raises(serving.ServingError, match=r"404.*v2"):
         serving.model_status(server.rest_url, version=2)
-
-
-def test_images_of_floats_are_refused(server):
-    """The signature is of uint8: nobody would see on which scale they are."""
-    for scale in (1, 255):
-        inputs = {"image": IMAGES.astype("float32") / scale}
-        with pytest.raises(serving.ServingError, match=r"400.*uint8"):
-            serving.predict_rest(server.rest_url, inputs)
-        with pytest.raises(serving.ServingError, match=r"uint8"):
-            serving.predict_grpc(server.grpc_address, inputs)
-
-
-def test_model_names_are_escaped(server):
     with pytest.raises(serving.ServingError, match="not found: 'a/b c:d'"):
         serving.model_status(server.rest_url, "a/b c:d")
 
@@ -87,8 +80,7 @@ def test_proxies_are_passed_by(server, free_address, monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     inputs = {"image": IMAGES}
-    rest = serving.predict_rest(server.rest_url, inputs)
-    grpc = serving.predict_grpc(server.grpc_address, inputs)
+    rest, grpc = (predict(server, x, inputs) for x in ("rest", "grpc"))
     np.testing.assert_array_equal(rest["probabilities"], grpc["probabilities"])
     assert rest["probabilities"].dtype == grpc["probabilities"].dtype
 

@@ -40,38 +40,60 @@ def dense(units, **arguments):
 
 
 ROWS = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+ENTITIES = np.random.default_rng(0).random((2, 6, 4), "float32")
 
 
 # What the outputs are.
 
 
-@pytest.mark.parametrize(
-    "last",
-    [
-        lambda: [keras.layers.Dense(3, activation="softmax")],
-        lambda: [keras.layers.Dense(3), keras.layers.Softmax()],
-        lambda: [keras.layers.Dense(3), keras.layers.Activation("softmax")],
-    ],
-    ids=["dense", "softmax", "activation"],
-)
-def test_probabilities_are_not_put_through_softmax_again(last, tmp_path):
-    model = keras.Sequential([keras.Input((4,)), *last()])
-    answers = answer(exported(model, tmp_path)["serving_default"], inputs=ROWS)
-    expected = model.predict(ROWS, verbose=0)
-    np.testing.assert_allclose(answers["probabilities"], expected, rtol=1e-6)
-    np.testing.assert_array_equal(answers["label"], expected.argmax(-1))
+def sequential(*last, loss=None):
+    model = keras.Sequential([keras.Input((4,)), *last])
+    if loss:
+        loss = getattr(keras.losses, loss)(from_logits=True)
+        model.compile("sgd", loss)
+    return model
 
 
-def test_probabilities_that_only_the_caller_knows_of(tmp_path):
+def shares():
+    """Probabilities that only the caller knows of."""
     x = keras.Input((4,))
     y = keras.layers.Dense(2, activation="sigmoid")(x)
-    model = keras.Model(x, y / keras.ops.sum(y, axis=-1, keepdims=True))
-    signature = exported(model, tmp_path, outputs="probabilities")
-    answers = answer(signature["serving_default"], inputs=ROWS)
+    return keras.Model(x, y / keras.ops.sum(y, axis=-1, keepdims=True))
+
+
+CHOICES = {
+    "dense": lambda: sequential(keras.layers.Dense(3, activation="softmax")),
+    "softmax": lambda: sequential(
+        keras.layers.Dense(3), keras.layers.Softmax()
+    ),
+    "activation": lambda: sequential(
+        keras.layers.Dense(3), keras.layers.Activation("softmax")
+    ),
+    "shares": shares,
+    "named logits": lambda: dense(2, name="logits"),
+    "named policy": lambda: dense(2, name="policy"),
+    "loss of logits": lambda: sequential(
+        keras.layers.Dense(2), loss="CategoricalCrossentropy"
+    ),
+    "sparse loss of logits": lambda: sequential(
+        keras.layers.Dense(2), loss="SparseCategoricalCrossentropy"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_logits_go_through_softmax_and_probabilities_do_not(name, tmp_path):
+    CHOICES[name]().save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    kind = {"outputs": "probabilities"} if name == "shares" else {}
+    signatures = exported(model, tmp_path / "served", **kind)
+    answers = answer(signatures["serving_default"], inputs=ROWS)
+    expected = model.predict(ROWS, verbose=0)
+    if name.endswith(("logits", "policy")):
+        expected = tf.nn.softmax(expected).numpy()
     assert set(answers) == {"probabilities", "label"}
-    np.testing.assert_allclose(
-        answers["probabilities"], model.predict(ROWS, verbose=0), rtol=1e-6
-    )
+    np.testing.assert_allclose(answers["probabilities"], expected, rtol=1e-5)
+    np.testing.assert_array_equal(answers["label"], expected.argmax(-1))
 
 
 def test_a_regression_is_answered_as_it_is(tmp_path):
@@ -109,72 +131,33 @@ def test_what_is_not_certain_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["logits", "policy"])
-def test_an_output_named_logits_is_certain(name, tmp_path):
-    model = dense(2, name=name)
-    answers = answer(exported(model, tmp_path)["serving_default"], inputs=ROWS)
-    np.testing.assert_allclose(
-        answers["probabilities"],
-        tf.nn.softmax(model.predict(ROWS, verbose=0)),
-        rtol=1e-5,
-    )
+def vector_learner(**arguments):
+    autoencoder = models.filler_autoencoder("vector", 8)
+    return models.rule_learner(autoencoder, **arguments)
 
 
 @pytest.mark.parametrize(
-    "loss", ["CategoricalCrossentropy", "SparseCategoricalCrossentropy"]
-)
-def test_a_loss_of_logits_is_certain(loss, tmp_path):
-    model = dense(2)
-    model.compile("sgd", getattr(keras.losses, loss)(from_logits=True))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    answers = answer(
-        exported(loaded, tmp_path / "served")["serving_default"], inputs=ROWS
-    )
-    np.testing.assert_allclose(
-        answers["probabilities"],
-        tf.nn.softmax(model.predict(ROWS, verbose=0)),
-        rtol=1e-5,
-    )
-
-
-@pytest.mark.parametrize(
-    ("build", "names"),
+    ("build", "kinds"),
     [
-        (models.relations_classifier, {"probabilities", "label"}),
-        (
-            lambda: models.visual_analogy_scorer(image_size=16),
-            {"probabilities", "label"},
-        ),
-        (
-            lambda: models.rule_learner(models.filler_autoencoder("vector", 8)),
-            {"probabilities", "label"},
-        ),
-        (
-            lambda: models.rule_learner(
-                models.filler_autoencoder("vector", 8), mode="generative"
-            ),
-            {"predicted"},
-        ),
-        (image_autoencoder, {"predicted"}),
-        (models.filler_autoencoder, {"predicted"}),
-        (
-            lambda: object_predictor(image_autoencoder()),
-            {"predicted"},
-        ),
+        (models.relations_classifier, ["logits"]),
+        (lambda: models.visual_analogy_scorer(image_size=16), ["logits"]),
+        (vector_learner, ["logits"]),
+        (lambda: vector_learner(mode="generative"), ["raw"]),
+        (image_autoencoder, ["raw"]),
+        (models.filler_autoencoder, ["raw"]),
+        (lambda: object_predictor(image_autoencoder()), ["raw"]),
         (
             lambda: models.boxworld_agent("convolutional", (3, 7, 3)),
-            {"probabilities", "label", "value"},
+            ["logits", "raw"],
         ),
     ],
     ids=range(8),
 )
-def test_models_of_the_library_say_what_they_put_out(build, names, tmp_path):
-    """Also after a model was saved and loaded."""
-    build().save(tmp_path / "model.keras")
-    model = keras.saving.load_model(tmp_path / "model.keras")
-    signature = exported(model, tmp_path / "served")["serving_default"]
-    assert set(signature.structured_outputs) == names
+def test_models_of_the_library_say_what_they_put_out(build, kinds):
+    """An answer that is no choice has the name `predicted`."""
+    outputs = models.roles(build()).outputs
+    assert list(outputs.values()) == kinds
+    assert list(outputs)[-1] in ("logits", "predicted", "value")
 
 
 def test_a_dictionary_of_outputs(tmp_path):
@@ -254,11 +237,13 @@ def test_an_output_with_the_name_of_an_added_one_is_refused(name, tmp_path):
         np.testing.assert_allclose(answers[own_name], own, rtol=1e-5)
         if kind is None:
             np.testing.assert_array_equal(answers["label"], logits.argmax(-1))
-    # One whose place the added one takes is no other.
+
+
+def test_an_output_whose_place_the_added_one_takes_is_no_other(tmp_path):
     model = several("probabilities", "box", kinds=["probabilities", "raw"])
-    assert set(
-        exported(model, tmp_path / "own")["serving_default"].structured_outputs
-    ) == {"probabilities", "label", "box"}
+    signature = exported(model, tmp_path)["serving_default"]
+    names = {"probabilities", "label", "box"}
+    assert set(signature.structured_outputs) == names
 
 
 def test_an_output_with_the_name_of_a_proposition_is_refused(tmp_path):
@@ -273,10 +258,11 @@ def test_an_output_with_the_name_of_a_proposition_is_refused(tmp_path):
         serving.export_model(model, tmp_path / "refused")
     assert not list((tmp_path / "refused").glob("*"))
     model = models.declare(model, {"logits": "logits", "miles": "raw"})
-    x = np.random.default_rng(0).random((2, 6, 4), "float32")
-    answers = answer(exported(model, tmp_path / "1")["propositions"], x=x)
+    answers = answer(
+        exported(model, tmp_path / "1")["propositions"], x=ENTITIES
+    )
     np.testing.assert_allclose(
-        answers["miles"], model.predict(x, verbose=0)[1], rtol=1e-4
+        answers["miles"], model.predict(ENTITIES, verbose=0)[1], rtol=1e-4
     )
     assert answers["distances"].shape == (2, 2, 3)
 
@@ -358,27 +344,13 @@ def test_readme_first_model_has_propositions(tmp_path):
     assert {"probabilities", "label"} < set(answers)
 
 
-def test_a_predinet_inside_a_model_inside_a_model(tmp_path):
-    inner = keras.Sequential(
-        [layers.PrediNet(2, 3, 4, name="pairs"), keras.layers.Dense(5)]
-    )
-    x = keras.Input((6, 4), name="entities")
-    model = keras.Model(x, keras.layers.Dense(2, name="logits")(inner(x)))
-    x = np.random.default_rng(0).random((2, 6, 4), "float32")
-    answers = answer(exported(model, tmp_path)["propositions"], entities=x)
-    expected = inner.layers[0].propositions(x)
-    np.testing.assert_allclose(
-        answers["distances"], expected["distances"], atol=1e-6
-    )
-
-
 def test_padding_is_not_attended_to(tmp_path):
     """The mask that reaches the layer reaches its propositions."""
     x = keras.Input((6, 4), name="entities")
     masked = keras.layers.Masking()(x)
     y = layers.PrediNet(2, 3, 4)(masked)
     model = keras.Model(x, keras.layers.Dense(2, name="logits")(y))
-    x = np.random.default_rng(0).random((2, 6, 4), "float32")
+    x = ENTITIES.copy()
     x[:, 4:] = 0
     answers = answer(exported(model, tmp_path)["propositions"], entities=x)
     for number in (1, 2):
@@ -392,14 +364,17 @@ def test_padding_is_not_attended_to(tmp_path):
 
 
 def test_several_layers_with_propositions(tmp_path):
+    """One of them inside a model inside the model."""
     x = keras.Input((6, 4), name="entities")
     first, second = layers.PrediNet(2, 3, 4), layers.PrediNet(1, 2, 4)
-    y = keras.layers.Concatenate()([first(x), second(x)])
+    inner = keras.Sequential([first, keras.layers.Dense(5)])
+    y = keras.layers.Concatenate()([inner(x), second(x)])
     model = keras.Model(x, keras.layers.Dense(2, name="logits")(y))
-    x = np.random.default_rng(0).random((2, 6, 4), "float32")
-    answers = answer(exported(model, tmp_path)["propositions"], entities=x)
+    answers = answer(
+        exported(model, tmp_path)["propositions"], entities=ENTITIES
+    )
     for number, layer in enumerate((first, second)):
-        for name, expected in layer.propositions(x).items():
+        for name, expected in layer.propositions(ENTITIES).items():
             np.testing.assert_allclose(
                 answers[f"layer_{number}_{name}"], expected, atol=1e-6
             )
@@ -415,21 +390,6 @@ def assert_refused(signature, explanation, **inputs):
         answer(signature, **inputs)
 
 
-def test_ids_of_tasks_that_there_are_not(tmp_path):
-    model = models.relations_classifier(num_tasks=3)
-    signatures = exported(model, tmp_path)
-    image = np.zeros((2, 36, 36, 3))
-    for signature in signatures.values():
-        assert len(answer(signature, image=image, task=[0, 2])["label"]) == 2
-        for task in (3, 255):
-            assert_refused(
-                signature,
-                "A number of task_code must be 0 or more, and below 3",
-                image=image,
-                task=[0, task],
-            )
-
-
 def test_numbers_of_an_embedding(tmp_path):
     x = keras.Input((2,), dtype="int32", name="words")
     y = keras.layers.Flatten()(keras.layers.Embedding(5, 3)(x))
@@ -440,65 +400,67 @@ def test_numbers_of_an_embedding(tmp_path):
         assert_refused(signature, "and below 5", words=[[0, number]])
 
 
-@pytest.mark.parametrize("name", ["context", "candidates"])
-def test_numbers_of_images_that_there_are_not(name, tmp_path):
+@pytest.fixture(scope="module")
+def analogy(tmp_path_factory):
     model = models.analogy_scorer(image_size=16, num_candidates=2)
-    signature = exported(model, tmp_path)["serving_default"]
+    folder = tmp_path_factory.mktemp("analogy")
+    return exported(model, folder)["serving_default"]
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    model = models.boxworld_agent(
+        "convolutional", (3, 7, 3), cell=keras.layers.GRUCell(6)
+    )
+    folder = tmp_path_factory.mktemp("agent")
+    return exported(model, folder)["serving_default"]
+
+
+@pytest.mark.parametrize("name", ["context", "candidates"])
+def test_numbers_of_images_that_there_are_not(name, analogy):
     inputs = {
         "images": np.zeros((1, 5, 16, 16, 3)),
         "context": np.array([[0, 1, 2]]),
         "candidates": np.array([[3, 4]]),
     }
-    assert len(answer(signature, **inputs)["label"]) == 1
+    assert len(answer(analogy, **inputs)["label"]) == 1
     for number in (-1, 5):
         inputs[name][0, 1] = number
         assert_refused(
-            signature,
+            analogy,
             f"A number of {name} must be 0 or more, and below the number of im",
             **inputs,
         )
 
 
-def test_one_row_is_not_taken_for_many(tmp_path):
-    model = models.analogy_scorer(image_size=16, num_candidates=2)
-    signature = exported(model, tmp_path)["serving_default"]
-    inputs = {
-        "images": np.zeros((1, 5, 16, 16, 3)),
-        "context": np.array([[0, 1, 2]] * 3),
-        "candidates": np.array([[3, 4]] * 3),
-    }
-    assert_refused(signature, "must have one batch size", **inputs)
-    agent = models.boxworld_agent(
-        "convolutional", (3, 7, 3), cell=keras.layers.GRUCell(6)
+def test_one_row_is_not_taken_for_many(analogy, agent):
+    assert_refused(
+        analogy,
+        "must have one batch size",
+        images=np.zeros((1, 5, 16, 16, 3)),
+        context=np.array([[0, 1, 2]] * 3),
+        candidates=np.array([[3, 4]] * 3),
     )
-    signature = exported(agent, tmp_path / "agent")["serving_default"]
     inputs = {
         "image": np.zeros((1, 2, 3, 7, 3)),
         "is_first": np.zeros((1, 2)),
         "state_0": np.zeros((4, 6)),
     }
-    assert_refused(
-        signature,
-        "The inputs image and state_0 must have one batch size",
-        **inputs,
-    )
+    explanation = "The inputs image and state_0 must have one batch size"
+    assert_refused(agent, explanation, **inputs)
     inputs["state_0"] = np.zeros((1, 6))
-    assert answer(signature, **inputs)["label"].shape == (1, 2)
+    assert answer(agent, **inputs)["label"].shape == (1, 2)
     # Nor one step for several.
     inputs["is_first"] = np.zeros((1, 1))
-    assert_refused(signature, "Input to reshape", **inputs)
+    assert_refused(agent, "Input to reshape", **inputs)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-def test_states_that_are_not_finite(number, tmp_path):
-    agent = models.boxworld_agent(
-        "convolutional", (3, 7, 3), cell=keras.layers.GRUCell(6)
-    )
-    signature = exported(agent, tmp_path)["serving_default"]
+def test_states_that_are_not_finite(number, agent):
     state = np.zeros((2, 6))
     state[1, 3] = number
     assert_refused(
-        signature,
+        agent,
         "The input state_0 must be finite",
         image=np.zeros((2, 1, 3, 7, 3)),
         is_first=np.zeros((2, 1)),

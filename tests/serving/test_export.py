@@ -2,7 +2,6 @@
 
 import collections
 import os
-import subprocess
 import sys
 
 import keras
@@ -11,6 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
+from tiny_servable import predict
 
 from keras_relational import layers
 from keras_relational import models
@@ -21,40 +21,17 @@ from keras_relational.serving import saved_model_files
 from keras_relational.serving.saved_model_files import read_signatures
 
 
-def run_in_plain_graph(saved_model, signature_name, inputs):
-    """By the loader of TensorFlow 1: tag, signature and tensor names alone."""
-    with tf.compat.v1.Session(graph=tf.Graph()) as session:
-        graph = tf.compat.v1.saved_model.load(
-            session, ["serve"], str(saved_model)
-        )
-        signature = graph.signature_def[signature_name]
-        return session.run(
-            {name: info.name for name, info in signature.outputs.items()},
-            {
-                signature.inputs[name].name: value
-                for name, value in inputs.items()
-            },
-        )
+def answers_of(folder, **inputs):
+    """The propositions, as TensorFlow loads them."""
+    signature = tf.saved_model.load(str(folder)).signatures["propositions"]
+    inputs = {name: tf.constant(x) for name, x in inputs.items()}
+    return {name: x.numpy() for name, x in signature(**inputs).items()}
 
 
-@pytest.mark.parametrize("batch_size", [1, 7])
-@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
-def test_plain_graph_session(
-    signature_name, batch_size, model_dir, images, expected, assert_answers
-):
-    outputs = run_in_plain_graph(
-        model_dir / "1", signature_name, {"image": images[:batch_size]}
-    )
-    assert_answers(outputs, expected, signature_name, batch_size)
-
-
-def test_multi_task_model_in_a_plain_graph_session(
-    multi_task_dir, images, tasks, multi_task_expected, assert_answers
-):
-    outputs = run_in_plain_graph(
-        multi_task_dir / "3", "propositions", {"image": images, "task": tasks}
-    )
-    assert_answers(outputs, multi_task_expected, "propositions", 7)
+@pytest.fixture
+def small():
+    """Any model with logits will do where only files matter."""
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
 
 
 def test_inputs_are_the_models_own(model_dir, multi_task_dir):
@@ -74,54 +51,10 @@ def test_inputs_are_the_models_own(model_dir, multi_task_dir):
             } == inputs
 
 
-@pytest.mark.slow
-def test_saved_model_cli(model_dir, images, expected, tmp_path):
-    """TensorFlow's own command shows the signatures, and runs one."""
-    np.save(tmp_path / "images.npy", images)
-    common = [
-        os.path.join(os.path.dirname(sys.executable), "saved_model_cli"),
-        "{}",
-        f"--dir={model_dir / '1'}",
-        "--tag_set=serve",
-        "--signature_def=propositions",
-    ]
-
-    def saved_model_cli(command, *arguments):
-        done = subprocess.run(
-            [part.format(command) for part in common] + list(arguments),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-    shown = saved_model_cli("show")
-    for line in (
-        "inputs['image'] tensor_info:",
-        "dtype: DT_UINT8",
-        "shape: (-1, 36, 36, 3)",
-        "outputs['attention_scores_2'] tensor_info:",
-        "outputs['label'] tensor_info:",
-        "dtype: DT_INT64",
-        "Method name is: tensorflow/serving/predict",
-    ):
-        assert line in shown
-    saved_model_cli(
-        "run",
-        f"--inputs=image={tmp_path / 'images.npy'}",
-        f"--outdir={tmp_path}",
-    )
-    for name, value in expected.items():
-        np.testing.assert_allclose(
-            np.load(tmp_path / f"{name}.npy"), value, rtol=1e-5, atol=1e-6
-        )
-
-
-def test_nothing_is_compiled_with_xla(classifier, tmp_path):
+def test_nothing_is_compiled_with_xla(small, tmp_path):
     """Not even where the model trains so: servers on a CPU have no XLA."""
-    model = keras.models.clone_model(classifier)
-    model.compile("sgd", "mse", jit_compile=True)
-    folder = serving.export_model(model, tmp_path)
+    small.compile("sgd", "mse", jit_compile=True)
+    folder = serving.export_model(small, tmp_path, outputs="logits")
     with open(os.path.join(folder, "saved_model.pb"), "rb") as file:
         graphs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs
     functions = graphs[0].graph_def.library.function
@@ -171,9 +104,7 @@ def test_reduced_precision_is_float32_outside(images, tmp_path):
     keras.config.set_dtype_policy("mixed_bfloat16")
     model = relations_classifier(num_heads=4, num_relations=3, key_dim=5)
     serving.export_model(model, tmp_path)
-    outputs = run_in_plain_graph(
-        tmp_path / "1", "propositions", {"image": images}
-    )
+    outputs = answers_of(tmp_path / "1", image=images)
     dtypes = {name: str(value.dtype) for name, value in outputs.items()}
     assert dtypes.pop("label") == "int64"
     assert set(dtypes.values()) == {"float32"}
@@ -187,12 +118,9 @@ def test_baselines_have_one_signature(tmp_path):
         os.path.dirname(serving.export_model(model, model_dir, version=12))
     ) as server:
         assert server.version == 12
+        inputs = {"image": np.zeros((1, 36, 36, 3), "uint8")}
         with pytest.raises(serving.ServingError, match="'propositions' not f"):
-            serving.predict_rest(
-                server.rest_url,
-                {"image": np.zeros((1, 36, 36, 3), "uint8")},
-                signature_name="propositions",
-            )
+            predict(server, "rest", inputs, signature_name="propositions")
 
 
 @keras.saving.register_keras_serializable("test_export")
@@ -215,41 +143,13 @@ def test_any_central_layer_with_propositions(tmp_path):
     )
     serving.export_model(model, tmp_path, outputs="logits")
     x = np.arange(8, dtype="float32").reshape(2, 4)
-    outputs = run_in_plain_graph(
-        tmp_path / "1",
-        "propositions",
-        {"features": x, "scale": np.array([[1], [3]], "float32")},
-    )
+    scale = np.array([[1], [3]], "float32")
+    outputs = answers_of(tmp_path / "1", features=x, scale=scale)
     whole = x * [[1], [3]]
     assert sorted(outputs) == ["halves", "label", "probabilities", "whole"]
     np.testing.assert_allclose(outputs["whole"], whole)
     np.testing.assert_allclose(outputs["halves"], whole / 2)
     np.testing.assert_array_equal(outputs["label"], [3, 3])
-
-
-def test_sequential_model(images, tmp_path):
-    model = keras.Sequential()
-    model.add(keras.Input((36, 36, 3), dtype="uint8", name="pixels"))
-    model.add(keras.layers.Rescaling(1 / 256))
-    model.add(keras.layers.Conv2D(8, 12, strides=6))
-    model.add(layers.AppendCoordinates())
-    model.add(layers.PrediNet(4, 3, 5, name="central"))
-    model.add(keras.layers.Dense(2))
-    serving.export_model(model, tmp_path, outputs="logits")
-    outputs = run_in_plain_graph(
-        tmp_path / "1", "propositions", {"pixels": images}
-    )
-    logits = model.predict(images, verbose=0)
-    np.testing.assert_allclose(
-        outputs["probabilities"], tf.nn.softmax(logits), rtol=1e-5
-    )
-    assert outputs["attention_scores_2"].shape == (7, 4, 25)
-
-
-@pytest.fixture
-def small():
-    """Any model with logits will do where only files matter."""
-    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
 
 
 def test_an_existing_version_is_refused(small, tmp_path):
@@ -340,23 +240,6 @@ def test_one_request_for_each_signature_and_batch_size(multi_task_dir):
         assert inputs["image"].shape == (batch_size, 36, 36, 3)
         batch_sizes[request.model_spec.signature_name].append(batch_size)
     assert batch_sizes == {"serving_default": [1, 32], "propositions": [1, 32]}
-
-
-def test_the_requests_run(multi_task_dir, multi_task_server):
-    requests = saved_model_files.read_warmup_requests(multi_task_dir / "3")
-    assert len(requests) == 4
-    for request in requests:
-        inputs = {
-            name: tf.make_ndarray(value)
-            for name, value in request.inputs.items()
-        }
-        outputs = serving.predict_grpc(
-            multi_task_server.grpc_address,
-            inputs,
-            "multi_task",
-            request.model_spec.signature_name,
-        )
-        assert outputs["label"].shape == inputs["task"].shape
 
 
 def test_a_model_without_warmup_requests(tmp_path):

@@ -4,23 +4,23 @@ import asyncio
 import concurrent.futures
 import contextlib
 import errno
-import http.client
 import json
-import socket
 import threading
 import time
-from urllib.parse import urlsplit
 
 import grpc
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
-from tensorflow_serving.apis import model_service_pb2_grpc
-from tensorflow_serving.apis import predict_pb2
-from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tiny_servable import ask
+from tiny_servable import connect
 from tiny_servable import factor_of
-from tiny_servable import save_multiplier
+from tiny_servable import message
+from tiny_servable import refusal
+from tiny_servable import save_function
+from tiny_servable import services
+from tiny_servable import tensor
 
 from keras_relational import serving
 from keras_relational.serving import grpc_services
@@ -31,34 +31,6 @@ from keras_relational.serving.servable import Servable
 PREDICT = "/v1/models/tiny:predict"
 PREDICT_METHOD = "/tensorflow.serving.PredictionService/Predict"
 LONG = "n" * 5_000_000
-
-
-@pytest.fixture(scope="module")
-def tiny_dir(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tiny")
-    save_multiplier(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_dir):
-    with serving.serve(tiny_dir, "tiny") as server:
-        yield server
-
-
-def connect(server):
-    host, port = urlsplit(server.rest_url).netloc.split(":")
-    return socket.create_connection((host, port), timeout=20)
-
-
-def post(server, url, body, headers=()):
-    connection = http.client.HTTPConnection(
-        urlsplit(server.rest_url).netloc, timeout=20
-    )
-    with contextlib.closing(connection):
-        connection.request("POST", url, body, dict(headers))
-        response = connection.getresponse()
-        return response.status, response.read()
 
 
 # What is echoed.
@@ -80,10 +52,10 @@ def post(server, url, body, headers=()):
     ],
 )
 def test_rest_echoes_little(body, explanation, tiny):
-    status, content = post(tiny, PREDICT, json.dumps(body).encode())
+    status, reply = ask(tiny, "POST", PREDICT, body)
     assert status == 400
-    assert len(content) < 1000
-    assert explanation in json.loads(content)["error"]
+    assert len(reply["error"]) < 1000
+    assert explanation in reply["error"]
 
 
 @pytest.mark.parametrize(
@@ -95,144 +67,95 @@ def test_rest_echoes_little(body, explanation, tiny):
     ],
 )
 def test_rest_echoes_little_of_the_url(url, status, tiny):
-    received, content = post(tiny, url, b"{}")
+    received, reply = ask(tiny, "POST", url, b"{}")
     assert received == status
-    assert len(content) < 1000
-    assert "nnn" in json.loads(content)["error"]
+    assert len(reply["error"]) < 1000
+    assert "nnn" in reply["error"]
 
 
-def long_model(request):
-    request.model_spec.name = LONG
-
-
-def long_signature(request):
-    request.model_spec.signature_name = LONG
-
-
-def long_label(request):
-    request.model_spec.version_label = LONG
-
-
-def long_input(request):
-    request.inputs[LONG].CopyFrom(tf.make_tensor_proto(1.0))
-
-
-def many_inputs(request):
-    for number in range(10_000):
-        request.inputs[f"{number}é"].CopyFrom(tf.make_tensor_proto(1.0))
-
-
-def long_output(request):
-    request.output_filter.append(LONG)
-
-
-def another_script(request):
-    """Each letter takes nine bytes of a header."""
-    request.model_spec.name = "関" * 10_000
+GOOD = {"x": tensor((1, 2), "float32", float_val=[1, 2])}
+MANY = {f"{number}é": tensor((), "float32") for number in range(10_000)}
 
 
 @pytest.mark.parametrize(
-    ("spoil", "code"),
+    ("request_", "code"),
     [
-        (long_model, "NOT_FOUND"),
-        (another_script, "NOT_FOUND"),
-        (long_signature, "FAILED_PRECONDITION"),
-        (long_label, "INVALID_ARGUMENT"),
-        (long_input, "INVALID_ARGUMENT"),
-        (many_inputs, "INVALID_ARGUMENT"),
-        (long_output, "INVALID_ARGUMENT"),
+        (message(GOOD, name=LONG), "NOT_FOUND"),
+        # Each letter takes nine bytes of a header.
+        (message(GOOD, name="関" * 10_000), "NOT_FOUND"),
+        (
+            message(GOOD, signature_name=LONG),
+            "FAILED_PRECONDITION",
+        ),
+        (
+            message(GOOD, version_label=LONG),
+            "INVALID_ARGUMENT",
+        ),
+        (message({**GOOD, LONG: GOOD["x"]}), "INVALID_ARGUMENT"),
+        (message({**GOOD, **MANY}), "INVALID_ARGUMENT"),
+        (message(GOOD, output_filter=[LONG]), "INVALID_ARGUMENT"),
     ],
+    ids=range(7),
 )
-def test_grpc_echoes_little(spoil, code, tiny):
+def test_grpc_echoes_little(request_, code, tiny):
     """A long explanation would not pass as a header: another code came."""
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = "tiny"
-    request.inputs["x"].CopyFrom(tf.make_tensor_proto([[1.0, 2.0]]))
-    spoil(request)
-    with grpc.insecure_channel(tiny.grpc_address) as channel:
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as refusal:
-            service.Predict(request, timeout=20)
-    assert refusal.value.code().name == code
-    assert 20 < len(refusal.value.details()) < 1000
+    with services(tiny) as (predictions, _):
+        received, details = refusal(predictions.Predict, request_)
+    assert received == code
+    assert 20 < len(details) < 1000
 
 
 def test_status_and_metadata_echo_little(tiny):
-    metadata = get_model_metadata_pb2.GetModelMetadataRequest()
-    metadata.model_spec.name = "tiny"
-    metadata.metadata_field.append(LONG)
-    status = get_model_status_pb2.GetModelStatusRequest()
-    status.model_spec.name = LONG
-    with grpc.insecure_channel(tiny.grpc_address) as channel:
-        predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        models = model_service_pb2_grpc.ModelServiceStub(channel)
+    metadata = get_model_metadata_pb2.GetModelMetadataRequest(
+        model_spec={"name": "tiny"}, metadata_field=[LONG]
+    )
+    status = get_model_status_pb2.GetModelStatusRequest(
+        model_spec={"name": LONG}
+    )
+    with services(tiny) as (predictions, models):
         for method, request, code in (
             (predictions.GetModelMetadata, metadata, "INVALID_ARGUMENT"),
             (models.GetModelStatus, status, "NOT_FOUND"),
         ):
-            with pytest.raises(grpc.RpcError) as refusal:
-                method(request, timeout=20)
-            assert refusal.value.code().name == code
-            assert len(refusal.value.details()) < 1000
+            received, details = refusal(method, request)
+            assert received == code
+            assert len(details) < 1000
 
 
 def test_an_error_of_the_graph_is_cut_too(tmp_path):
-    module = tf.Module()
-
     def check(x):
         text = tf.strings.reduce_join(tf.repeat(x, 10**6))
         with tf.control_dependencies([tf.debugging.Assert(False, [text])]):
             return {"y": tf.identity(x)}
 
-    module.check = tf.function(
-        check, input_signature=[tf.TensorSpec((None,), tf.string, name="x")]
-    )
-    tf.saved_model.save(
-        module, str(tmp_path / "1"), {"serving_default": module.check}
-    )
-    with serving.serve(tmp_path, "tiny") as server:
-        request = predict_pb2.PredictRequest()
-        request.model_spec.name = "tiny"
-        request.inputs["x"].CopyFrom(tf.make_tensor_proto(["é"]))
-        with grpc.insecure_channel(server.grpc_address) as channel:
-            service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-            with pytest.raises(grpc.RpcError) as refusal:
-                service.Predict(request, timeout=20)
-    assert refusal.value.code().name == "INVALID_ARGUMENT"
-    assert "assertion failed" in refusal.value.details()
-    assert len(refusal.value.details()) < 2100
+    save_function(tmp_path, check, (None,), "string")
+    request = message({"x": tf.make_tensor_proto(["é"])})
+    with (
+        serving.serve(tmp_path, "tiny") as server,
+        services(server) as (predictions, _),
+    ):
+        code, details = refusal(predictions.Predict, request)
+    assert code == "INVALID_ARGUMENT"
+    assert "assertion failed" in details
+    assert len(details) < 2100
 
 
 # Messages that declare more than they hold.
 
 
 def test_a_text_that_stands_for_gigabytes(tmp_path):
-    module = tf.Module()
-    module.length = tf.function(
-        lambda x: {"y": tf.strings.length(x)},
-        input_signature=[tf.TensorSpec((None,), tf.string, name="x")],
+    save_function(
+        tmp_path, lambda x: {"y": tf.strings.length(x)}, (None,), "string"
     )
-    tf.saved_model.save(
-        module, str(tmp_path / "1"), {"serving_default": module.length}
-    )
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = "tiny"
-    request.inputs["x"].CopyFrom(tf.make_tensor_proto(["a", "bc"]))
-    with (
-        serving.serve(tmp_path, "tiny") as server,
-        grpc.insecure_channel(server.grpc_address) as channel,
-    ):
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        outputs = service.Predict(request, timeout=20).outputs
-        assert tf.make_ndarray(outputs["y"]).tolist() == [1, 2]
-        for size in (3, 10_000_000, 400_000_000):
-            request.inputs["x"].tensor_shape.dim[0].size = size
-            with pytest.raises(grpc.RpcError) as refusal:
-                service.Predict(request, timeout=20)
-            assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    servable = Servable(str(tmp_path / "1"))
+    outputs = servable.answer(message({"x": tf.make_tensor_proto(["a", "bc"])}))
+    assert outputs["y"].tolist() == [1, 2]
+    for size in (3, 10_000_000, 400_000_000):
+        text = tensor((size,), "string", string_val=[b"a", b"bc"])
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            servable.answer(message({"x": text}))
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (1, 1), (0, 3)])
 @pytest.mark.parametrize(
     "dtype",
     [
@@ -241,22 +164,18 @@ def test_a_text_that_stands_for_gigabytes(tmp_path):
         *("uint64", "complex64", "complex128"),
     ],
 )
-def test_what_tensorflow_makes_of_equal_values_is_taken(dtype, shape, tmp_path):
+def test_what_tensorflow_makes_of_equal_values_is_taken(dtype, tmp_path):
     """It leaves none of them out."""
-    value = tf.zeros(shape, dtype).numpy()
-    request = predict_pb2.PredictRequest()
-    request.inputs["x"].CopyFrom(tf.make_tensor_proto(value))
-    module = tf.Module()
-    module.same = tf.function(
-        lambda x: {"y": tf.identity(x)},
-        input_signature=[tf.TensorSpec((None, None), dtype, name="x")],
+    save_function(
+        tmp_path, lambda x: {"y": tf.identity(x)}, (None, None), dtype
     )
-    tf.saved_model.save(
-        module, str(tmp_path / "1"), {"serving_default": module.same}
-    )
-    outputs = Servable(str(tmp_path / "1")).answer(request)
-    assert outputs["y"].shape == shape
-    assert outputs["y"].tolist() == value.tolist()
+    servable = Servable(str(tmp_path / "1"))
+    for shape in ((2, 3), (1, 1), (0, 3)):
+        value = tf.zeros(shape, dtype).numpy()
+        request = message({"x": tf.make_tensor_proto(value)})
+        (y,) = servable.answer(request).values()
+        assert y.shape == shape
+        assert y.tolist() == value.tolist()
 
 
 # Slow and many clients.
@@ -310,49 +229,42 @@ def test_whoever_takes_no_answer_is_cut_off(tiny_dir, monkeypatch):
     assert 0 < received < size
 
 
-def test_a_call_without_a_message_is_cut_off(tiny_dir, monkeypatch):
-    monkeypatch.setattr(grpc_services, "SECONDS_FOR_MESSAGE", 0.2)
+@contextlib.contextmanager
+def silent_calls(server, number):
+    """Calls over gRPC that send no message."""
     never = threading.Event()
 
     def silence():
         never.wait(60)
         yield b""
 
-    with (
-        serving.serve(tiny_dir, "tiny") as server,
-        grpc.insecure_channel(server.grpc_address) as channel,
-    ):
+    with grpc.insecure_channel(server.grpc_address) as channel:
         method = channel.stream_unary(
             PREDICT_METHOD, request_serializer=lambda x: x
         )
-        calls = [
-            method.future(silence()) for _ in range(grpc_services.MAX_CALLS)
-        ]
+        yield [method.future(silence()) for _ in range(number)]
+        never.set()
+
+
+def test_a_call_without_a_message_is_cut_off(tiny_dir, monkeypatch):
+    monkeypatch.setattr(grpc_services, "SECONDS_FOR_MESSAGE", 0.2)
+    with (
+        serving.serve(tiny_dir, "tiny") as server,
+        silent_calls(server, grpc_services.MAX_CALLS) as calls,
+    ):
         for call in calls:
             assert call.code() == grpc.StatusCode.CANCELLED
         assert factor_of(server, "grpc") == 2
-        never.set()
 
 
 def test_stalled_calls_leave_no_other_waiting(tiny_dir):
-    never = threading.Event()
-
-    def silence():
-        never.wait(60)
-        yield b""
-
     with (
         serving.serve(tiny_dir, "tiny") as server,
-        grpc.insecure_channel(server.grpc_address) as channel,
+        silent_calls(server, 8) as calls,
     ):
-        method = channel.stream_unary(
-            PREDICT_METHOD, request_serializer=lambda x: x
-        )
-        calls = [method.future(silence()) for _ in range(8)]
         assert factor_of(server, "grpc") == 2
         for call in calls:
             call.cancel()
-        never.set()
 
 
 def test_a_call_with_no_message_at_all(tiny):
@@ -360,23 +272,19 @@ def test_a_call_with_no_message_at_all(tiny):
         method = channel.stream_unary(
             PREDICT_METHOD, request_serializer=lambda x: x
         )
-        with pytest.raises(grpc.RpcError) as refusal:
-            method(iter(()), timeout=20)
-    assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "no message" in refusal.value.details()
+        code, details = refusal(method, iter(()))
+    assert code == "INVALID_ARGUMENT"
+    assert "no message" in details
 
 
 def test_compressed_calls_are_refused(tiny):
     """A few kilobytes may unpack to gigabytes."""
-    with grpc.insecure_channel(tiny.grpc_address) as channel:
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as refusal:
-            service.Predict(
-                predict_pb2.PredictRequest(),
-                timeout=20,
-                compression=grpc.Compression.Gzip,
-            )
-    assert refusal.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    compression = grpc.Compression.Gzip
+    with services(tiny) as (predictions, _):
+        code, _ = refusal(
+            predictions.Predict, message(GOOD), compression=compression
+        )
+    assert code == "UNIMPLEMENTED"
 
 
 def test_only_so_many_connections(tiny_dir, monkeypatch):
@@ -427,14 +335,14 @@ def test_bodies_share_the_memory(tiny_dir, monkeypatch):
             with connect(server) as connection:
                 connection.sendall(head + b" " * 800)
                 time.sleep(0.05)
-                status, content = post(server, PREDICT, b" " * 300)
+                status, reply = ask(server, "POST", PREDICT, b" " * 300)
                 if status == 503:
                     assert factor_of(server) == 2
                     break
         assert status == 503
-        assert "other large requests" in json.loads(content)["error"]
+        assert "other large requests" in reply["error"]
         for _ in range(100):  # Until the server knows of the end.
-            if post(server, PREDICT, b" " * 300)[0] == 400:
+            if ask(server, "POST", PREDICT, b" " * 300)[0] == 400:
                 return
             time.sleep(0.05)
         pytest.fail("What was held is not given back")
@@ -443,13 +351,13 @@ def test_bodies_share_the_memory(tiny_dir, monkeypatch):
 def test_large_bodies_are_parsed_one_by_one(tiny, monkeypatch):
     monkeypatch.setattr(rest, "_SECONDS_TO_WAIT", 0)
     large = json.dumps({"inputs": [[1, 2]]}).encode() + b" " * 2**20
-    assert post(tiny, PREDICT, large)[0] == 200
+    assert ask(tiny, "POST", PREDICT, large)[0] == 200
     with rest._one_large_body:
-        status, content = post(tiny, PREDICT, large)
+        status, reply = ask(tiny, "POST", PREDICT, large)
         assert status == 503
-        assert "other large requests" in json.loads(content)["error"]
+        assert "other large requests" in reply["error"]
         assert factor_of(tiny) == 2
-    assert post(tiny, PREDICT, large)[0] == 200
+    assert ask(tiny, "POST", PREDICT, large)[0] == 200
 
 
 def test_stopping_finishes_the_answer_under_way(tiny_dir, monkeypatch):

@@ -5,10 +5,13 @@ state back and forth. An analogy scorer chooses among candidates. A video
 predictor takes frames, and returns the next ones.
 """
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_servable import predict
 
 from experiments.context_normalization.vaec import solved_analogies
 from keras_relational import layers
@@ -20,38 +23,41 @@ from keras_relational.datasets import vaec
 from keras_relational.models import boxworld_agent
 
 
-def test_an_image_predicted(tmp_path):
+def assert_served(model, folder, *requests, name="predicted"):
+    """A served model answers over both networks as it does by itself."""
+    serving.export_model(model, folder)
+    with serving.serve(folder, "model") as server:
+        for inputs, network in itertools.product(requests, ("rest", "grpc")):
+            answers = predict(server, network, inputs)
+            # Keras takes an only input without its name.
+            x = inputs if len(inputs) > 1 else next(iter(inputs.values()))
+            expected = model.predict(x, verbose=0)
+            if name == "label":
+                np.testing.assert_array_equal(
+                    answers[name], expected.argmax(-1)
+                )
+                expected = keras.ops.softmax(expected)
+                found = answers["probabilities"]
+            else:
+                # An only output has no name in JSON.
+                (found,) = answers.values()
+                assert network == "rest" or set(answers) == {name}
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [("multiple_choice", "label"), ("generative", "predicted")],
+)
+def test_a_learner_of_rules(mode, name, tmp_path):
+    """Its choice, or the image that it predicts."""
     keras.utils.set_random_seed(0)
-    model = models.rule_learner(models.filler_autoencoder(), mode="generative")
+    model = models.rule_learner(models.filler_autoencoder(), mode=mode)
     images = distribution_of_three.glyphs()
     fillers, _ = distribution_of_three.generate(
-        3, range(95, 100), mode="generative", seed=0
+        3, range(95, 100), mode=mode, seed=0
     )
-    inputs = {"fillers": images[fillers]}
-    serving.export_model(model, tmp_path)
-    with serving.serve(tmp_path, "rules") as server:
-        answers = serving.predict_grpc(server.grpc_address, inputs, "rules")
-    assert set(answers) == {"predicted"}
-    np.testing.assert_allclose(
-        answers["predicted"],
-        model.predict(inputs["fillers"], verbose=0),
-        atol=1e-5,
-    )
-
-
-def test_a_vector_predicted_is_no_logits(tmp_path):
-    keras.utils.set_random_seed(0)
-    autoencoder = models.filler_autoencoder("vector", 8)
-    model = models.rule_learner(autoencoder, mode="generative")
-    inputs = distribution_of_three.one_hot(8)[np.array([[0, 1, 2, 2, 0]])]
-    exported = tf.saved_model.load(serving.export_model(model, tmp_path))
-    answers = exported.signatures["serving_default"](
-        fillers=tf.constant(inputs)
-    )
-    assert set(answers) == {"predicted"}
-    np.testing.assert_allclose(
-        answers["predicted"], model.predict(inputs, verbose=0), atol=1e-6
-    )
+    assert_served(model, tmp_path, {"fillers": images[fillers]}, name=name)
 
 
 @pytest.mark.slow
@@ -73,31 +79,9 @@ def test_a_right_choice_among_fillers_never_trained_on(tmp_path):
     trained.fit(shown, answers, batch_size=32, epochs=60, verbose=0)
     assert shown.max() < 5 <= asked.min()
     serving.export_model(model, tmp_path)
-    with serving.serve(tmp_path, "rules") as server:
-        served = serving.predict_grpc(
-            server.grpc_address, {"fillers": images[asked]}, "rules"
-        )
+    with serving.serve(tmp_path) as server:
+        served = predict(server, "grpc", {"fillers": images[asked]})
     assert np.mean(served["label"] == right) > 0.9
-
-
-@pytest.mark.parametrize("network", ["rest", "grpc"])
-def test_a_choice(network, tmp_path):
-    keras.utils.set_random_seed(0)
-    model = models.rule_learner(models.filler_autoencoder())
-    images = distribution_of_three.glyphs()
-    fillers, _ = distribution_of_three.generate(3, range(95, 100), seed=0)
-    inputs = {"fillers": images[fillers]}
-    serving.export_model(model, tmp_path)
-    with serving.serve(tmp_path, "rules") as server:
-        predict, address = serving.predict_rest, server.rest_url
-        if network == "grpc":
-            predict, address = serving.predict_grpc, server.grpc_address
-        answers = predict(address, inputs, "rules")
-    scores = model.predict(inputs["fillers"], verbose=0)
-    np.testing.assert_allclose(
-        answers["probabilities"], keras.ops.softmax(scores), atol=1e-5
-    )
-    np.testing.assert_array_equal(answers["label"], scores.argmax(-1))
 
 
 @pytest.fixture
@@ -110,49 +94,45 @@ def test_an_agent_without_a_memory(frames, tmp_path):
     agent = boxworld_agent("relational", (3, 7, 3))
     logits, values = agent.predict(frames[0], verbose=0)
     serving.export_model(agent, tmp_path)
-    with serving.serve(tmp_path, "agent") as server:
-        answers = serving.predict_rest(
-            server.rest_url, {"image": frames[0]}, "agent"
-        )
+    with serving.serve(tmp_path) as server:
+        answers = predict(server, "rest", {"image": frames[0]})
     assert set(answers) == {"probabilities", "label", "value"}
     np.testing.assert_allclose(answers["value"], values, atol=1e-5)
     np.testing.assert_array_equal(answers["label"], logits.argmax(-1))
 
 
-@pytest.mark.parametrize("network", ["rest", "grpc"])
-def test_an_agent_with_a_memory(network, frames, tmp_path):
+def test_an_agent_with_a_memory(frames, tmp_path):
     """The state is sent back and forth, frame by frame."""
     agent = boxworld_agent(
         "convolutional", (3, 7, 3), cell=keras.layers.LSTMCell(6)
     )
     is_first = np.array([[1, 0, 0, 1, 0], [1, 0, 0, 0, 0]], bool)
-    states = {
+    zeros = {
         name: np.zeros((2, 6), "float32") for name in ("state_0", "state_1")
     }
     logits, values, *last = agent.predict(
-        [frames, is_first, *states.values()], verbose=0
+        [frames, is_first, *zeros.values()], verbose=0
     )
     serving.export_model(agent, tmp_path)
-    with serving.serve(tmp_path, "agent") as server:
-        predict, address = serving.predict_rest, server.rest_url
-        if network == "grpc":
-            predict, address = serving.predict_grpc, server.grpc_address
-        for t in range(5):
-            inputs = {
-                "image": frames[:, t : t + 1],
-                "is_first": is_first[:, t : t + 1],
-                **states,
-            }
-            answers = predict(address, inputs, "agent")
-            states = {name: answers[name] for name in states}
-            np.testing.assert_allclose(
-                answers["value"][:, 0], values[:, t], atol=1e-5
-            )
-            np.testing.assert_array_equal(
-                answers["label"][:, 0], logits[:, t].argmax(-1)
-            )
-    for state, expected in zip(states.values(), last, strict=True):
-        np.testing.assert_allclose(state, expected, atol=1e-5)
+    with serving.serve(tmp_path) as server:
+        for network in ("rest", "grpc"):
+            states = zeros
+            for t in range(5):
+                inputs = {
+                    "image": frames[:, t : t + 1],
+                    "is_first": is_first[:, t : t + 1],
+                    **states,
+                }
+                answers = predict(server, network, inputs)
+                states = {name: answers[name] for name in states}
+                np.testing.assert_allclose(
+                    answers["value"][:, 0], values[:, t], atol=1e-5
+                )
+                np.testing.assert_array_equal(
+                    answers["label"][:, 0], logits[:, t].argmax(-1)
+                )
+            for state, expected in zip(states.values(), last, strict=True):
+                np.testing.assert_allclose(state, expected, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -173,22 +153,7 @@ def test_a_problem_from_a_region_never_seen(tmp_path):
         "context": np.array([[0, 1, 2]] * 3, "int32"),
         "candidates": np.array([[3, 0]] * 3, "int32"),
     }
-    scores, of_few = (model.predict(x, verbose=0) for x in (inputs, few))
-    serving.export_model(model, tmp_path)
-    with serving.serve(tmp_path, "analogies") as server:
-        for predict, address in (
-            (serving.predict_rest, server.rest_url),
-            (serving.predict_grpc, server.grpc_address),
-        ):
-            answers = predict(address, inputs, "analogies")
-            np.testing.assert_allclose(
-                answers["probabilities"], keras.ops.softmax(scores), atol=1e-5
-            )
-            np.testing.assert_array_equal(answers["label"], scores.argmax(-1))
-            answers = predict(address, few, "analogies")
-            np.testing.assert_allclose(
-                answers["probabilities"], keras.ops.softmax(of_few), atol=1e-5
-            )
+    assert_served(model, tmp_path, inputs, few, name="label")
 
 
 @pytest.mark.slow
@@ -197,22 +162,15 @@ def test_the_next_frames_of_a_video(tmp_path):
     core = layers.SCOFF(8, 2, 2, return_sequences=True, return_state=True)
     model = models.roll_out_model(models.video_predictor(core), 4)
     rng = np.random.default_rng(0)
-    serving.export_model(model, tmp_path)
-    with serving.serve(tmp_path, "balls") as server:
-        # One export, videos of any length. An only output has no name in JSON.
-        for predict, address, name, time in (
-            (serving.predict_rest, server.rest_url, "outputs", 2),
-            (serving.predict_grpc, server.grpc_address, "predicted", 5),
-        ):
-            frames = rng.integers(0, 256, (1, time, 64, 64, 1), dtype="uint8")
-            answers = predict(address, {"frames": frames}, "balls")
-            assert set(answers) == {name}
-            np.testing.assert_allclose(
-                answers[name], model.predict(frames, verbose=0), atol=1e-5
-            )
+    # One export, videos of any length.
+    videos = [
+        {"frames": rng.integers(256, size=(1, time, 64, 64, 1), dtype="uint8")}
+        for time in (2, 5)
+    ]
+    assert_served(model, tmp_path, *videos)
 
 
-def test_one_head_of_symbols_is_trained_exported_and_served(tmp_path):
+def test_one_head_of_symbols_is_trained_and_exported(tmp_path):
     """TensorFlow on a CPU multiplies wrongly where one head is broadcast."""
     keras.utils.set_random_seed(0)
     entities = keras.Input((10, 64), name="entities")
@@ -229,10 +187,7 @@ def test_one_head_of_symbols_is_trained_exported_and_served(tmp_path):
     history = model.fit(x, np.arange(32) % 3, epochs=3, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
     alone = np.concatenate([model(row[None]) for row in x])
-    serving.export_model(model, tmp_path)
-    with serving.serve(tmp_path, "symbols") as server:
-        answers = serving.predict_grpc(
-            server.grpc_address, {"entities": x}, "symbols"
-        )
+    exported = tf.saved_model.load(serving.export_model(model, tmp_path))
+    answers = exported.signatures["serving_default"](entities=tf.constant(x))
     expected = keras.ops.softmax(alone)
     np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-5)

@@ -1,14 +1,11 @@
 import concurrent.futures
-import contextlib
+import functools
 import gzip
 import http.client
 import json
-import os
 import re
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from urllib.parse import urlsplit
@@ -17,14 +14,21 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import classification_pb2
+import tiny_servable
+from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
-from tensorflow_serving.apis import model_service_pb2_grpc
 from tensorflow_serving.apis import predict_pb2
-from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tiny_servable import X
+from tiny_servable import ask
+from tiny_servable import connect
 from tiny_servable import factor_of
+from tiny_servable import predict
+from tiny_servable import refusal
+from tiny_servable import save_function
 from tiny_servable import save_multiplier
+from tiny_servable import services
+from tiny_servable import tensor
 
 from keras_relational import serving
 from keras_relational.serving import __main__ as command
@@ -34,56 +38,35 @@ from keras_relational.serving.http_server import MAX_BODY_BYTES
 from keras_relational.serving.servable import MAX_REQUEST_BYTES
 
 PREDICT = "/v1/models/relations:predict"
+TINY = "/v1/models/tiny:predict"
 
-
-def ask(server, method, url, body=None):
-    """One request over HTTP: status and JSON."""
-    connection = http.client.HTTPConnection(
-        urlsplit(server.rest_url).netloc, timeout=20
-    )
-    if body is not None and not isinstance(body, bytes):
-        body = json.dumps(body).encode()
-    connection.request(method, url, body)
-    response = connection.getresponse()
-    assert response.getheader("Content-Type") == "application/json"
-    content = response.read()
-    connection.close()
-    return response.status, json.loads(content) if content else None
-
-
-def assert_goes_on(server, images, expected):
-    outputs = serving.predict_rest(server.rest_url, {"image": images[:2]})
-    np.testing.assert_array_equal(outputs["label"], expected["label"][:2])
-
+on_both_networks = pytest.mark.parametrize("network", ["rest", "grpc"])
+of_both_signatures = pytest.mark.parametrize(
+    "signature_name", ["serving_default", "propositions"]
+)
 
 # Good requests.
 
 
-@pytest.mark.parametrize("batch_size", [1, 7])
-@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
-@pytest.mark.parametrize("network", ["rest", "grpc"])
+@on_both_networks
+@of_both_signatures
 def test_both_networks_answer_as_the_model(
-    network,
-    signature_name,
-    batch_size,
-    server,
-    images,
-    expected,
-    assert_answers,
+    network, signature_name, server, images, expected, assert_answers
 ):
-    inputs = {"image": images[:batch_size]}
-    if network == "rest":
-        outputs = serving.predict_rest(
-            server.rest_url, inputs, signature_name=signature_name
+    for size in (1, 7):
+        inputs = {"image": images[:size]}
+        outputs = predict(
+            server, network, inputs, signature_name=signature_name
         )
-    else:
-        outputs = serving.predict_grpc(
-            server.grpc_address, inputs, signature_name=signature_name
-        )
-    assert_answers(outputs, expected, signature_name, batch_size)
+        assert_answers(outputs, expected, signature_name, size)
+    # An empty batch has the signature's other sizes.
+    inputs = {"image": images[:0]}
+    outputs = predict(server, network, inputs, signature_name=signature_name)
+    assert {"label", "probabilities"} <= set(outputs)
+    assert all(len(value) == 0 for value in outputs.values())
 
 
-@pytest.mark.parametrize("network", ["rest", "grpc"])
+@on_both_networks
 def test_multi_task_model(
     network,
     multi_task_server,
@@ -93,62 +76,57 @@ def test_multi_task_model(
     assert_answers,
 ):
     inputs = {"image": images, "task": tasks}
-    if network == "rest":
-        outputs = serving.predict_rest(
-            multi_task_server.rest_url, inputs, "multi_task", version=3
-        )
-    else:
-        outputs = serving.predict_grpc(
-            multi_task_server.grpc_address, inputs, "multi_task", version=3
-        )
+    outputs = predict(multi_task_server, network, inputs, version=3)
     assert_answers(outputs, multi_task_expected, "serving_default", 7)
 
 
-@pytest.mark.parametrize("network", ["rest", "grpc"])
 @pytest.mark.parametrize(
-    ("wrong", "explanation"),
-    [
-        ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
-        ([0], "inputs image and task must have one batch size"),
-    ],
+    ("network", "code"), [("rest", 400), ("grpc", "INVALID_ARGUMENT")]
 )
 def test_what_the_graph_refuses_is_told(
-    network, wrong, explanation, multi_task_server, images, tasks
+    network, code, multi_task_server, images, tasks
 ):
-    predict = serving.predict_rest
-    address, code = multi_task_server.rest_url, 400
-    if network == "grpc":
-        predict = serving.predict_grpc
-        address, code = multi_task_server.grpc_address, "INVALID_ARGUMENT"
-    inputs = {"image": images, "task": np.array(wrong, "uint8")}
-    with pytest.raises(serving.ServingError, match=explanation) as refusal:
-        predict(address, inputs, "multi_task")
-    assert refusal.value.code == code
-    inputs["task"] = tasks
-    assert predict(address, inputs, "multi_task")["label"].shape == (7,)
+    for wrong, explanation in (
+        ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
+        ([0], "inputs image and task must have one batch size"),
+    ):
+        inputs = {"image": images, "task": np.array(wrong, "uint8")}
+        with pytest.raises(serving.ServingError, match=explanation) as refused:
+            predict(multi_task_server, network, inputs)
+        assert refused.value.code == code
+    answers = predict(
+        multi_task_server, network, {"image": images, "task": tasks}
+    )
+    assert answers["label"].shape == (7,)
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_row_format(named, server, images, expected):
-    rows = images[:3].tolist()
-    if named:
-        rows = [{"image": row} for row in rows]
-    status, reply = ask(server, "POST", PREDICT, {"instances": rows})
+FORMATS = {
+    "rows": lambda images: {"instances": images},
+    "named rows": lambda images: {"instances": [{"image": x} for x in images]},
+    "columns": lambda images: {"inputs": images},
+    # Other keys are left aside, as TensorFlow Serving does in this format.
+    "named columns": lambda images: {"inputs": {"image": images, "other": 1}},
+}
+
+
+def columns(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_of_json(name, server, images, expected, assert_answers):
+    body = FORMATS[name](images[:3].tolist())
+    status, reply = ask(server, "POST", PREDICT, body)
     assert status == 200
-    assert list(reply) == ["predictions"]
-    assert len(reply["predictions"]) == 3
-    for number, prediction in enumerate(reply["predictions"]):
-        assert sorted(prediction) == ["label", "probabilities"]
-        assert prediction["label"] == expected["label"][number]
-        np.testing.assert_allclose(
-            prediction["probabilities"],
-            expected["probabilities"][number],
-            rtol=1e-5,
-        )
+    ((key, answers),) = reply.items()
+    assert key == ("predictions" if "rows" in name else "outputs")
+    if "rows" in name:
+        answers = columns(answers)
+    assert_answers(answers, expected, "serving_default", 3)
 
 
-def test_row_format_with_two_inputs(
-    multi_task_server, images, tasks, multi_task_expected
+def test_rows_of_two_inputs(
+    multi_task_server, images, tasks, multi_task_expected, assert_answers
 ):
     instances = [
         {"task": int(task), "image": image.tolist()}
@@ -161,160 +139,111 @@ def test_row_format_with_two_inputs(
         {"instances": instances, "signature_name": "serving_default"},
     )
     assert status == 200
-    np.testing.assert_allclose(
-        [row["probabilities"] for row in reply["predictions"]],
-        multi_task_expected["probabilities"],
-        rtol=1e-5,
-    )
+    answers = columns(reply["predictions"])
+    assert_answers(answers, multi_task_expected, "serving_default", 7)
 
 
-def test_column_format_with_a_plain_list(server, images, expected):
-    body = {"inputs": images.tolist()}
-    status, reply = ask(server, "POST", PREDICT, body)
-    assert status == 200
-    assert reply["outputs"]["label"] == expected["label"].tolist()
+def test_a_signature_with_one_output_leaves_out_its_name(tiny):
+    x, twice = X.tolist(), (2 * X).tolist()
+    for body, reply in (
+        ({"instances": x}, {"predictions": twice}),
+        ({"inputs": {"x": x}}, {"outputs": twice}),
+    ):
+        assert ask(tiny, "POST", TINY, body) == (200, reply)
+    outputs = predict(tiny, "rest", {"x": X})
+    np.testing.assert_array_equal(outputs["outputs"], twice)
 
 
-def test_column_format_leaves_other_keys_aside(server, images, expected):
-    """As TensorFlow Serving does, in this format only."""
-    body = {"inputs": {"image": images.tolist(), "other": 1}}
-    status, reply = ask(server, "POST", PREDICT, body)
-    assert status == 200
-    assert reply["outputs"]["label"] == expected["label"].tolist()
-
-
-def test_a_signature_with_one_output_leaves_out_its_name(tmp_path):
-    module = tf.Module()
-    module.double = tf.function(
-        lambda x: {"doubled": 2 * x},
-        input_signature=[tf.TensorSpec((None, 2), tf.float32, name="x")],
-    )
-    tf.saved_model.save(
-        module, str(tmp_path / "1"), {"serving_default": module.double}
-    )
-    x = [[1, 2.5], [3, 4]]
-    url = "/v1/models/doubles:predict"
-    with serving.serve(tmp_path, "doubles") as server:
-        assert ask(server, "POST", url, {"instances": x})[1] == {
-            "predictions": [[2, 5], [6, 8]]
-        }
-        assert ask(server, "POST", url, {"inputs": {"x": x}})[1] == {
-            "outputs": [[2, 5], [6, 8]]
-        }
-        outputs = serving.predict_rest(server.rest_url, {"x": x}, "doubles")
-        np.testing.assert_array_equal(outputs["outputs"], [[2, 5], [6, 8]])
-
-
-def test_numbers_beyond_float32(tmp_path):
-    module = tf.Module()
-    module.double = tf.function(
-        lambda x: {"doubled": 2 * x},
-        input_signature=[tf.TensorSpec((None,), tf.float32, name="x")],
-    )
-    tf.saved_model.save(
-        module, str(tmp_path / "1"), {"serving_default": module.double}
-    )
-    url = "/v1/models/doubles:predict"
-    with serving.serve(tmp_path, "doubles") as server:
-        for number in (1e39, -1e300, 10**400):
-            status, reply = ask(server, "POST", url, {"instances": [1, number]})
-            assert status == 400
-            assert "'x' is expected to be float32" in reply["error"]
-        answers = ask(server, "POST", url, {"instances": [1, 1e38]})
-        assert answers == (200, {"predictions": [2, pytest.approx(2e38)]})
+def test_numbers_beyond_float32(tiny):
+    for number in (1e39, -1e300, 10**400):
+        status, reply = ask(tiny, "POST", TINY, {"instances": [[1, number]]})
+        assert status == 400
+        assert "'x' is expected to be float32" in reply["error"]
+    answers = ask(tiny, "POST", TINY, {"instances": [[1, 1e38]]})
+    assert answers == (200, {"predictions": [[2, pytest.approx(2e38)]]})
 
 
 def test_outputs_of_other_models(tmp_path):
     """Text, bytes, and what is not one answer for each example."""
-    module = tf.Module()
-    module.answer = tf.function(
+    save_function(
+        tmp_path,
         lambda x: {
             "text": tf.strings.as_string(x),
             "raw_bytes": tf.fill(tf.shape(x), b"\xff\x00"),
         },
-        input_signature=[tf.TensorSpec((None,), tf.int32, name="x")],
+        shape=(None,),
+        dtype="int32",
+        total=lambda x: {"total": tf.reduce_sum(x), "name": tf.constant("sum")},
     )
-    module.total = tf.function(
-        lambda x: {"total": tf.reduce_sum(x), "name": tf.constant("sum")},
-        input_signature=[tf.TensorSpec((None,), tf.int32, name="x")],
-    )
-    tf.saved_model.save(
-        module,
-        str(tmp_path / "1"),
-        {"serving_default": module.answer, "total": module.total},
-    )
-    url = "/v1/models/texts:predict"
-    with serving.serve(tmp_path, "texts") as server:
-        assert ask(server, "POST", url, {"instances": [3, 4]}) == (
-            200,
-            {
-                "predictions": [
-                    {"text": text, "raw_bytes": {"b64": "/wA="}}
-                    for text in ("3", "4")
-                ]
-            },
-        )
-        body = {"signature_name": "total", "inputs": [3, 4]}
-        assert ask(server, "POST", url, body) == (
-            200,
-            {"outputs": {"total": 7, "name": "sum"}},
-        )
-        body = {"signature_name": "total", "instances": [3, 4]}
-        status, reply = ask(server, "POST", url, body)
-        assert status == 400
-        assert "must have one batch size" in reply["error"]
+    predictions = [
+        {"text": text, "raw_bytes": {"b64": "/wA="}} for text in ("3", "4")
+    ]
+    body = {"signature_name": "total", "inputs": [3, 4]}
+    with serving.serve(tmp_path) as server:
+        reply = ask(server, "POST", PREDICT, {"instances": [3, 4]})
+        assert reply == (200, {"predictions": predictions})
+        reply = ask(server, "POST", PREDICT, body)
+        assert reply == (200, {"outputs": {"total": 7, "name": "sum"}})
+        body["instances"] = body.pop("inputs")
+        status, reply = ask(server, "POST", PREDICT, body)
+    assert status == 400
+    assert "must have one batch size" in reply["error"]
 
 
 @pytest.mark.parametrize("versions", ["", "/versions/1"])
 def test_status(versions, server):
-    available = {
-        "model_version_status": [
-            {
-                "version": "1",
-                "state": "AVAILABLE",
-                "status": {"error_code": "OK", "error_message": ""},
-            }
-        ]
-    }
     status, reply = ask(server, "GET", f"/v1/models/relations{versions}")
-    assert (status, reply) == (200, available)
-    request = get_model_status_pb2.GetModelStatusRequest()
-    request.model_spec.name = "relations"
-    if versions:
-        request.model_spec.version.value = 1
-    with grpc.insecure_channel(server.grpc_address) as channel:
-        service = model_service_pb2_grpc.ModelServiceStub(channel)
-        (version,) = service.GetModelStatus(request).model_version_status
+    assert status == 200
+    assert reply["model_version_status"] == [
+        {
+            "version": "1",
+            "state": "AVAILABLE",
+            "status": {"error_code": "OK", "error_message": ""},
+        }
+    ]
+    version = {"version": {"value": 1}} if versions else {}
+    request = get_model_status_pb2.GetModelStatusRequest(
+        model_spec={"name": "relations", **version}
+    )
+    with services(server) as (_, models):
+        (version,) = models.GetModelStatus(request).model_version_status
     assert (version.version, version.state) == (1, version.AVAILABLE)
     assert version.status.error_code == 0
+
+
+def metadata_request(*fields):
+    return get_model_metadata_pb2.GetModelMetadataRequest(
+        model_spec={"name": "relations"}, metadata_field=fields
+    )
 
 
 def test_metadata(server):
     status, reply = ask(server, "GET", "/v1/models/relations/metadata")
     assert status == 200
-    assert reply["model_spec"] == {
-        "name": "relations",
-        "signature_name": "",
-        "version": "1",
-    }
-    signatures = reply["metadata"]["signature_def"]["signature_def"]
+    spec = {"name": "relations", "signature_name": "", "version": "1"}
+    assert reply["model_spec"] == spec
     assert list(reply["metadata"]["signature_def"]) == ["signature_def"]
+    signatures = reply["metadata"]["signature_def"]["signature_def"]
     image = signatures["propositions"]["inputs"]["image"]
     assert image["dtype"] == "DT_UINT8"
     assert image["tensor_shape"] == {
         "dim": [{"size": size, "name": ""} for size in ("-1", "36", "36", "3")],
         "unknown_rank": False,
     }
-    request = get_model_metadata_pb2.GetModelMetadataRequest()
-    request.model_spec.name = "relations"
-    request.metadata_field.append("signature_def")
-    with grpc.insecure_channel(server.grpc_address) as channel:
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        response = service.GetModelMetadata(request)
+    with services(server) as (predictions, _):
+        response = predictions.GetModelMetadata(
+            metadata_request("signature_def")
+        )
     assert response.model_spec.version.value == 1
     unpacked = get_model_metadata_pb2.SignatureDefMap()
     assert response.metadata["signature_def"].Unpack(unpacked)
     assert sorted(unpacked.signature_def) == sorted(signatures)
+
+
+def metrics_page(server):
+    status, page = ask(server, "GET", "/monitoring/prometheus/metrics")
+    assert status == 200
+    return page.decode()
 
 
 def test_metrics(tmp_path):
@@ -324,9 +253,8 @@ def test_metrics(tmp_path):
         assert 'model_name="' not in page
         for network in ("rest", "grpc", "grpc"):
             assert factor_of(server, network) == 2
-        url = "/v1/models/tiny:predict"
-        assert ask(server, "POST", url, {"inputs": 3})[0] == 400
-        assert ask(server, "POST", url, b"{")[0] == 400
+        assert ask(server, "POST", TINY, {"inputs": 3})[0] == 400
+        assert ask(server, "POST", TINY, b"{")[0] == 400
         for other in (
             "/v1/models/other:predict",
             "/v1/models/tiny/versions/2:predict",
@@ -355,75 +283,36 @@ def test_metrics(tmp_path):
     assert "_created" not in page
 
 
-def metrics_page(server):
-    connection = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
-    with contextlib.closing(connection):
-        connection.request("GET", "/monitoring/prometheus/metrics")
-        response = connection.getresponse()
-        assert response.getheader("Content-Type").startswith("text/plain")
-        return response.read().decode()
-
-
-@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
-def test_no_examples(signature_name, server, images, expected):
-    """An empty list has the signature's other sizes."""
-    for outputs in (
-        serving.predict_rest(
-            server.rest_url,
-            {"image": images[:0]},
-            signature_name=signature_name,
-        ),
-        serving.predict_grpc(
-            server.grpc_address,
-            {"image": images[:0]},
-            signature_name=signature_name,
-        ),
-    ):
-        assert {"label", "probabilities"} <= set(outputs)
-        assert all(len(value) == 0 for value in outputs.values())
-    status, reply = ask(server, "POST", PREDICT, {"inputs": []})
-    assert status == 200
-    assert reply["outputs"] == {"label": [], "probabilities": []}
-
-
-def test_no_examples_of_no_known_size(tmp_path):
-    module = tf.Module()
-    module.sum = tf.function(
+def test_no_examples_of_no_known_size(pictures, tmp_path):
+    reply = ask(pictures, "POST", PREDICT, {"inputs": []})
+    assert reply == (200, {"outputs": []})
+    save_function(
+        tmp_path,
         lambda x: {"sum": tf.reduce_sum(x, (1, 2))},
-        input_signature=[tf.TensorSpec((None, None, 2), tf.float32, name="x")],
+        shape=(None, None, 2),
     )
-    tf.saved_model.save(
-        module, str(tmp_path / "1"), {"serving_default": module.sum}
+    with serving.serve(tmp_path) as server:
+        status, reply = ask(server, "POST", PREDICT, {"inputs": {"x": []}})
+    assert status == 400
+    assert "(None, None, 2). Received: (0,)" in reply["error"]
+
+
+def test_output_filter(pictures):
+    request = message(
+        GOOD, output_filter=["label"], signature_name="propositions"
     )
-    with serving.serve(tmp_path, "sums") as server:
-        url = "/v1/models/sums:predict"
-        status, reply = ask(server, "POST", url, {"inputs": {"x": []}})
-        assert status == 400
-        assert "(None, None, 2). Received: (0,)" in reply["error"]
-
-
-def test_bad_json_comes_before_an_unknown_model(server):
-    for body, status in ((b"{", 400), (b"[]", 400), (b"{}", 404)):
-        url = "/v1/models/other:predict"
-        assert ask(server, "POST", url, body)[0] == status
-
-
-def test_output_filter(server, images, expected):
-    request = predict_request(images)
-    request.output_filter.append("label")
-    response = predict(server, request)
+    with services(pictures) as (predictions, _):
+        response = predictions.Predict(request, timeout=20)
     assert list(response.outputs) == ["label"]
-    np.testing.assert_array_equal(
-        tf.make_ndarray(response.outputs["label"]), expected["label"]
-    )
+    assert tf.make_ndarray(response.outputs["label"]).tolist() == [48]
     assert response.model_spec.name == "relations"
     assert response.model_spec.version.value == 1
-    assert response.model_spec.signature_name == "serving_default"
+    assert response.model_spec.signature_name == "propositions"
 
 
-def test_the_highest_version_is_served(model_dir, tmp_path):
-    shutil.copytree(model_dir / "1", tmp_path / "9")
-    shutil.copytree(model_dir / "1", tmp_path / "10")
+def test_the_highest_version_is_served(tmp_path):
+    for version in (9, 10):
+        save_multiplier(tmp_path, version)
     for other in (".export-unfinished", "latest", "011"):
         (tmp_path / other).mkdir()
     with serving.serve(tmp_path) as server:
@@ -433,146 +322,138 @@ def test_the_highest_version_is_served(model_dir, tmp_path):
             serving.model_status(server.rest_url, version=9)
 
 
-def test_many_clients_at_once(server, images, expected):
+def test_many_clients_at_once(tiny):
     def check(number):
-        batch = images[number % 7 : number % 7 + 1]
-        inputs = {"image": batch}
-        if number % 2:
-            outputs = serving.predict_rest(server.rest_url, inputs)
-        else:
-            outputs = serving.predict_grpc(server.grpc_address, inputs)
-        np.testing.assert_allclose(
-            outputs["probabilities"],
-            expected["probabilities"][number % 7 : number % 7 + 1],
-            rtol=1e-5,
-        )
+        x = np.full((2, 2), number, "float32")
+        network = "rest" if number % 2 else "grpc"
+        (y,) = predict(tiny, network, {"x": x}).values()
+        np.testing.assert_array_equal(y, 2 * x)
 
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         list(pool.map(check, range(64)))
 
 
-# Bad requests over REST, each with its status and a part of the explanation.
-
-IMAGE = np.zeros((36, 36, 3), "int").tolist()
+# Bad requests over REST, each with a part of the explanation.
 
 
-def changed(value):
-    image = np.zeros((36, 36, 3), "int").tolist()
-    image[3][4][1] = value
+def picture(value=0):
+    """A picture of zeros, but for one value."""
+    image = np.zeros((4, 4, 3), "int").tolist()
+    image[3][2][1] = value
     return image
 
 
+IMAGE = picture()
+
+
+def assert_goes_on(server):
+    """A good request is still answered."""
+    assert ask(server, "POST", PREDICT, {"inputs": [picture(7)]}) == (
+        200,
+        {"outputs": [7]},
+    )
+
+
 BAD_BODIES = {
-    "empty body": (b"", 400, "JSON parse error"),
-    "broken JSON": (b'{"inputs": [', 400, "JSON parse error"),
-    "not UTF-8": (b'{"inputs": "\xff\xfe"}', 400, "JSON parse error"),
-    "no object": (b"[1, 2]", 400, "expected an object. Received: a list of 2"),
-    "deep JSON": (b"[" * 100_000, 400, "JSON parse error"),
+    "empty body": (b"", "JSON parse error"),
+    "broken JSON": (b'{"inputs": [', "JSON parse error"),
+    "not UTF-8": (b'{"inputs": "\xff\xfe"}', "JSON parse error"),
+    "no object": (b"[1, 2]", "expected an object. Received: a list of 2"),
+    "deep JSON": (b"[" * 100_000, "JSON parse error"),
     "deep inputs": (
         b'{"inputs": ' + b"[" * 100 + b"1" + b"]" * 100 + b"}",
-        400,
         "'image' is expected to be uint8: maximum supported dimension",
     ),
-    "huge number": (b'{"inputs": ' + b"9" * 5000 + b"}", 400, "JSON parse er"),
-    "neither": ({"signature_name": "propositions"}, 400, "neither"),
-    "both": ({"instances": [IMAGE], "inputs": [IMAGE]}, 400, "both"),
+    "huge number": (b'{"inputs": ' + b"9" * 5000 + b"}", "JSON parse er"),
+    "neither": ({"signature_name": "propositions"}, "neither"),
+    "both": ({"instances": [IMAGE], "inputs": [IMAGE]}, "both"),
     "unknown signature": (
         {"signature_name": "no_such", "instances": [IMAGE]},
-        400,
         "signature 'no_such' not found.*'propositions', 'serving_default'",
     ),
     "initialization is no signature": (
         {"signature_name": "__saved_model_init_op", "instances": [IMAGE]},
-        400,
         "not found",
     ),
     "signature's type": (
         {"signature_name": 3, "instances": [IMAGE]},
-        400,
         "'signature_name' must be a string. Received: 3",
     ),
-    "no examples": ({"instances": []}, 400, "one example or more"),
-    "instances' type": ({"instances": 3}, 400, "one example or more"),
+    "no examples": ({"instances": []}, "one example or more"),
+    "instances' type": ({"instances": 3}, "one example or more"),
     "wrong shape": (
         {"instances": [[[0, 0, 0]]]},
-        400,
-        r"shape \(None, 36, 36, 3\). Received: \(1, 1, 3\)",
+        r"shape \(None, 4, 4, 3\). Received: \(1, 1, 3\)",
     ),
     "one image, no batch": (
         {"inputs": IMAGE},
-        400,
-        r"shape \(None, 36, 36, 3\). Received: \(36, 36, 3\)",
+        r"shape \(None, 4, 4, 3\). Received: \(4, 4, 3\)",
     ),
-    "number": ({"inputs": 3}, 400, r"Received: \(\)"),
-    "list of an empty list": ({"inputs": [[]]}, 400, r"Received: \(1, 0\)"),
+    "number": ({"inputs": 3}, r"Received: \(\)"),
+    "list of an empty list": ({"inputs": [[]]}, r"Received: \(1, 0\)"),
     "lists of many sizes": (
         {"instances": [IMAGE, IMAGE[1:]]},
-        400,
-        "level 2 expected a list of 36. Received: a list of 35",
+        "level 2 expected a list of 4. Received: a list of 3",
     ),
     "list among numbers": (
-        {"instances": [changed([0])]},
-        400,
+        {"instances": [picture([0])]},
         "uint8. Received: a list of 1",
     ),
     "number among lists": (
         {"instances": [[[0, 0, 0], 0]]},
-        400,
         "level 3 expected a list of 3. Received: 0",
     ),
-    "string": ({"instances": [changed("7")]}, 400, 'uint8. Received: "7"'),
-    "fraction": ({"instances": [changed(0.5)]}, 400, "uint8. Received: 0.5"),
-    "boolean": ({"instances": [changed(True)]}, 400, "uint8. Received: true"),
-    "null": ({"instances": [changed(None)]}, 400, "uint8. Received: null"),
-    "not a number": ({"instances": [changed(np.nan)]}, 400, "Received: NaN"),
+    "string": ({"instances": [picture("7")]}, 'uint8. Received: "7"'),
+    "fraction": ({"instances": [picture(0.5)]}, "uint8. Received: 0.5"),
+    "boolean": ({"instances": [picture(True)]}, "uint8. Received: true"),
+    "null": ({"instances": [picture(None)]}, "uint8. Received: null"),
+    "not a number": ({"instances": [picture(np.nan)]}, "Received: NaN"),
     "too large": (
-        {"instances": [changed(256)]},
-        400,
+        {"instances": [picture(256)]},
         "uint8, from 0 to 255. Received: 256",
     ),
-    "negative": ({"inputs": {"image": [changed(-1)]}}, 400, "Received: -1"),
+    "negative": ({"inputs": {"image": [picture(-1)]}}, "Received: -1"),
     "base64": (
         {"instances": [{"b64": "AAAA"}]},
-        400,
         "Received: an object with the keys .'b64'.. Base64 is for strings",
     ),
     "unknown input": (
         {"instances": [{"image": IMAGE, "picture": IMAGE}]},
-        400,
         r"Item 0 .* keys \['image'\]. Received: an object with",
     ),
-    "missing input": ({"instances": [{}]}, 400, r"keys \['image'\]"),
-    "missing column": ({"inputs": {"x": 1}}, 400, "'inputs' has no 'image'"),
+    "missing input": ({"instances": [{}]}, r"keys \['image'\]"),
+    "missing column": ({"inputs": {"x": 1}}, "'inputs' has no 'image'"),
     "object among lists": (
         {"instances": [IMAGE, {"image": IMAGE}]},
-        400,
         "Received: an object",
     ),
     "list among objects": (
         {"instances": [{"image": IMAGE}, IMAGE]},
-        400,
-        "Item 1 .* Received: a list of 36",
+        "Item 1 .* Received: a list of 4",
     ),
 }
 
 
 @pytest.mark.parametrize("case", BAD_BODIES)
-def test_bad_body(case, server, images, expected):
-    body, status, explanation = BAD_BODIES[case]
-    received, reply = ask(server, "POST", PREDICT, body)
-    assert received == status
+def test_bad_body(case, pictures):
+    body, explanation = BAD_BODIES[case]
+    status, reply = ask(pictures, "POST", PREDICT, body)
+    assert status == 400
     assert list(reply) == ["error"]
     assert re.search(explanation, reply["error"])
-    assert_goes_on(server, images, expected)
+    assert_goes_on(pictures)
+
+
+LARGE = np.zeros((36, 36, 3), "int").tolist()
 
 
 @pytest.mark.parametrize(
     ("body", "explanation"),
     [
-        ({"instances": [IMAGE]}, "for one input, but the signature has"),
-        ({"inputs": [IMAGE]}, "for one input, but the signature has"),
+        ({"instances": [LARGE]}, "for one input, but the signature has"),
+        ({"inputs": [LARGE]}, "for one input, but the signature has"),
         (
-            {"inputs": {"image": [IMAGE, IMAGE], "task": [1, 1, 1]}},
+            {"inputs": {"image": [LARGE, LARGE], "task": [1, 1, 1]}},
             "The inputs image and task must have one batch size",
         ),
     ],
@@ -582,68 +463,71 @@ def test_bad_body_for_two_inputs(body, explanation, multi_task_server):
     status, reply = ask(multi_task_server, "POST", url, body)
     assert status == 400
     assert explanation in reply["error"]
-    good = {"inputs": {"image": [IMAGE], "task": [2]}}
+    good = {"inputs": {"image": [LARGE], "task": [2]}}
     assert ask(multi_task_server, "POST", url, good)[0] == 200
 
 
+BAD_REQUESTS = [
+    ("POST", "/v1/models/other:predict", 404, "Servable not found: 'other'"),
+    (
+        "POST",
+        "/v1/models/relations/versions/2:predict",
+        404,
+        "relations' v2",
+    ),
+    ("GET", "/v1/models/other", 404, "Served here: 'relations' v1"),
+    ("GET", "/v1/models/other/metadata", 404, "not found"),
+    ("GET", "/v1/models/relations/versions/2", 404, "not found"),
+    ("GET", "/v1/models/relations/versions/x", 400, "Malformed request"),
+    ("GET", f"/v1/models/relations/versions/{2**70}", 400, "Malformed"),
+    ("GET", "/v1/models", 400, "Malformed request: GET /v1/models."),
+    ("GET", "/v1/nothing", 400, "Malformed request"),
+    ("POST", "/v1/models/relations:classify", 400, "Malformed request"),
+    ("POST", "/v1/models/relations", 400, "Malformed request: POST"),
+    ("POST", PREDICT + "?trace=1", 400, "without a query"),
+    ("GET", "/v1/models/relations?trace=1", 400, "without a query"),
+    ("GET", PREDICT, 400, "Malformed request: GET"),
+    ("PUT", PREDICT, 400, "Malformed request: PUT"),
+    ("DELETE", "/v1/models/relations", 400, "Malformed request: DELETE"),
+    ("PATCH", PREDICT, 400, "Malformed request: PATCH"),
+    ("OPTIONS", PREDICT, 400, "Malformed request: OPTIONS"),
+    ("BREW", PREDICT, 501, "BREW"),
+    ("GET", "/", 404, "Nothing at /"),
+    ("POST", "/v2/models/relations", 404, "Nothing at /v2"),
+]
+
+
 @pytest.mark.parametrize(
-    ("method", "url", "status", "explanation"),
-    [
-        (
-            "POST",
-            "/v1/models/other:predict",
-            404,
-            "Servable not found: 'other'",
-        ),
-        (
-            "POST",
-            "/v1/models/relations/versions/2:predict",
-            404,
-            "relations' v2",
-        ),
-        ("GET", "/v1/models/other", 404, "Served here: 'relations' v1"),
-        ("GET", "/v1/models/other/metadata", 404, "not found"),
-        ("GET", "/v1/models/relations/versions/2", 404, "not found"),
-        ("GET", "/v1/models/relations/versions/x", 400, "Malformed request"),
-        ("GET", f"/v1/models/relations/versions/{2**70}", 400, "Malformed"),
-        ("GET", "/v1/models", 400, "Malformed request: GET /v1/models."),
-        ("GET", "/v1/nothing", 400, "Malformed request"),
-        ("POST", "/v1/models/relations:classify", 400, "Malformed request"),
-        ("POST", "/v1/models/relations", 400, "Malformed request: POST"),
-        ("POST", PREDICT + "?trace=1", 400, "without a query"),
-        ("GET", "/v1/models/relations?trace=1", 400, "without a query"),
-        ("GET", PREDICT, 400, "Malformed request: GET"),
-        ("PUT", PREDICT, 400, "Malformed request: PUT"),
-        ("DELETE", "/v1/models/relations", 400, "Malformed request: DELETE"),
-        ("PATCH", PREDICT, 400, "Malformed request: PATCH"),
-        ("OPTIONS", PREDICT, 400, "Malformed request: OPTIONS"),
-        ("BREW", PREDICT, 501, "BREW"),
-        ("GET", "/", 404, "Nothing at /"),
-        ("POST", "/v2/models/relations", 404, "Nothing at /v2"),
-    ],
+    ("method", "url", "status", "explanation"), BAD_REQUESTS
 )
-def test_bad_url_or_method(
-    method, url, status, explanation, server, images, expected
-):
+def test_bad_url_or_method(method, url, status, explanation, pictures):
     body = {"instances": [IMAGE]} if method == "POST" else None
-    received, reply = ask(server, method, url, body)
+    received, reply = ask(pictures, method, url, body)
     assert received == status
     assert explanation in reply["error"]
-    assert_goes_on(server, images, expected)
+    assert_goes_on(pictures)
 
 
-def test_head_has_no_body(server):
-    assert ask(server, "HEAD", PREDICT) == (400, None)
+def test_bad_json_comes_before_an_unknown_model(pictures):
+    for body, status in ((b"{", 400), (b"[]", 400), (b"{}", 404)):
+        url = "/v1/models/other:predict"
+        assert ask(pictures, "POST", url, body)[0] == status
+
+
+def test_head_has_no_body(pictures):
+    assert ask(pictures, "HEAD", PREDICT) == (400, None)
 
 
 def exchange(server, request):
     """Bytes over a socket, and what is answered: status, headers, content."""
-    host, port = urlsplit(server.rest_url).netloc.split(":")
-    with socket.create_connection((host, port), timeout=20) as connection:
+    with connect(server) as connection:
         connection.sendall(request)
         with http.client.HTTPResponse(connection) as response:
             response.begin()
             return response.status, response.headers, response.read()
+
+
+POST = f"POST {PREDICT} HTTP/1.1\r\n"
 
 
 @pytest.mark.parametrize(
@@ -661,351 +545,219 @@ def exchange(server, request):
         ("\r\n", 400, "JSON parse error"),
     ],
 )
-def test_headers(request_text, status, explanation, server, images, expected):
+def test_headers(request_text, status, explanation, pictures):
     received, headers, content = exchange(
-        server, f"POST {PREDICT} HTTP/1.1\r\n{request_text}".encode()
+        pictures, (POST + request_text).encode()
     )
     assert received == status
     assert explanation in json.loads(content)["error"]
     assert "Server" not in headers
-    assert_goes_on(server, images, expected)
+    assert_goes_on(pictures)
 
 
 @pytest.mark.parametrize(
     "request_text",
     [
-        "Content-Length: abc\r\n\r\n",
-        "Content-Length: -5\r\n\r\n",
-        "Content-Length: 1_0\r\n\r\n1234567890",
-        f"Content-Length: {'9' * 5000}\r\n\r\n",
-        "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
-        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
-        "Content-Length : 2\r\n\r\n{}",
-        "no colon\r\n\r\n",
+        POST + "Content-Length: -5\r\n\r\n",
+        POST + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        "nonsense\r\n\r\n",
     ],
 )
-def test_heads_that_are_refused_unread(request_text, server, images, expected):
+def test_heads_that_are_refused_unread(request_text, pictures):
     """By the library, which explains nothing."""
-    status, headers, _ = exchange(
-        server, f"POST {PREDICT} HTTP/1.1\r\n{request_text}".encode()
-    )
+    status, headers, _ = exchange(pictures, request_text.encode())
     assert status == 400
     assert "Server" not in headers
-    assert_goes_on(server, images, expected)
+    assert_goes_on(pictures)
 
 
-@pytest.mark.parametrize(
-    "request_bytes",
-    [b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\r\n\r\n"],
-)
-def test_what_is_not_http(request_bytes, server, images, expected):
-    assert exchange(server, request_bytes)[0] == 400
-    assert_goes_on(server, images, expected)
-
-
-def test_compressed_bodies_are_taken_and_bombs_are_not(server):
+def test_compressed_bodies_are_taken_and_bombs_are_not(pictures):
     """As by the real server; what they unpack to counts."""
     for body, status in (
         (b'{"inputs": 3}', 400),
         (b" " * (MAX_BODY_BYTES + 1), 413),
     ):
         body = gzip.compress(body)
-        received, _, content = exchange(
-            server,
-            f"POST {PREDICT} HTTP/1.1\r\nContent-Encoding: gzip\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n".encode()
-            + body,
-        )
+        head = f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+        received, _, content = exchange(pictures, (POST + head).encode() + body)
         assert received == status
         assert re.search("shape|at most", json.loads(content)["error"])
 
 
-def test_oversized_body(server, images, expected):
+def test_oversized_body(pictures):
     """The client gets its answer though it sends everything first."""
     body = b" " * (MAX_BODY_BYTES + 1)
-    status, reply = ask(server, "POST", PREDICT, body)
+    status, reply = ask(pictures, "POST", PREDICT, body)
     assert status == 413
     assert f"at most {MAX_BODY_BYTES}" in reply["error"]
-    assert_goes_on(server, images, expected)
+    assert_goes_on(pictures)
 
 
-def test_a_client_that_leaves(server, images, expected, capfd):
-    host, port = urlsplit(server.rest_url).netloc.split(":")
-    for sent in (b"", b"POST", f"POST {PREDICT} HTTP/1.1\r\n".encode()):
-        with socket.create_connection((host, port)) as connection:
+def test_a_client_that_leaves(pictures, capfd):
+    for sent in (b"", b"POST", POST.encode()):
+        with connect(pictures) as connection:
             connection.sendall(sent)
             # Close with a reset.
             connection.setsockopt(
                 socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
             )
-    assert_goes_on(server, images, expected)
+    assert_goes_on(pictures)
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_one_connection_for_many_requests(server):
-    connection = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
-    for body, status in ((b"{", 400), (b'{"inputs": 3}', 400), (b"", 400)):
-        connection.request("POST", PREDICT, body)
-        response = connection.getresponse()
-        assert response.status == status
-        response.read()
-    connection.request("GET", "/v1/models/relations")
-    assert connection.getresponse().status == 200
-    connection.close()
-
-
-def test_a_fault_of_the_servers_own(server, monkeypatch, capfd):
+def test_a_fault_of_the_servers_own(pictures, monkeypatch, capfd):
     def fail(*args):
         raise ZeroDivisionError
 
     monkeypatch.setattr(rest, "answer", fail)
-    status, reply = ask(server, "GET", "/v1/models/relations")
+    status, reply = ask(pictures, "GET", "/v1/models/relations")
     assert (status, reply) == (500, {"error": "Internal error, see the log"})
     assert "ZeroDivisionError" in capfd.readouterr().err
     monkeypatch.undo()
-    assert ask(server, "GET", "/v1/models/relations")[0] == 200
+    assert ask(pictures, "GET", "/v1/models/relations")[0] == 200
 
 
 # Bad requests over gRPC.
 
-
-def predict_request(images, name="relations"):
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = name
-    request.inputs["image"].CopyFrom(tf.make_tensor_proto(images))
-    return request
+SIZES = (1, 4, 4, 3)
+IMAGE_OF_ONES = tensor(SIZES, tensor_content=b"\1" * 48)
+GOOD = {"image": IMAGE_OF_ONES}
 
 
-def predict(server, request):
-    with grpc.insecure_channel(server.grpc_address) as channel:
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        return service.Predict(request, timeout=20)
+message = functools.partial(tiny_servable.message, name="relations")
+ONE = {"int_val": [1]}
+BAD_MESSAGES = {
+    "no spec": (predict_pb2.PredictRequest(), "no `model_spec`"),
+    "no name": (message(GOOD, name=""), "no `name`"),
+    "other model": (
+        message(GOOD, name="other"),
+        "NOT_FOUND: Servable not found: 'other'",
+    ),
+    "other version": (
+        message(GOOD, version={"value": 7}),
+        "NOT_FOUND: Servable not found: 'relations' v7",
+    ),
+    "label": (
+        message(GOOD, version_label="stable"),
+        "label not found: 'stable'",
+    ),
+    "other signature": (
+        message(GOOD, signature_name="no_such"),
+        "FAILED_PRECONDITION: .*'no_such' not found",
+    ),
+    "no input": (message({}), r"Missing: \['image'\]"),
+    "more inputs": (
+        message({**GOOD, "picture": IMAGE_OF_ONES}),
+        r"Unknown: \['picture'\]",
+    ),
+    "immense and unknown": (
+        message({**GOOD, "picture": tensor((10**9, 4, 4, 3), **ONE)}),
+        r"Unknown: \['picture'\]",
+    ),
+    "unknown output": (
+        message(GOOD, output_filter=["no_such"]),
+        "`output_filter`",
+    ),
+    "output twice": (
+        message(GOOD, output_filter=["label", "label"]),
+        "`output_filter`",
+    ),
+}
+BAD_TENSORS = {
+    "type": (tensor(SIZES, "float32"), "be uint8. Received: float32"),
+    "shape": (tensor((1, 4, 5, 3), **ONE), r"Received: \(1, 4, 5, 3\)"),
+    "number of bytes": (
+        tensor(SIZES, tensor_content=b"123"),
+        "'image' is not a proper tensor",
+    ),
+    "negative size": (tensor((-1, 4, 4, 3)), "negative or too large"),
+    # One value that stands for 48 GB of them.
+    "immense": (tensor((10**9, 4, 4, 3), **ONE), "negative or too large"),
+    # As many values as bytes are taken, of eight bytes each.
+    "immense of another type": (
+        tensor((64 * 2**20,), "float64", double_val=[1]),
+        "Received: float64",
+    ),
+    # 39 bytes that ask for gigabytes.
+    "immense text": (
+        tensor((400_000_000,), "string", string_val=[b"a"]),
+        "be uint8. Received: string",
+    ),
+    # No example, but sizes for the graph to make tensors of.
+    "immense and empty": (
+        tensor((0, 2**62, 2**62, 3)),
+        "negative or too large",
+    ),
+    # The real server fills the tensor with it.
+    "one value for all": (tensor(SIZES, **ONE), "takes 48 values. Received: 1"),
+    "values of another type": (
+        tensor(SIZES, float_val=[1] * 48),
+        "values. Received: 0",
+    ),
+    "unknown rank": (
+        tensor_pb2.TensorProto(dtype=4, tensor_shape={"unknown_rank": True}),
+        "its rank is unknown",
+    ),
+    "immense rank": (tensor([1] * 10**6), "its rank is unknown or above 32"),
+    "out of range": (
+        tensor(SIZES, int_val=[300] * 48),
+        "'image' is not a proper tensor",
+    ),
+    "no type": (
+        tensor_pb2.TensorProto(tensor_content=b"1"),
+        "'image' is not a proper tensor",
+    ),
+}
+BAD_MESSAGES |= {
+    name: (message({"image": image}), explanation)
+    for name, (image, explanation) in BAD_TENSORS.items()
+}
 
 
-def no_spec(request):
-    request.ClearField("model_spec")
+@pytest.mark.parametrize("case", BAD_MESSAGES)
+def test_bad_predict_request(case, pictures):
+    request, explanation = BAD_MESSAGES[case]
+    with services(pictures) as (predictions, _):
+        refused = ": ".join(refusal(predictions.Predict, request))
+        if not re.match("NOT_FOUND|FAILED_PRECONDITION", explanation):
+            explanation = f"INVALID_ARGUMENT: .*{explanation}"
+        assert re.match(explanation, refused)
+        assert predictions.Predict(message(GOOD), timeout=20).outputs
 
 
-def no_name(request):
-    request.model_spec.name = ""
-
-
-def other_model(request):
-    request.model_spec.name = "other"
-
-
-def other_version(request):
-    request.model_spec.version.value = 7
-
-
-def label(request):
-    request.model_spec.version_label = "stable"
-
-
-def other_signature(request):
-    request.model_spec.signature_name = "no_such"
-
-
-def no_input(request):
-    request.ClearField("inputs")
-
-
-def more_inputs(request):
-    request.inputs["picture"].CopyFrom(request.inputs["image"])
-
-
-def wrong_type(request):
-    value = np.zeros((1, 36, 36, 3), "float32")
-    request.inputs["image"].CopyFrom(tf.make_tensor_proto(value))
-
-
-def wrong_shape(request):
-    value = np.zeros((1, 36, 37, 3), "uint8")
-    request.inputs["image"].CopyFrom(tf.make_tensor_proto(value))
-
-
-def wrong_size(request):
-    request.inputs["image"].tensor_content = b"123"
-
-
-def negative_size(request):
-    request.inputs["image"].tensor_shape.dim[0].size = -1
-
-
-def immense(request):
-    """One value that stands for 4 TB of them."""
-    tensor = request.inputs["image"]
-    tensor.tensor_content = b""
-    tensor.int_val.append(1)
-    tensor.tensor_shape.dim[0].size = 10**9
-
-
-def immense_of_another_type(request):
-    """As many values as bytes are taken, of eight bytes each."""
-    immense(request)
-    tensor = request.inputs["image"]
-    tensor.dtype = tf.float64.as_datatype_enum
-    tensor.double_val.append(1)
-    del tensor.tensor_shape.dim[1:]
-    tensor.tensor_shape.dim[0].size = 64 * 2**20
-
-
-def immense_and_unknown(request):
-    more_inputs(request)
-    request.inputs["picture"].tensor_shape.dim[0].size = 10**9
-
-
-def out_of_range(request):
-    tensor = request.inputs["image"]
-    tensor.tensor_content = b""
-    tensor.int_val.extend([300] * 36 * 36 * 3)
-
-
-def one_value_for_all(request):
-    """The real server fills the tensor with it."""
-    tensor = request.inputs["image"]
-    tensor.tensor_content = b""
-    tensor.int_val.append(1)
-
-
-def values_of_another_type(request):
-    tensor = request.inputs["image"]
-    tensor.tensor_content = b""
-    tensor.float_val.extend([1] * 36 * 36 * 3)
-
-
-def immense_text(request):
-    """39 bytes that ask for gigabytes."""
-    tensor = request.inputs["image"]
-    tensor.Clear()
-    tensor.dtype = tf.string.as_datatype_enum
-    tensor.tensor_shape.dim.add().size = 400_000_000
-    tensor.string_val.append(b"a")
-
-
-def immense_and_empty(request):
-    """No example, but sizes for the graph to make tensors of."""
-    tensor = request.inputs["image"]
-    tensor.tensor_content = b""
-    for dim, size in zip(
-        tensor.tensor_shape.dim, (0, 2**62, 2**62, 3), strict=True
-    ):
-        dim.size = size
-
-
-def unknown_rank(request):
-    request.inputs["image"].tensor_shape.Clear()
-    request.inputs["image"].tensor_shape.unknown_rank = True
-
-
-def immense_rank(request):
-    dim = request.inputs["image"].tensor_shape.dim
-    for _ in range(10**6):
-        dim.add().size = 1
-
-
-def no_dtype(request):
-    request.inputs["image"].dtype = 0
-
-
-def unknown_output(request):
-    request.output_filter.append("no_such")
-
-
-def output_twice(request):
-    request.output_filter.extend(["label", "label"])
-
-
-@pytest.mark.parametrize(
-    ("spoil", "code", "explanation"),
-    [
-        (no_spec, "INVALID_ARGUMENT", "no `model_spec`"),
-        (no_name, "INVALID_ARGUMENT", "no `name`"),
-        (other_model, "NOT_FOUND", "Servable not found: 'other'"),
-        (other_version, "NOT_FOUND", "Servable not found: 'relations' v7"),
-        (label, "INVALID_ARGUMENT", "label not found: 'stable'"),
-        (other_signature, "FAILED_PRECONDITION", "'no_such' not found"),
-        (no_input, "INVALID_ARGUMENT", "Missing: ['image']"),
-        (more_inputs, "INVALID_ARGUMENT", "Unknown: ['picture']"),
-        (wrong_type, "INVALID_ARGUMENT", "be uint8. Received: float32"),
-        (wrong_shape, "INVALID_ARGUMENT", "Received: (1, 36, 37, 3)"),
-        (wrong_size, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
-        (negative_size, "INVALID_ARGUMENT", "negative or too large"),
-        (immense, "INVALID_ARGUMENT", "negative or too large"),
-        (immense_of_another_type, "INVALID_ARGUMENT", "Received: float64"),
-        (immense_text, "INVALID_ARGUMENT", "be uint8. Received: string"),
-        (immense_and_empty, "INVALID_ARGUMENT", "negative or too large"),
-        (
-            one_value_for_all,
-            "INVALID_ARGUMENT",
-            "takes 3888 values. Received: 1",
-        ),
-        (values_of_another_type, "INVALID_ARGUMENT", "values. Received: 0"),
-        (unknown_rank, "INVALID_ARGUMENT", "its rank is unknown"),
-        (immense_rank, "INVALID_ARGUMENT", "its rank is unknown or above 32"),
-        (immense_and_unknown, "INVALID_ARGUMENT", "Unknown: ['picture']"),
-        (out_of_range, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
-        (no_dtype, "INVALID_ARGUMENT", "'image' is not a proper tensor"),
-        (unknown_output, "INVALID_ARGUMENT", "`output_filter`"),
-        (output_twice, "INVALID_ARGUMENT", "`output_filter`"),
-    ],
-)
-def test_bad_predict_request(
-    spoil, code, explanation, server, images, expected
-):
-    request = predict_request(images[:1])
-    spoil(request)
-    with pytest.raises(grpc.RpcError) as refusal:
-        predict(server, request)
-    assert refusal.value.code().name == code
-    assert explanation in refusal.value.details()
-    response = predict(server, predict_request(images))
-    np.testing.assert_array_equal(
-        tf.make_ndarray(response.outputs["label"]), expected["label"]
-    )
-
-
-def test_damaged_messages(server, images):
+def test_damaged_messages(pictures):
     """Also many of them on one connection, which goes on."""
     method = "/tensorflow.serving.PredictionService/Predict"
-    with grpc.insecure_channel(server.grpc_address) as channel:
+    with grpc.insecure_channel(pictures.grpc_address) as channel:
         call = channel.unary_unary(method)
         for _ in range(2 * MAX_CALLS):
             with pytest.raises(grpc.RpcError) as refusal:
                 call(b"\x0a\xff", timeout=20)
             assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
             assert "The message is damaged" in refusal.value.details()
-        request = predict_request(images)
-        assert call(request.SerializeToString(), timeout=20)
+        assert call(message(GOOD).SerializeToString(), timeout=20)
 
 
-def test_oversized_message(server, images):
-    request = predict_request(np.zeros((17500, 36, 36, 3), "uint8"))
-    with pytest.raises(grpc.RpcError) as refusal:
-        predict(server, request)
-    assert refusal.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert str(MAX_REQUEST_BYTES) in refusal.value.details()
-    predict(server, predict_request(images))
+def test_oversized_message(pictures):
+    image = tensor((1_400_000, 4, 4, 3), tensor_content=bytes(1_400_000 * 48))
+    with services(pictures) as (predictions, _):
+        code, details = refusal(predictions.Predict, message({"image": image}))
+        assert code == "RESOURCE_EXHAUSTED"
+        assert str(MAX_REQUEST_BYTES) in details
+        assert predictions.Predict(message(GOOD), timeout=20).outputs
 
 
-def test_bad_status_metadata_and_method(server):
-    metadata = get_model_metadata_pb2.GetModelMetadataRequest()
-    metadata.model_spec.name = "relations"
-    status = get_model_status_pb2.GetModelStatusRequest()
-    status.model_spec.name = "other"
-    with grpc.insecure_channel(server.grpc_address) as channel:
-        predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        models = model_service_pb2_grpc.ModelServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as refusal:
-            predictions.GetModelMetadata(metadata)
-        assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-        assert "'signature_def'. Received: []" in refusal.value.details()
-        with pytest.raises(grpc.RpcError) as refusal:
-            models.GetModelStatus(status)
-        assert refusal.value.code() == grpc.StatusCode.NOT_FOUND
-        with pytest.raises(grpc.RpcError) as refusal:
-            predictions.Classify(classification_pb2.ClassificationRequest())
-        assert refusal.value.code() == grpc.StatusCode.UNIMPLEMENTED
+def test_bad_status_metadata_and_method(pictures):
+    status = get_model_status_pb2.GetModelStatusRequest(
+        model_spec={"name": "other"}
+    )
+    with services(pictures) as (predictions, models):
+        code, details = refusal(
+            predictions.GetModelMetadata, metadata_request()
+        )
+        assert code == "INVALID_ARGUMENT"
+        assert "'signature_def'. Received: []" in details
+        assert refusal(models.GetModelStatus, status)[0] == "NOT_FOUND"
         status.model_spec.name = "relations"
         assert models.GetModelStatus(status).model_version_status
 
@@ -1024,20 +776,20 @@ def test_nothing_to_serve(tmp_path):
             pass
 
 
-def test_ports_that_are_taken(server, model_dir):
-    rest_port = int(server.rest_url.rsplit(":", 1)[1])
-    grpc_port = int(server.grpc_address.rsplit(":", 1)[1])
+def test_ports_that_are_taken(tiny, tiny_dir):
+    rest_port = int(tiny.rest_url.rsplit(":", 1)[1])
+    grpc_port = int(tiny.grpc_address.rsplit(":", 1)[1])
     for ports, name in (
         ({"rest_port": rest_port}, "REST"),
         ({"grpc_port": grpc_port}, "gRPC"),
     ):
         with pytest.raises(OSError, match=f"{name} cannot listen on 127"):
-            with serving.serve(model_dir, **ports):
+            with serving.serve(tiny_dir, **ports):
                 pass
 
 
-def test_stopping_closes_both_ports_and_waits_for_no_idle_client(model_dir):
-    with serving.serve(model_dir) as server:
+def test_stopping_closes_both_ports_and_waits_for_no_idle_client(tiny_dir):
+    with serving.serve(tiny_dir) as server:
         idle = http.client.HTTPConnection(urlsplit(server.rest_url).netloc)
         idle.request("GET", "/v1/models/relations")
         assert idle.getresponse().read()
@@ -1051,44 +803,6 @@ def test_stopping_closes_both_ports_and_waits_for_no_idle_client(model_dir):
         host, port = address.split(":")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((host, port), timeout=5)
-
-
-def test_command(model_dir, images, expected):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            *("-m", "keras_relational.serving"),
-            f"--model-dir={model_dir}",
-            "--model-name=shapes",
-            "--rest-port=0",
-            "--grpc-port=0",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    with process:
-        try:
-            ready = process.stdout.readline()
-            rest_url, grpc_address = re.fullmatch(
-                r"Serving shapes version 1: REST on (http://127\.0\.0\.1:\d+), "
-                r"gRPC on (127\.0\.0\.1:\d+)\n",
-                ready,
-            ).groups()
-            inputs = {"image": images}
-            for outputs in (
-                serving.predict_rest(rest_url, inputs, "shapes"),
-                serving.predict_grpc(grpc_address, inputs, "shapes"),
-            ):
-                np.testing.assert_array_equal(
-                    outputs["label"], expected["label"]
-                )
-            process.send_signal(signal.SIGTERM)
-            assert process.stdout.read() == "Stopped\n"
-            assert process.wait(timeout=30) == 0
-        finally:
-            process.kill()
 
 
 def run_command(monkeypatch, *arguments):
@@ -1108,8 +822,14 @@ def test_help_says_what_it_is(monkeypatch, capsys):
 
 
 def test_command_without_a_model(monkeypatch, capsys, tmp_path):
-    assert run_command(monkeypatch, "--model-dir", str(tmp_path)) == 1
+    assert run_command(monkeypatch, f"--model-dir={tmp_path}") == 1
     assert "holds no version of a model" in capsys.readouterr().err
+    save_multiplier(tmp_path)
+    (tmp_path / "1/variables/variables.index").unlink()
+    assert run_command(monkeypatch, f"--model-dir={tmp_path}") == 1
+    errors = capsys.readouterr().err
+    assert "Version 1 of 'relations' does not load" in errors
+    assert "holds no version that loads. Tried: [1]" in errors
 
 
 def test_command_with_a_bad_port(monkeypatch, capsys):

@@ -6,6 +6,7 @@ from environment_contract import EnvironmentContract
 from environment_contract import arrays
 from environment_contract import compiled_step_or_restart
 from environment_contract import first_state
+from environment_contract import of_worlds
 from keras import ops
 
 from experiments.two_simplicial.curriculum import Curriculum
@@ -25,6 +26,10 @@ def world(request):
 
 
 class TestContract(EnvironmentContract):
+    @pytest.fixture(params=of_worlds(BOARDS, ("boxworld",)))
+    def world(self, request):
+        return Curriculum(request.param)
+
     def least_num_boards(self, world):
         return 451  # The first puzzles are small.
 
