@@ -334,19 +334,6 @@ def test_stripes_have_equal_outer_columns_and_rarely_one_colour():
     assert plain / total == pytest.approx(0.04, abs=0.015)
 
 
-def test_seeds():
-    first = relations_game.generate("between", 50, seed=0)
-    again = relations_game.generate("between", 50, seed=0)
-    other = relations_game.generate("between", 50, seed=1)
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert (first[0] != other[0]).any()
-    assert (
-        relations_game.generate("same", 9)[0]
-        != relations_game.generate("same", 9)[0]
-    ).any()
-
-
 @pytest.mark.parametrize("object_set", relations_game.OBJECT_SETS)
 def test_shape_masks_belong_to_the_caller(object_set):
     """Objects drawn later do not lose what was erased in them."""
@@ -381,52 +368,13 @@ def test_tiles_are_cut_row_by_row():
         relations_game.tiles(images / 255)
 
 
-def test_load_data():
-    (x_train, y_train), (x_test, y_test) = relations_game.load_data(
-        "between", "stripes", num_train=30, num_test=20, seed=3
-    )
-    assert x_train.shape == (30, 36, 36, 3)
-    assert y_train.shape == (30,)
-    assert x_test.shape == (20, 36, 36, 3)
-    assert all(
-        all(shape)
-        for image in x_test
-        for shape, _ in read_objects(image).values()
-    )
-    assert y_test.shape == (20,)
-    # What it is tested on is never seen in training.
-    assert x_train.dtype == x_test.dtype
-    for images, labels, size, objects, stream in (
-        (x_train, y_train, 30, "pentominoes", 0),
-        (x_test, y_test, 20, "stripes", 1),
-    ):
-        made, made_labels, _ = relations_game.generate(
-            "between", size, objects, [3, stream]
-        )
-        np.testing.assert_array_equal(images, made)
-        np.testing.assert_array_equal(labels, made_labels)
+def test_load_data_of_several_tasks():
     (x_train, _), _ = relations_game.load_data(
         ["row_AAA", "row_ABC"], num_train=30, num_test=20
     )
     images, task_ids = x_train
     assert images.shape == (30, 36, 36, 3)
     assert set(task_ids) == {0, 1}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("betwixt", 5), "Unknown task 'betwixt'. Expected one of: same, "),
-        ((["same", "sane"], 5), "Unknown task 'sane'"),
-        (([], 5), "empty"),
-        (("same", 0), "positive integer. Received: num_examples=0"),
-        (("same", 5, "heptominoes"), "Unknown object set 'heptominoes'"),
-        (("colour_and_shape", 5, "stripes"), "all stripes are squares"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        relations_game.generate(*arguments)
 
 
 def save(path, **changes):
