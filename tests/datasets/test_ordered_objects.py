@@ -74,5 +74,3 @@ def test_the_first_training_sequences_are_the_same():
 def test_refuses_what_is_no_number_of_objects():
     with pytest.raises(ValueError, match="two objects to compare"):
         ordered_objects.load_pairs(num_objects=1)
-    with pytest.raises(ValueError, match="`num_test` must be a positive"):
-        ordered_objects.load_sequences(num_test=0)
