@@ -1,8 +1,8 @@
 """Kills runs at random and continues them, and compares what they come to.
 
-A process starts a small supervised run or a small agent's run. It is killed with
-SIGKILL after a random time, and started again until the run has finished. Then
-weights and optimizer (the last checkpoint), curves (all but `minutes` and
+A process trains a small classifier or a small agent. It is killed with SIGKILL
+after a random time, and started again until the run has finished. Then weights
+and optimizer (the last checkpoint), curves (all but `minutes` and
 `steps_per_second`) and TensorBoard's points are compared with those of a run
 that was never killed, bit by bit.
 
