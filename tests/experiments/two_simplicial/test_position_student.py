@@ -101,7 +101,7 @@ def test_all_of_the_agent_but_its_value_learns():
     before = agent.get_weights()
     history = position_student(agent, 1e-3).fit(
         PositionBatches(SMALLEST, 8),
-        steps_per_epoch=12,
+        steps_per_epoch=32,
         epochs=2,
         shuffle=False,
         verbose=0,
