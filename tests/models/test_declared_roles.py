@@ -40,6 +40,12 @@ def mine():
     )
 
 
+def served(model, folder, **kwargs):
+    """The signature of a model that is exported."""
+    path = serving.export_model(model, folder, **kwargs)
+    return tf.saved_model.load(path).signatures["serving_default"]
+
+
 def saved(model, folder):
     model.save(folder / "model.keras")
     return keras.saving.load_model(folder / "model.keras")
@@ -174,8 +180,7 @@ def test_models_that_earlier_versions_saved(name, tmp_path):
 
 def test_any_model_is_exported_as_it_declares(tmp_path):
     model = mine()
-    path = serving.export_model(model, tmp_path)
-    signature = tf.saved_model.load(path).signatures["serving_default"]
+    signature = served(model, tmp_path)
     rows = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
     state = np.ones((2, 5), "float32")
     answer = signature(
@@ -221,9 +226,7 @@ def test_roles_go_with_the_outputs(order, tmp_path):
     ):
         assert list(models.roles(copy).outputs.items()) == expected
         assert models.part(copy, "head").name == "first"
-    path = serving.export_model(again, tmp_path / "served")
-    signature = tf.saved_model.load(path).signatures["serving_default"]
-    answer = signature(x=tf.ones((2, 4)))
+    answer = served(again, tmp_path / "served")(x=tf.ones((2, 4)))
     for name, logits in zip(KINDS, model(np.ones((2, 4))), strict=True):
         if name in dict(expected):
             is_choice = name == "shape"
@@ -298,9 +301,7 @@ def test_names_of_outputs_in_a_nested_dictionary(tmp_path):
     outputs = [keras.layers.Dense(n)(x) for n in (1, 2, 3)]
     model = keras.Model(x, {"b": outputs[:2], "a": outputs[2]})
     assert list(models.roles(model).outputs) == ["a", "b_0", "b_1"]
-    path = serving.export_model(model, tmp_path, outputs="raw")
-    signature = tf.saved_model.load(path).signatures["serving_default"]
-    answer = signature(x=tf.ones((2, 4)))
+    answer = served(model, tmp_path, outputs="raw")(x=tf.ones((2, 4)))
     assert {k: v.shape[1] for k, v in answer.items()} == {
         **{"a": 3, "b_0": 1, "b_1": 2}
     }
@@ -350,8 +351,7 @@ def test_indices_of_any_layer_are_checked(tmp_path):
     table = keras.Input((3,), name="table")
     places = keras.Input((2,), dtype="int32", name="places")
     model = keras.Model([table, places], Lookup()(table, places))
-    path = serving.export_model(model, tmp_path, outputs="raw")
-    signature = tf.saved_model.load(path).signatures["serving_default"]
+    signature = served(model, tmp_path, outputs="raw")
     rows = tf.ones((1, 3))
     assert signature(table=rows, places=tf.constant([[0, 2]]))
     with pytest.raises(

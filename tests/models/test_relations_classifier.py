@@ -66,14 +66,6 @@ def test_weights_are_drawn_independently(central):
             assert not np.allclose(one[:size], other[:size])
 
 
-def test_pixels_are_divided_by_256():
-    model = models.relations_classifier(num_heads=2)
-    part = keras.Model(model.input, model.get_layer("rescaling").output)
-    np.testing.assert_allclose(
-        part.predict(IMAGES, verbose=0), IMAGES / 256, atol=1e-6
-    )
-
-
 def test_task_code_joins_the_central_output():
     model = models.relations_classifier(num_heads=2, num_tasks=5)
     part = keras.Model(model.inputs, model.get_layer("with_task").output)
