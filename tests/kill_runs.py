@@ -1,58 +1,30 @@
 """Kills runs at random and continues them, and compares what they come to.
 
-    python tests/kill_runs.py --supervised 50 --agent 20
-
-starts a small supervised run and a small agent's run in processes of their own,
-kills each with SIGKILL after a random time, so many times, and starts it again
-until it has finished. Then weights and optimizer (the last checkpoint), curves
-(all but `minutes` and `steps_per_second`) and TensorBoard's points are compared
-with those of a run that was never killed, bit by bit. It prints a line for each
-kill and one at the end, and exits with status 1 if anything differs.
+A process trains a small classifier or a small agent. It is killed with SIGKILL
+after a random time, and started again until the run has finished. Then weights
+and optimizer (the last checkpoint), curves (all but `minutes` and
+`steps_per_second`) and TensorBoard's points are compared with those of a run
+that was never killed, bit by bit.
 
 The times are drawn from the first epoch on: a kill while Python still imports
 its libraries tests nothing. An epoch takes a few milliseconds, so that many
 kills fall into the writing of files. A run that was continued is killed again,
-until it lives to its end, and then another one begins. With the defaults it
-takes some 20 minutes on two cores.
-
-`runs/test_killed_runs.py` does the same in short, as a slow test.
+until it lives to its end, and then another one begins.
 """
 
-import argparse
 import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
 
-KINDS = ("supervised", "agent")
 KILLED = -9
 # So many that a run is killed several times on its way.
 NUM_BATCHES = 2_000
 NUM_STEPS = 60_000
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    add = parser.add_argument
-    add("--supervised", type=int, default=50, help="kills of supervised runs")
-    add("--agent", type=int, default=20, help="kills of agents' runs")
-    add("--seed", type=int, default=0, help="fixes the times of the kills")
-    args = parser.parse_args()
-    problems = []
-    for kind in KINDS:
-        with tempfile.TemporaryDirectory() as folder:
-            problems += kill_runs(
-                kind, getattr(args, kind), args.seed, pathlib.Path(folder)
-            )
-    print("\n".join(problems) or "All runs are as if they had not been killed.")
-    sys.exit(bool(problems))
 
 
 def kill_runs(kind, num_kills, seed, folder):
@@ -69,18 +41,12 @@ def kill_runs(kind, num_kills, seed, folder):
     """
     rng = random.Random(seed)  # noqa: S311
     unbroken = folder / "unbroken"
-    began = time.monotonic()
     with start(kind, unbroken) as process:
         process.stdout.readline()
         ready = time.monotonic()
         if process.wait():
-            return [f"{kind}: the run that was not killed failed"]
+            return ["the run that was not killed failed"]
     length = time.monotonic() - ready
-    print(
-        f"{kind}: {ready - began:.1f} s to the first epoch, {length:.1f} s to "
-        "the end",
-        flush=True,
-    )
     problems, killed, number = [], 0, 0
     while killed < num_kills:
         number += 1
@@ -89,17 +55,11 @@ def kill_runs(kind, num_kills, seed, folder):
         while status == KILLED:
             seconds = rng.uniform(0, length / 4) if killed < num_kills else None
             status = run_for(seconds, kind, directory)
-            if status == KILLED:
-                killed += 1
-                print(
-                    f"{kind}: kill {killed}, of run {number}, after "
-                    f"{seconds:.2f} s",
-                    flush=True,
-                )
+            killed += status == KILLED
         if status:
-            problems.append(f"{kind}: run {number} ended with {status}")
+            problems.append(f"run {number} ended with {status}")
         else:
-            problems += differences(kind, unbroken, directory, number)
+            problems += differences(unbroken, directory, number)
         shutil.rmtree(directory)
     return problems
 
@@ -126,7 +86,7 @@ def run_for(seconds, kind, directory):
             return process.wait()
 
 
-def differences(kind, unbroken, directory, number):
+def differences(unbroken, directory, number):
     """Lines that tell what differs between two finished runs."""
     found = []
     for what, read in (
@@ -142,9 +102,9 @@ def differences(kind, unbroken, directory, number):
             for name in theirs
         )
         if not same:
-            found.append(f"{kind}: {what} of run {number} differ")
+            found.append(f"{what} of run {number} differ")
     if left := [*directory.rglob("*.partial*"), *directory.rglob("*_temp*")]:
-        found.append(f"{kind}: run {number} left {left}")
+        found.append(f"run {number} left {left}")
     return found
 
 
@@ -265,9 +225,7 @@ class Announced:
         self.run.has_new_results()
 
 
+TRAIN = {"supervised": train_supervised, "agent": train_agent}
+
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] in KINDS:
-        train = {"supervised": train_supervised, "agent": train_agent}
-        train[sys.argv[1]](pathlib.Path(sys.argv[2]))
-    else:
-        main()
+    TRAIN[sys.argv[1]](pathlib.Path(sys.argv[2]))

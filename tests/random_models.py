@@ -1,7 +1,5 @@
 """Fixtures: small models of the Relations Game with random weights."""
 
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -53,8 +51,3 @@ def multi_task_predinet():
 def game():
     images, labels, _ = relations_game.generate("colour_and_shape", 30, seed=0)
     return images, labels
-
-
-@pytest.fixture
-def no_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

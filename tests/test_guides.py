@@ -1,5 +1,6 @@
 """The guides of the documentation, run as a reader would run them."""
 
+import ast
 import pathlib
 import re
 
@@ -12,21 +13,35 @@ SLOW = (
     "esbn",
     "predinet",
     "scoff",
+    "temporal_context_normalization",
     "two_simplicial_attention",
 )
+NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
 CASES = [
     pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
-    for name in sorted(x.stem for x in GUIDES.glob("*.md"))
+    for name in NAMES
 ]
+
+
+def blocks_of(name):
+    text = (GUIDES / f"{name}.md").read_text()
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_guide(name, tmp_path, monkeypatch):
     """All its blocks of Python, in order. Each ends with checks of its own."""
-    text = (GUIDES / f"{name}.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    assert "assert" in blocks[-1]
+    *_, last = blocks = blocks_of(name)
+    assert "assert" in last
     monkeypatch.chdir(tmp_path)
     names = {"__name__": name}
     for block in blocks:
         exec(compile(block, f"{name}.md", "exec"), names)  # noqa: S102
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_guide_imports_exists(name):
+    for block in blocks_of(name):
+        for statement in ast.parse(block).body:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                exec(ast.unparse(statement), {})  # noqa: S102

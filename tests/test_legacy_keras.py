@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -61,11 +62,8 @@ def test_without_the_extra():
         "    print(error, os.environ.get('TF_USE_LEGACY_KERAS'))"
     )
     assert "Agents need tf_agents" in done.stdout, done.stderr
-    for command in (
-        "keras_relational[rl]'",
-        "--no-deps tf-agents==0.19.0 None",
-    ):
-        assert command in done.stdout
+    assert "keras_relational[rl]'" in done.stdout
+    assert re.search(r"--no-deps tf-agents==[\d.]+ None", done.stdout)
 
 
 def test_forbidden():

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -58,207 +59,149 @@ def test_the_block_blocks():
     assert "No module named 'tensorflow'" in done.stderr
 
 
-@pytest.mark.any_backend
-def test_supervised_examples_run_without_tensorflow(tmp_path):
-    small = ["--num-train", "40", "--num-test", "20", "--verbose", "0"]
-    done = run_blocked(
-        f"""
-        import pathlib, runpy, sys
+EXPERIMENTS = """
+import glob, runpy, sys
 
-        def run(example, *arguments):
-            paper, *name = example.split()
-            sys.argv = [paper, *name, *arguments]
-            runpy.run_module("experiments." + paper, run_name="__main__")
-
-        small = {small!r}
-        run(
-            "predinet relations_game", *small, "--num-batches", "1000",
-            "--num-heads", "2", "--directory", {str(tmp_path / "game")!r},
-        )
-        run(
-            "predinet transfer", *small, "--num-batches", "1000",
-            "--central", "mlp1", "--stages", "3",
-            "--directory", {str(tmp_path / "transfer")!r},
-        )
-        sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
-        runpy.run_module("experiments.tables", run_name="__main__")
-        (model,) = pathlib.Path({str(tmp_path)!r}).glob("game/*/model.keras")
-        run(
-            "predinet look_inside", "--model", str(model), "--task", "between",
-            "--num-images", "60", "--directory", {str(tmp_path / "looks")!r},
-        )
-        assert "tensorflow" not in sys.modules
-        """,
-        {"tensorflow", "tensorboard"},
-    )
-    assert done.returncode == 0, done.stderr
-    settings = "num_heads=2, num_relations=16, num_test=20, num_train=40"
-    assert f"All rows: {settings}, optimizer=sgd.\n" in done.stdout
-    assert "| between | hexominoes | predinet | 1,000 | 0 |" in done.stdout
-    row = "| between | column ABA, AAB, ABB | 1,000 | mlp1 | 0 |"
-    assert row in done.stdout
-    assert "Accuracy on held-out hexominoes" in done.stdout
-    assert list(tmp_path.glob("looks/*.png"))
-    results = [x.read_text() for x in tmp_path.glob("game/*/result.json")]
-    assert all('"batches": 1000' in result for result in results)
-    assert len(results) == 1
-    assert list(tmp_path.glob("game/*/model.keras"))
-    assert list(tmp_path.glob("transfer/*/stage_3/curves.csv"))
+for line in {lines!r}:
+    words = line.format(folder={folder!r}).split()
+    words = [x for word in words for x in glob.glob(word) or [word]]
+    sys.argv = words[1:]
+    runpy.run_module("experiments." + words[0], run_name="__main__")
+assert {blocked!r}.isdisjoint(sys.modules)
+"""
+NO_TENSORFLOW = {"tensorflow", "tensorboard"}
 
 
-@pytest.mark.slow
-def test_the_other_examples_run_without_tensorflow(tmp_path):
-    done = run_blocked(
-        f"""
-        import runpy, sys
+def run_experiments(lines, folder, backend="jax", blocked=NO_TENSORFLOW):
+    """Runs commands in one interpreter, the table of their runs the last one.
 
-        def run(example, *arguments):
-            paper, *name = example.split()
-            sys.argv = [
-                paper, *name, *arguments, "--verbose", "0",
-                "--directory", {str(tmp_path)!r} + "/" + example,
-            ]
-            runpy.run_module("experiments." + paper, run_name="__main__")
-
-        run(
-            "context_normalization vaec",
-            "--image-size", "32", "--num-batches", "2",
-        )
-        run(
-            "context_normalization visual_analogies",
-            "--num-batches", "2", "--num-test", "40",
-        )
-        run(
-            "context_normalization dynamic_objects",
-            "--num-autoencoder-batches", "2",
-            "--num-batches", "2", "--num-train", "500", "--num-test", "40",
-        )
-        run("esbn", "--epochs", "2")
-        run(
-            "esbn", "--epochs", "2", "--task", "same_different",
-            "--withheld", "98", "--confidence", "--normalization",
-        )
-        run(
-            "esbn", "--epochs", "2", "--fillers", "vector",
-            "--pretrained", "--mode", "generative", "--sequential", "ntm",
-        )
-        sys.argv = ["tables", "--runs", {str(tmp_path)!r}]
-        runpy.run_module("experiments.tables", run_name="__main__")
-        assert "tensorflow" not in sys.modules
-        """,
-        {"tensorflow", "tensorboard"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(list(tmp_path.glob("*/*/result.json"))) == 2 + 4 + 3
-    assert len(list(tmp_path.glob("*/*/model.keras"))) == 2 + 4 + 3
-    assert list(tmp_path.glob("vaec.py/*/embeddings.png"))
-    for row in (
-        "## vaec_translation_32\n",
-        "## visual_analogies_contrasting_80\n",
-        "| batch_training_statistics | 2 | 0 | 0.",
-        "All rows: epochs=2.\n",
-        "| esbn | 95 | 40 | 0 | ",
-        "All rows: confidence, epochs=2, normalization.\n",
-        "| esbn | 98 | ",
-    ):
-        assert row in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("example", "arguments", "run"),
-    [
-        (
-            "scoff adding",
-            ["--epochs", "1", "--num-train", "128", "--num-test", "250"],
-            "adding-scoff-num_train128-seed0",
-        ),
-        (
-            "scoff single_ball",
-            [
-                *("--num-batches", "1", "--num-train", "50"),
-                *("--num-test", "9", "--balance", "0.01"),
-            ],
-            "single_ball-fixed-balance0.01-num_train50-seed0",
-        ),
-    ],
-)
-def test_smaller_examples_of_object_files_run_without_tensorflow(
-    example, arguments, run, tmp_path
-):
-    paper, *name = example.split()
-    line = [
-        paper,
-        *name,
-        *arguments,
-        "--verbose",
-        "0",
-        "--directory",
-        str(tmp_path),
+    Returns what they print, and the folders of the runs.
+    """
+    lines = [
+        *(f"{line.split()[0]} {line} --directory {{folder}}" for line in lines),
+        "tables tables --runs {folder}",
     ]
-    done = run_blocked(
-        f"""
-        import runpy, sys
-
-        sys.argv = {line!r}
-        runpy.run_module("experiments.{paper}", run_name="__main__")
-        assert "tensorflow" not in sys.modules
-        """,
-        {"tensorflow", "tensorboard"},
-    )
+    code = EXPERIMENTS.format(lines=lines, folder=str(folder), blocked=blocked)
+    done = run_blocked(code, blocked, backend)
     assert done.returncode == 0, done.stderr
-    for file in ("result.json", "model.keras", "curves.csv"):
-        assert (tmp_path / run / file).exists()
+    runs = [path.parent for path in folder.glob("*/config.json")]
+    for run in runs:
+        assert (run / "result.json").exists()
+        assert (run / "model.keras").exists()
+        assert list(run.rglob("curves.csv"))
+    return done.stdout, runs
+
+
+GAME = "predinet relations_game --num-heads 2 --num-train 40 --num-test 20"
+
+
+@pytest.mark.any_backend
+def test_an_experiment_runs_without_tensorflow(tmp_path):
+    printed, (run,) = run_experiments([f"{GAME} --num-batches 20"], tmp_path)
+    settings = "num_heads=2, num_relations=16, num_test=20, num_train=40"
+    assert f"All rows: {settings}, optimizer=sgd.\n" in printed
+    assert "| between | hexominoes | predinet | 20 | 0 |" in printed
+    assert '"batches": 20' in (run / "result.json").read_text()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("example", "arguments", "run", "pictures"),
+    ("lines", "num_runs", "printed", "drawn"),
     [
         (
-            "scoff bouncing_balls",
             [
-                *("--core", "scoff_sparse", "--num-object-files", "2"),
-                *("--num-batches", "1", "--num-test", "2"),
+                f"{GAME} --num-batches 1000",
+                "predinet transfer --num-batches 1000 --num-train 40 "
+                "--num-test 20 --central mlp1 --stages 3",
+                "predinet look_inside --model {folder}/*game*/model.keras "
+                "--task between --num-images 60",
             ],
-            "bouncing_balls-4balls-scoff_sparse-num_object_files2-seed0",
-            ["attention.png", "rolled_out.gif", "schemata.png"],
+            2,
+            [
+                "| between | column ABA, AAB, ABB | 1,000 | mlp1 | 0 |",
+                "Accuracy on held-out hexominoes",
+            ],
+            ["*.png"],
         ),
         (
-            "scoff intuitive_physics",
-            ["--num-batches", "1", "--num-sets", "1"],
-            "intuitive_physics-scoff-seed0",
+            [
+                "context_normalization vaec --image-size 32 --num-batches 2",
+                "context_normalization visual_analogies --num-batches 2 "
+                "--num-test 40",
+                "context_normalization dynamic_objects --num-batches 2 "
+                "--num-autoencoder-batches 2 --num-train 500 --num-test 40",
+            ],
+            2 + 4,
+            [
+                "## vaec_translation_32\n",
+                "## visual_analogies_contrasting_80\n",
+                "| batch_training_statistics | 2 | 0 | 0.",
+            ],
+            ["*/embeddings.png"],
+        ),
+        (
+            [
+                "esbn --epochs 2",
+                "esbn --epochs 2 --task same_different --withheld 98 "
+                "--confidence --normalization",
+                "esbn --epochs 2 --fillers vector --pretrained "
+                "--mode generative --sequential ntm",
+            ],
+            3,
+            [
+                "All rows: epochs=2.\n",
+                "| esbn | 95 | 40 | 0 | ",
+                "All rows: confidence, epochs=2, normalization.\n",
+                "| esbn | 98 | ",
+            ],
             [],
         ),
         (
-            "scoff maze",
             [
-                *("--num-steps", "1000", "--num-test", "2"),
-                *("--units", "8", "--batch-size", "4"),
+                "scoff adding --epochs 1 --num-train 128 --num-test 250",
+                "scoff single_ball --num-batches 1 --num-train 50 "
+                "--num-test 9 --balance 0.01",
             ],
-            "goto_object_maze-scoff-units8-batch_size4-seed0",
-            ["schemata.png"],
+            2,
+            [],
+            [
+                "adding-scoff-num_train128-seed0",
+                "single_ball-fixed-balance0.01-num_train50-seed0",
+            ],
         ),
     ],
+    ids=["predinet", "context_normalization", "esbn", "scoff"],
 )
-def test_larger_examples_of_object_files_run(
-    example, arguments, run, pictures, tmp_path
+def test_experiments_run_without_tensorflow(
+    lines, num_runs, printed, drawn, tmp_path
 ):
-    paper, *name = example.split()
-    line = [paper, *name, *arguments, "--directory", str(tmp_path)]
-    done = run_blocked(
-        f"""
-        import runpy, sys
+    found, runs = run_experiments(lines, tmp_path)
+    assert len(runs) == num_runs
+    for text in printed:
+        assert text in found
+    for pattern in drawn:
+        assert list(tmp_path.glob(pattern)), pattern
 
-        sys.argv = {line!r}
-        runpy.run_module("experiments.{paper}", run_name="__main__")
-        """,
-        {"torch"},
-        "tensorflow",
-    )
-    assert done.returncode == 0, done.stderr
-    for file in ("result.json", "model.keras", "curves.csv", *pictures):
-        assert (tmp_path / run / file).exists()
+
+@pytest.mark.slow
+def test_larger_experiments_of_object_files_run(tmp_path):
+    lines = [
+        "scoff bouncing_balls --core scoff_sparse --num-object-files 2 "
+        "--num-batches 1 --num-test 2",
+        "scoff intuitive_physics --num-batches 1 --num-sets 1",
+        "scoff maze --num-steps 1000 --num-test 2 --units 8 --batch-size 4",
+    ]
+    run_experiments(lines, tmp_path, "tensorflow", {"torch"})
+    for name, pictures in (
+        (
+            "bouncing_balls-4balls-scoff_sparse-num_object_files2-seed0",
+            ["attention.png", "rolled_out.gif", "schemata.png"],
+        ),
+        ("intuitive_physics-scoff-seed0", []),
+        ("goto_object_maze-scoff-units8-batch_size4-seed0", ["schemata.png"]),
+    ):
+        for picture in ("result.json", *pictures):
+            assert (tmp_path / name / picture).exists()
 
 
 def test_serving_without_tensorflow_says_so():
@@ -363,6 +306,20 @@ def test_citation_and_changelog_have_the_version():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {version}\n" in citation
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_tf_agents_has_one_version():
+    """In the Makefile, the requirements, the error and the documentation."""
+    files = ["Makefile", "setup.cfg", "README.md"]
+    files += ["keras_relational/**/*.py", "docs/**/*.md"]
+    paths = [path for pattern in files for path in ROOT.glob(pattern)]
+    found = {
+        (path.name, version)
+        for path in paths
+        for version in re.findall(r"tf-agents==(.*\d)", path.read_text())
+    }
+    assert len({version for _, version in found}) == 1, found
+    assert {name for name, _ in found} >= {"Makefile", "legacy_keras.py"}
 
 
 def test_public_names_exist():

@@ -102,6 +102,7 @@ def test_records_the_moves_of_a_function(world):
     np.testing.assert_array_equal(record["actions"], [1, 2, 3, 0, 1, 2, 3])
 
 
+@pytest.mark.slow
 def test_a_preset_plays_as_its_card_says():
     """The first hundred puzzles of the thousand on the card."""
     name = "boxworld_3x18_relational"

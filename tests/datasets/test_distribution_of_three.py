@@ -125,10 +125,6 @@ def test_withheld_fillers_are_not_trained_on(task):
     assert x_test.max() == 99
     assert len(y_test) == 500
     assert len(y) == (360 if task == "distribution_of_three" else 10_000)
-    again = load_data(95, task, num_test=500, seed=1)
-    np.testing.assert_array_equal(x_test, again[1].fillers)
-    other = load_data(95, task, num_test=500, seed=2)
-    assert (x_test != other[1].fillers).any()
 
 
 @pytest.mark.parametrize(
@@ -160,30 +156,13 @@ def test_sets_that_cannot_be_kept_apart_are_refused():
         load_data(0, "same_different", num_train=99, num_test=1, num_fillers=2)
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            ({"task": "rpm"}, "'rpm'.*identity_rules"),
-            ({"mode": "guess"}, "'guess'"),
-            ({"task": "same_different", "mode": "generative"}, "generative"),
-            ({"fillers": range(3)}, r"4 or more.*\[0, 1, 2\]"),
-            ({"fillers": [1, 1, 2, 3]}, "different"),
-            ({"fillers": range(250, 258)}, "0 and 255"),
-            ({"size": 0}, "size=0"),
-        ],
-    )
-    def test_generate(self, arguments, words):
-        with pytest.raises(ValueError, match=f"(?s){words}"):
-            generate(**{"size": 5, **arguments})
-
-    def test_load_data(self):
-        with pytest.raises(ValueError, match=r"0\.\.99.*100"):
-            load_data(100)
-        with pytest.raises(ValueError, match="4 or more"):
-            load_data(97)
-        with pytest.raises(ValueError, match=r"144 problems.*20000"):
-            load_data(0, num_fillers=4)
+def test_too_few_fillers_are_refused():
+    with pytest.raises(ValueError, match=r"0\.\.99.*100"):
+        load_data(100)
+    with pytest.raises(ValueError, match="4 or more"):
+        load_data(97)
+    with pytest.raises(ValueError, match=r"144 problems.*20000"):
+        load_data(0, num_fillers=4)
 
 
 class TestImages:

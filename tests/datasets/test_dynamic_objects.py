@@ -43,36 +43,3 @@ def test_white_squares_that_move_evenly(widths):
     for values in (centres[..., 0], centres[..., 1], sizes[..., 0]):
         assert abs(np.corrcoef(values[:, 0], values[:, -1])[0, 1]) < 0.2
         assert values[:, -1].std() > 0.8 * values[:, 0].std()
-
-
-def test_seed_fixes_the_sequences():
-    one, again, other = (
-        dynamic_objects.generate(3, seed=seed) for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one, again)
-    assert (one != other).any()
-
-
-def test_load_data():
-    (x_train, y_train), (x_test, y_test) = dynamic_objects.load_data(5, 3)
-    assert x_train.shape == y_train.shape == (5, 19, 64, 64, 1)
-    assert x_test.shape == y_test.shape == (3, 19, 64, 64, 1)
-    np.testing.assert_array_equal(x_train[:, 1:], y_train[:, :-1])
-    test = dynamic_objects.generate(3, dynamic_objects.TEST_WIDTHS, seed=[0, 1])
-    np.testing.assert_array_equal(x_test, test[:, :-1])
-    assert (x_train > 0).sum((2, 3, 4)).max() <= 14**2
-    assert (x_test > 0).sum((2, 3, 4)).min() >= 13**2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"num_sequences": 0}, "num_sequences=0"),
-        ({"num_sequences": 1, "num_frames": 0}, "num_frames=0"),
-        ({"num_sequences": 1, "widths": (3, 32)}, r"1 to 31.*\(3, 32\)"),
-        ({"num_sequences": 1, "widths": (9, 4)}, r"\(9, 4\)"),
-    ],
-)
-def test_bad_input_is_refused(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        dynamic_objects.generate(**arguments)

@@ -132,38 +132,6 @@ class TestGenerate:
         alike = (clips[:, 0] == clips[:, 1]).all((2, 3, 4))
         assert (alike[:, :-1] & alike[:, 1:]).any(1).all()
 
-    def test_seed_fixes_the_clips(self, block):
-        one, again, other = (
-            intuitive_physics.generate(block, 2, 20, seed) for seed in (1, 1, 2)
-        )
-        np.testing.assert_array_equal(one, again)
-        assert (one != other).any()
-
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            (("O4", 1), "Unknown block 'O4'. Expected one of: O1, O2, O3"),
-            (("O1", 0), "num_sets=0"),
-            (("O1", 1, 19), "20 or more.*num_frames=19"),
-        ],
-    )
-    def test_bad_input_is_refused(self, arguments, words):
-        with pytest.raises(ValueError, match=words):
-            intuitive_physics.generate(*arguments)
-
-
-def test_small_images_are_means_of_large_ones():
-    for make, arguments in (
-        (intuitive_physics.generate, ("O2", 2, 20, 0)),
-        (intuitive_physics.generate_possible, (3, 20, 0)),
-    ):
-        large, small = make(*arguments), make(*arguments, image_size=16)
-        means = large.reshape(*large.shape[:-3], 16, 4, 16, 4, 3).mean((-4, -2))
-        np.testing.assert_allclose(small, means, atol=0.5)
-        for size, words in ((30, "size=30"), (0, "image_size=0")):
-            with pytest.raises(ValueError, match=words):
-                make(*arguments, image_size=size)
-
 
 def test_how_far_ahead_an_object_is_in_o3():
     """Eight pixels in the same direction, before and after the occluder."""
@@ -203,32 +171,11 @@ class TestGeneratePossible:
         np.testing.assert_allclose(counts / 300, expected, atol=0.09)
         assert counts[0] > 3
 
-    def test_seed_fixes_the_clips(self):
-        one, again, other = (
-            intuitive_physics.generate_possible(3, 20, seed)
-            for seed in (1, 1, 2)
-        )
-        np.testing.assert_array_equal(one, again)
-        assert (one != other).any()
-
-    def test_bad_input_is_refused(self):
-        with pytest.raises(ValueError, match="num_sequences=0"):
-            intuitive_physics.generate_possible(0)
-        with pytest.raises(ValueError, match="num_frames=5"):
-            intuitive_physics.generate_possible(1, 5)
-
 
 def test_load_data():
-    (x_train, y_train), (x_test, y_test) = intuitive_physics.load_data(
-        "O2", 5, 3, 20
-    )
-    assert x_train.shape == (5, 20, 64, 64, 3)
-    assert x_test.shape == (3, 4, 20, 64, 64, 3)
+    (_, y_train), (_, y_test) = intuitive_physics.load_data("O2", 5, 3, 20)
     assert (y_train == 1).all()
     np.testing.assert_array_equal(y_test, [[1, 1, 0, 0]] * 3)
-    np.testing.assert_array_equal(
-        x_test, intuitive_physics.generate("O2", 3, 20, seed=[0, 1])
-    )
 
 
 def write_clip(folder, clip, possible):

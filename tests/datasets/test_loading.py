@@ -1,8 +1,4 @@
-"""What loaders have in common.
-
-A seed fixes the training data and the test data, and another one others. Files
-of published formats that claim too much, or are something else, are refused.
-"""
+"""Files that claim too much, or are something else, are refused."""
 
 import io
 import json
@@ -15,16 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keras_relational import datasets
-from keras_relational.datasets import adding
-from keras_relational.datasets import bouncing_balls
-from keras_relational.datasets import distribution_of_three
-from keras_relational.datasets import dynamic_objects
-from keras_relational.datasets import intuitive_physics
 from keras_relational.datasets import relations_game
-from keras_relational.datasets import single_ball
 from keras_relational.datasets import vaec
-from keras_relational.datasets import visual_analogies
 from keras_relational.datasets.png import read_png
 from keras_relational.file_io import read_json
 
@@ -137,72 +125,4 @@ def test_json_that_nests_too_deeply_is_a_clear_error(tmp_path):
     assert read_json(path) == {"a": 1}
 
 
-LOADERS = {
-    "adding": lambda seed: adding.load_data(3, 3, seed=seed),
-    "balls": lambda seed: bouncing_balls.load_data("4balls", 2, 2, seed=seed),
-    "ball": lambda seed: single_ball.load_data(2, 2, seed=seed),
-    "physics": lambda seed: intuitive_physics.load_data(
-        "O1", 2, 2, 20, seed=seed
-    ),
-}
-
-
-@pytest.mark.parametrize("name", LOADERS)
-def test_the_seed_fixes_training_and_test_data(name):
-    one, again, other = (
-        [x for x, _ in LOADERS[name](seed)] for seed in (1, 1, 2)
-    )
-    for a, b, c in zip(one, again, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-        assert (a != c).any()
-
-
 # The training set of a seed, and what `generate` makes of the same seed.
-MADE_AGAIN = {
-    "relations_game": (
-        relations_game.generate,
-        lambda load, seed: load("same", num_train=3, num_test=2, seed=seed),
-        lambda generate, seed: generate("same", 3, seed=seed),
-    ),
-    "adding": (
-        adding.generate,
-        lambda load, seed: load(3, 2, seed=seed),
-        lambda generate, seed: generate(3, num_values=(2, 4), seed=seed),
-    ),
-    "dynamic_objects": (
-        dynamic_objects.generate,
-        lambda load, seed: load(3, 2, seed=seed),
-        lambda generate, seed: [generate(3, seed=seed)[:, :-1]],
-    ),
-    "distribution_of_three": (
-        distribution_of_three.generate,
-        lambda load, seed: load(num_train=3, num_test=2, seed=seed),
-        lambda generate, seed: generate(3, range(5), seed=seed),
-    ),
-    "intuitive_physics": (
-        intuitive_physics.generate_possible,
-        lambda load, seed: load("O1", 3, 2, 20, seed),
-        lambda generate, seed: [generate(3, 20, seed)],
-    ),
-    "visual_analogies": (
-        visual_analogies.generate,
-        lambda load, seed: load(3, 2, image_size=24, seed=seed),
-        lambda generate, seed: generate(3, image_size=24, seed=seed),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MADE_AGAIN)
-def test_a_seed_of_load_data_makes_its_training_set_again(name):
-    """Published runs need it so, and both docstrings say it."""
-    generate, loaded, generated = MADE_AGAIN[name]
-    load = getattr(datasets, name).load_data
-    (x_train, _), (x_test, _) = loaded(load, 4)
-    np.testing.assert_array_equal(x_train, generated(generate, 4)[0])
-    for other in (x_test[:2], generated(generate, 5)[0][:2]):
-        assert not np.array_equal(x_train[:2], other)
-    words = " ".join(load.__doc__.split())
-    assert f"`{generate.__name__}` with the same seed" in words
-    assert "take another one for fresh examples" in words
-    words = " ".join(generate.__doc__.split())
-    assert "The seed of a `load_data` gives its" in words

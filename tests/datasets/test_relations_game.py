@@ -127,6 +127,16 @@ def test_multi_task_labels_follow_the_task_ids():
         assert 0.4 < labels[task_ids == task].mean() < 0.6
 
 
+# What two different objects share: shape or colour, or neither.
+DIFFERENT = {(True, False), (False, True), (False, False)}
+
+
+def assert_equal_shares(counts, kinds, atol):
+    assert set(counts) == kinds
+    for count in counts.values():
+        assert count / counts.total() == pytest.approx(1 / len(kinds), abs=atol)
+
+
 @pytest.mark.parametrize("task", ["row_ABA", "column_AAB", "column_ABC"])
 def test_false_patterns_are_the_other_four_equally(task):
     images, labels, _ = relations_game.generate(task, 2_000, seed=3)
@@ -135,9 +145,7 @@ def test_false_patterns_are_the_other_four_equally(task):
         for image in images[labels == 0]
     )
     others = set(relations_game.PATTERNS) - {task.split("_")[1]}
-    assert set(counts) == others
-    for count in counts.values():
-        assert count / counts.total() == pytest.approx(0.25, abs=0.06)
+    assert_equal_shares(counts, others, 0.06)
 
 
 def test_pattern_objects_share_shape_colour_or_neither_equally():
@@ -146,9 +154,7 @@ def test_pattern_objects_share_shape_colour_or_neither_equally():
     for image in images[labels == 1]:
         first, _, last = read_objects(image).values()
         kinds[alike(first, last)] += 1
-    assert set(kinds) == {(True, False), (False, True), (False, False)}
-    for count in kinds.values():
-        assert count / kinds.total() == pytest.approx(1 / 3, abs=0.05)
+    assert_equal_shares(kinds, DIFFERENT, 0.05)
 
 
 @pytest.mark.parametrize("object_set", ["pentominoes", "hexominoes"])
@@ -159,9 +165,7 @@ def test_false_same_images_differ_in_the_three_ways_equally(object_set):
     kinds = collections.Counter(
         alike(*read_objects(image).values()) for image in images[labels == 0]
     )
-    assert set(kinds) == {(True, False), (False, True), (False, False)}
-    for count in kinds.values():
-        assert count / kinds.total() == pytest.approx(1 / 3, abs=0.05)
+    assert_equal_shares(kinds, DIFFERENT, 0.05)
 
 
 # Two stripes drawn independently, and not equal, share a colour in 7.7 %.
@@ -334,19 +338,6 @@ def test_stripes_have_equal_outer_columns_and_rarely_one_colour():
     assert plain / total == pytest.approx(0.04, abs=0.015)
 
 
-def test_seeds():
-    first = relations_game.generate("between", 50, seed=0)
-    again = relations_game.generate("between", 50, seed=0)
-    other = relations_game.generate("between", 50, seed=1)
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert (first[0] != other[0]).any()
-    assert (
-        relations_game.generate("same", 9)[0]
-        != relations_game.generate("same", 9)[0]
-    ).any()
-
-
 @pytest.mark.parametrize("object_set", relations_game.OBJECT_SETS)
 def test_shape_masks_belong_to_the_caller(object_set):
     """Objects drawn later do not lose what was erased in them."""
@@ -381,52 +372,13 @@ def test_tiles_are_cut_row_by_row():
         relations_game.tiles(images / 255)
 
 
-def test_load_data():
-    (x_train, y_train), (x_test, y_test) = relations_game.load_data(
-        "between", "stripes", num_train=30, num_test=20, seed=3
-    )
-    assert x_train.shape == (30, 36, 36, 3)
-    assert y_train.shape == (30,)
-    assert x_test.shape == (20, 36, 36, 3)
-    assert all(
-        all(shape)
-        for image in x_test
-        for shape, _ in read_objects(image).values()
-    )
-    assert y_test.shape == (20,)
-    # What it is tested on is never seen in training.
-    assert x_train.dtype == x_test.dtype
-    for images, labels, size, objects, stream in (
-        (x_train, y_train, 30, "pentominoes", 0),
-        (x_test, y_test, 20, "stripes", 1),
-    ):
-        made, made_labels, _ = relations_game.generate(
-            "between", size, objects, [3, stream]
-        )
-        np.testing.assert_array_equal(images, made)
-        np.testing.assert_array_equal(labels, made_labels)
+def test_load_data_of_several_tasks():
     (x_train, _), _ = relations_game.load_data(
         ["row_AAA", "row_ABC"], num_train=30, num_test=20
     )
     images, task_ids = x_train
     assert images.shape == (30, 36, 36, 3)
     assert set(task_ids) == {0, 1}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("betwixt", 5), "Unknown task 'betwixt'. Expected one of: same, "),
-        ((["same", "sane"], 5), "Unknown task 'sane'"),
-        (([], 5), "empty"),
-        (("same", 0), "positive integer. Received: num_examples=0"),
-        (("same", 5, "heptominoes"), "Unknown object set 'heptominoes'"),
-        (("colour_and_shape", 5, "stripes"), "all stripes are squares"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        relations_game.generate(*arguments)
 
 
 def save(path, **changes):
@@ -474,9 +426,6 @@ def test_load_npz_refuses_a_damaged_file(tmp_path):
     path = tmp_path / "game.npz"
     save(path)
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="cannot be read"):
-        relations_game.load_npz(path)
     path.write_bytes(content[:400] + b"\0" * 300 + content[700:])
     with pytest.raises(ValueError, match="cannot be read"):
         relations_game.load_npz(path)

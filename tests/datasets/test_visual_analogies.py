@@ -336,48 +336,6 @@ class TestImages:
         assert seen >= set(ORDERED_DOMAINS) | {"shape_position"}
 
 
-def test_seed_fixes_the_problems():
-    first, again, other = (
-        visual_analogies.generate(5, image_size=24, seed=seed)
-        for seed in (1, 1, 2)
-    )
-    for one, two in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, two)
-    assert (first.images != other.images).any()
-
-
-def test_load_data():
-    (x, y), (x_test, y_test) = visual_analogies.load_data(6, 4, seed=0)
-    assert x.shape == (6, 9, 80, 80, 1)
-    assert x.dtype == y.dtype == np.uint8
-    assert x_test.shape == (4, 9, 80, 80, 1)
-    assert y_test.shape == (4,)
-    for found, size, regime, stream in (
-        ((x, y), 6, "train", 0),
-        ((x_test, y_test), 4, "test", 1),
-    ):
-        made = visual_analogies.generate(
-            size, regime, image_size=80, seed=[0, stream]
-        )
-        np.testing.assert_array_equal(found[0], made.images)
-        np.testing.assert_array_equal(found[1], made.labels)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"num_problems": 0}, "num_problems=0"),
-        ({"num_problems": 2.5}, "positive integer.*num_problems=2.5"),
-        ({"num_problems": 1, "regime": "far"}, "'far'.*train, test"),
-        ({"num_problems": 1, "candidates": "hard"}, "'hard'.*contrasting"),
-        ({"num_problems": 1, "image_size": 23}, "image_size=23"),
-    ],
-)
-def test_bad_input_is_refused(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        visual_analogies.generate(**arguments)
-
-
 class TestPublishedFiles:
     @pytest.fixture
     def folder(self, tmp_path):

@@ -216,28 +216,37 @@ def test_another_run_in_the_folder_ends_in_one_line(
     assert "holds another run. The difference: core" in line
 
 
-def assert_told_apart(run, first, second, tmp_path):
-    """Files of other content, and not files that were moved."""
-    moved = tmp_path / "moved" / first.name
-    (shutil.copytree if first.is_dir() else shutil.copy)(
-        first, moved.parent.mkdir() or moved
-    )
-    assert run(first) == run(moved) != run(second)
+@pytest.fixture
+def assert_told_apart(run_of, tmp_path):
+    """A function that runs a command on files of its own.
+
+    Files of other content make another run, and files that were moved do not.
+    """
+
+    def assert_apart(name, write, run):
+        for seed, parent in enumerate("ab"):
+            (tmp_path / parent).mkdir()
+            write(tmp_path / parent / name, seed)
+        first, second = (tmp_path / parent / name for parent in "ab")
+        moved = tmp_path / "moved" / name
+        (shutil.copytree if first.is_dir() else shutil.copy)(
+            first, moved.parent.mkdir() or moved
+        )
+        assert run_of(*run(first)) == run_of(*run(moved))
+        assert run_of(*run(first)) != run_of(*run(second))
+
+    return assert_apart
 
 
-def test_images_of_another_folder_are_another_run(run_of, tmp_path):
-    for seed, parent in enumerate("ab"):
-        folder = tmp_path / parent / "faces"
-        folder.mkdir(parents=True)
+def test_images_of_another_folder_are_another_run(assert_told_apart):
+    def write(folder, seed):
+        folder.mkdir()
         images = np.random.default_rng(seed).integers(0, 256, (5, 32, 32))
         for number, image in enumerate(images.astype("uint8")):
             Image.fromarray(image).save(folder / f"{number}.png")
-    line = ("esbn", "--withheld", "0", "--images")
+
     assert_told_apart(
-        lambda folder: run_of(*line, folder),
-        tmp_path / "a" / "faces",
-        tmp_path / "b" / "faces",
-        tmp_path,
+        "faces", write, lambda x: ("esbn", "--withheld", 0, "--images", x)
     )
 
 
@@ -270,7 +279,7 @@ def test_agents_go_on_from_presets_as_runs_of_their_own(tmp_path, monkeypatch):
 
 
 def test_published_vaec_files_are_runs_of_their_own(
-    run_of, tmp_path, monkeypatch
+    assert_told_apart, monkeypatch
 ):
     def problems(path):
         seed = int(pathlib.Path(path).read_text())
@@ -279,64 +288,50 @@ def test_published_vaec_files_are_runs_of_their_own(
         )
 
     monkeypatch.setattr(vaec, "load_hdf5", problems)
-    for seed, parent in enumerate("ab"):
-        (tmp_path / parent).mkdir()
-        (tmp_path / parent / "train.hy").write_text(str(seed))
     line = ("context_normalization vaec", "--image-size", 32, "--published")
     assert_told_apart(
-        lambda path: run_of(*line, *[path] * 6),
-        tmp_path / "a" / "train.hy",
-        tmp_path / "b" / "train.hy",
-        tmp_path,
+        "train.hy",
+        lambda path, seed: path.write_text(str(seed)),
+        lambda path: (*line, *[path] * 6),
     )
 
 
-def test_published_visual_analogies_are_runs_of_their_own(run_of, tmp_path):
-    for seed, parent in enumerate("ab"):
-        folder = tmp_path / parent / "problems"
-        folder.mkdir(parents=True)
+def test_published_visual_analogies_are_runs_of_their_own(assert_told_apart):
+    def write(folder, seed):
+        folder.mkdir()
         images = np.random.default_rng(seed).integers(0, 256, (3, 9, 160, 160))
         for number, image in enumerate(images):
             path = folder / f"{number}.npz"
             np.savez(path, image=image.astype("float64").ravel(), target=1)
+
+    line = ("context_normalization visual_analogies", "--published")
     assert_told_apart(
-        lambda folder: run_of(
-            "context_normalization visual_analogies",
-            "--published",
-            *[folder / "*.npz"] * 2,
-        ),
-        tmp_path / "a" / "problems",
-        tmp_path / "b" / "problems",
-        tmp_path,
+        "problems", write, lambda folder: (*line, *[folder / "*.npz"] * 2)
     )
 
 
-def test_published_relations_games_are_runs_of_their_own(run_of, tmp_path):
-    for seed, parent in enumerate("ab"):
+def test_published_relations_games_are_runs_of_their_own(
+    assert_told_apart, run_of, tmp_path
+):
+    def write(path, seed):
         images, labels, tasks = relations_game.generate("same", 9, seed=seed)
-        (tmp_path / parent).mkdir()
-        np.savez(
-            tmp_path / parent / "same.npz",
-            images=images,
-            labels=labels[:, None],
-            tasks=tasks[:, None],
-        )
-    sizes = ("--num-train", "10", "--num-test", "10")
+        columns = {"labels": labels[:, None], "tasks": tasks[:, None]}
+        np.savez(path, images=images, **columns)
+
+    sizes = ("--num-train", 10, "--num-test", 10)
     line = ("predinet relations_game", "--task", "same", *sizes)
-    own = run_of(*line)
-
-    def run(path):
-        name = run_of(*line, "--published", path)
-        assert name != own
-        return name
-
-    paths = (tmp_path / x / "same.npz" for x in "ab")
-    assert_told_apart(run, *paths, tmp_path)
+    published = (*line, "--published")
+    assert_told_apart("same.npz", write, lambda path: (*published, path))
+    assert run_of(*line) != run_of(*published, tmp_path / "a" / "same.npz")
 
 
 def test_published_intuitive_physics_has_results_of_its_own(
-    run_of, tmp_path, monkeypatch
+    assert_told_apart, monkeypatch
 ):
+    def write(folder, seed):
+        folder.mkdir()
+        (folder / "seed").write_text(str(seed))
+
     def read(folder, block, image_size):
         seed = int((folder / "seed").read_text())
         return np.full((1, 4, 2, image_size, image_size, 3), seed, "uint8")
@@ -354,15 +349,5 @@ def test_published_intuitive_physics_has_results_of_its_own(
         "experiments.scoff.intuitive_physics.relative_errors", lambda *_: errors
     )
     monkeypatch.setattr(runs.Run, "finish", finish)
-    for seed, parent in enumerate("ab"):
-        folder = tmp_path / parent / "dev"
-        folder.mkdir(parents=True)
-        (folder / "seed").write_text(str(seed))
-    assert_told_apart(
-        lambda folder: run_of(
-            "scoff intuitive_physics", "--num-sets", 1, "--folder", folder
-        ),
-        tmp_path / "a" / "dev",
-        tmp_path / "b" / "dev",
-        tmp_path,
-    )
+    line = ("scoff intuitive_physics", "--num-sets", 1, "--folder")
+    assert_told_apart("dev", write, lambda folder: (*line, folder))

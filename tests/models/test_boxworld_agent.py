@@ -73,19 +73,6 @@ def test_every_pixel_and_weight_counts(network):
     assert (np.abs(again - logits).max(axis=1) > 0).all()
 
 
-def test_saved_and_loaded(tmp_path):
-    model = models.boxworld_agent("simplicial", num_virtual_entities=3)
-    model.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    images = random_images(3)
-    for x, y in zip(
-        model.predict(images, verbose=0),
-        loaded.predict(images, verbose=0),
-        strict=True,
-    ):
-        np.testing.assert_allclose(x, y, atol=1e-6)
-
-
 def test_smallest_board():
     model = models.boxworld_agent("simplicial", image_shape=(4, 4, 3))
     logits, _ = model.predict(random_images(2, (4, 4, 3)), verbose=0)

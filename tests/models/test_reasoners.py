@@ -97,17 +97,6 @@ def test_initial_weights_come_from_the_seed():
     assert (weights[0][0] != weights[2][0]).any()
 
 
-@pytest.mark.parametrize("reasoner", ["abstractor", "esbn"])
-def test_saved_and_loaded(reasoner, tmp_path):
-    model = models.set_classifier(reasoner, 3, 5)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    entities = random_array(4, 3, 5)
-    np.testing.assert_allclose(
-        outputs(loaded, entities), outputs(model, entities), atol=1e-6
-    )
-
-
 def test_refuses_unknown_reasoners_and_sizes():
     with pytest.raises(ValueError, match="Unknown reasoner 'gru'"):
         models.set_classifier("gru", 2, 32)

@@ -221,27 +221,6 @@ def test_numbers_of_many_fillers():
     np.testing.assert_allclose(known(NUMBERS + 290), outputs, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"sequential": "esbn"},
-        {"sequential": "lstm"},
-        {"sequential": "corelnet", "num_steps": 9},
-        {"sequential": "ntm", "mode": "generative"},
-        {
-            "confidence": True,
-            "normalization": layers.TemporalContextNormalization(),
-        },
-    ],
-)
-def test_saved_and_loaded(arguments, autoencoder, tmp_path):
-    model = models.rule_learner(autoencoder, **arguments)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    sequences = FILLERS[NUMBERS]
-    np.testing.assert_allclose(model(sequences), loaded(sequences), atol=1e-6)
-
-
 def test_arguments_are_checked(autoencoder):
     with pytest.raises(ValueError, match="'sound'"):
         models.filler_autoencoder("sound")

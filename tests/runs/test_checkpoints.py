@@ -72,26 +72,6 @@ def checkpoint(trained, tmp_path_factory):
     return (directory / "checkpoint-20.npz").read_bytes()
 
 
-@pytest.fixture
-def restore(checkpoint, trained, tmp_path):
-    """Takes up a checkpoint, after a function has changed its file."""
-
-    def continued(damage):
-        path = tmp_path / "checkpoint-20.npz"
-        path.write_bytes(checkpoint)
-        damage(path)
-        log = runs.TrainingLog(
-            Folder(tmp_path),
-            None,
-            "batches",
-            lambda folder: runs.ModelCheckpoints(trained, folder),
-        )
-        log.restore(20)
-        return len(log.curves["batches"])
-
-    return continued
-
-
 class Folder:
     """Stands for a run."""
 
@@ -103,6 +83,31 @@ class Folder:
 
     def has_new_results(self):
         pass
+
+
+def restored(directory, model, goal=80):
+    log = runs.TrainingLog(
+        Folder(directory),
+        None,
+        "batches",
+        lambda folder: runs.ModelCheckpoints(model, folder),
+    )
+    log.restore(goal)
+    return log
+
+
+@pytest.fixture
+def restore(checkpoint, trained, tmp_path):
+    """Takes up a checkpoint, after a function has changed its file."""
+
+    def continued(damage):
+        path = tmp_path / "checkpoint-20.npz"
+        path.write_bytes(checkpoint)
+        damage(path)
+        log = restored(tmp_path, trained, goal=20)
+        return len(log.curves["batches"])
+
+    return continued
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -139,17 +144,6 @@ def zeros(number):
         "batches": [20 * i for i in range(1, number // 20 + 1)],
         "minutes": [0.0] * (number // 20),
     }
-
-
-def restored(directory, model, goal=80):
-    log = runs.TrainingLog(
-        Folder(directory),
-        None,
-        "batches",
-        lambda folder: runs.ModelCheckpoints(model, folder),
-    )
-    log.restore(goal)
-    return log
 
 
 def save_three(directory, model):
@@ -236,29 +230,34 @@ def test_each_type_comes_back_bit_by_bit(tmp_path, dtype):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_checkpoint_of_another_type_is_refused(tmp_path):
-    model = compiled(small_model())
-    checkpoints = runs.ModelCheckpoints(model, tmp_path)
-    checkpoints.save(20, zeros(20))
-    path = tmp_path / "checkpoint-20.npz"
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    arrays["variable_0"] = arrays["variable_0"].astype("float64")
-    np.savez(path, **arrays)
+@pytest.fixture
+def with_variable(tmp_path):
+    """A checkpoint with another array in place of the first variable."""
+
+    def replace(change):
+        checkpoints = runs.ModelCheckpoints(compiled(small_model()), tmp_path)
+        checkpoints.save(20, zeros(20))
+        path = tmp_path / "checkpoint-20.npz"
+        with np.load(path) as file:
+            arrays = dict(file)
+        arrays["variable_0"] = change(arrays["variable_0"])
+        np.savez_compressed(path, **arrays)
+        return checkpoints
+
+    return replace
+
+
+def test_a_checkpoint_of_another_type_is_refused(with_variable):
+    checkpoints = with_variable(lambda x: x.astype("float64"))
     with pytest.raises(ValueError, match="of type float64, and should be flo"):
         checkpoints.restore(20)
 
 
-def test_a_checkpoint_of_another_size_is_refused_before_it_is_read(tmp_path):
+def test_a_checkpoint_of_another_size_is_refused_before_it_is_read(
+    with_variable,
+):
     """100 MiB of zeros in place of a variable."""
-    checkpoints = runs.ModelCheckpoints(compiled(small_model()), tmp_path)
-    checkpoints.save(20, zeros(20))
-    path = tmp_path / "checkpoint-20.npz"
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    arrays["variable_0"] = np.zeros((100, 2**20), "uint8")
-    np.savez_compressed(path, **arrays)
-    del arrays
+    checkpoints = with_variable(lambda _: np.zeros((100, 2**20), "uint8"))
     tracemalloc.start()
     with pytest.raises(ValueError, match="of another model or optimizer"):
         checkpoints.restore(20)

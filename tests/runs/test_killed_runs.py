@@ -82,6 +82,7 @@ def assert_same_run(model, curves, expected_model, expected):
     assert (np.diff(curves["minutes"]) > 0).all()
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize(
     "before", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -105,6 +106,21 @@ def test_a_killed_run_continues_with_the_same_result(data, tmp_path, before):
     # A finished run comes back as it was, without another step.
     again = train(small_model(), data, tmp_path / "killed")
     np.testing.assert_array_equal(again["minutes"], curves["minutes"])
+    # TensorBoard shows each point once.
+    log = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    folder = tmp_path / "killed" / "tensorboard"
+    assert len(list(folder.iterdir())) == 1
+    events = log.EventAccumulator(str(folder))
+    events.Reload()
+    assert set(events.Tags()["tensors"]) == set(curves)
+    for name, curve in curves.items():
+        points = events.Tensors(name)
+        assert [x.step for x in points] == [20, 40, 60]
+        np.testing.assert_allclose(
+            [x.tensor_proto.float_val[0] for x in points], curve, rtol=1e-6
+        )
 
 
 @pytest.mark.slow
@@ -128,35 +144,10 @@ def test_a_killed_bfloat16_run_continues_with_the_same_result(data, tmp_path):
         train(small_model(), data, tmp_path / "killed")
 
 
-@pytest.mark.parametrize("before", [False, True])
 @pytest.mark.slow
-def test_tensorboard_shows_each_point_of_a_killed_run_once(
-    data, tmp_path, before
-):
-    event_accumulator = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator"
-    )
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        kill_after(monkeypatch, 2, before)
-        with pytest.raises(KilledError):
-            train(small_model(), data, tmp_path)
-    curves = train(small_model(), data, tmp_path)
-    events = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    assert set(events.Tags()["tensors"]) == set(curves)
-    for name, curve in curves.items():
-        points = events.Tensors(name)
-        assert [x.step for x in points] == [20, 40, 60]
-        np.testing.assert_allclose(
-            [x.tensor_proto.float_val[0] for x in points], curve, rtol=1e-6
-        )
-    assert len(list((tmp_path / "tensorboard").iterdir())) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", kill_runs.KINDS)
+@pytest.mark.parametrize("kind", kill_runs.TRAIN)
 def test_runs_that_are_killed(kind, tmp_path):
-    """With SIGKILL, at random: `python tests/kill_runs.py` does it longer."""
+    """With SIGKILL, at random."""
     if kind == "agent":
         pytest.importorskip("tf_agents")
     assert kill_runs.kill_runs(kind, 4, 1, tmp_path) == []

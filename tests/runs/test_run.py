@@ -59,105 +59,84 @@ def test_a_config_tells_how_the_run_was_made(tmp_path, monkeypatch):
     assert config["continued"] == []
 
 
+def start(directory, experiment="adding", arguments=ARGUMENTS, **kwargs):
+    """Starts a run that does nothing."""
+    with runs.Run(directory, experiment, arguments, **kwargs) as run:
+        return run
+
+
 def test_each_later_start_is_listed(tmp_path):
-    for _ in range(3):
-        with runs.Run(tmp_path, "adding", ARGUMENTS) as run:
-            config = run.config
+    config = [start(tmp_path) for _ in range(3)][-1].config
     assert len(config["continued"]) == 2
     assert {"started", "commit", "versions", "machine", "command"} == set(
         config["continued"][0]
     )
 
 
+FEWER = {"core": "scoff", "epochs": 12, "seed": 0}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"seed": 1}, "seed: was 0, now 1"),
-        ({"core": "rims"}, 'core: was "scoff", now "rims"'),
-        ({"sizes": [1, 4]}, r"sizes: was \[1, 3\], now \[1, 4\]"),
-        ({"rate": 0.1}, "rate: was not given, now 0.1"),
-        ({"seed": 2, "core": "a"}, 'core: .*"a"; seed: was 0, now 2'),
+        ({"arguments": {**ARGUMENTS, "seed": 1}}, "seed: was 0, now 1"),
+        (
+            {"arguments": {**ARGUMENTS, "sizes": [1, 4]}},
+            r"sizes: was \[1, 3\], now \[1, 4\]",
+        ),
+        (
+            {"arguments": {**ARGUMENTS, "rate": 0.1}},
+            "rate: was not given, now 0.1",
+        ),
+        (
+            {"arguments": {**ARGUMENTS, "seed": 2, "core": "a"}},
+            'core: was "scoff", now "a"; seed: was 0, now 2',
+        ),
+        ({"arguments": FEWER}, r"sizes: was \[1, 3\], now not given"),
+        ({"experiment": "vaec"}, 'experiment: was "adding", now "vaec"'),
+        ({"data": {"file": "2b"}}, 'digest of file: was "1a", now "2b"'),
+        ({"data": {}}, 'digest of file: was "1a", now not given'),
     ],
 )
 def test_another_run_is_refused_with_the_difference(tmp_path, changes, words):
-    with runs.Run(tmp_path, "adding", ARGUMENTS):
-        before = config_of(tmp_path)
-    with (
-        pytest.raises(ValueError, match=f"holds another run.*{words}"),
-        runs.Run(tmp_path, "adding", {**ARGUMENTS, **changes}),
-    ):
-        pass
+    data = {"file": "1a"}
+    start(tmp_path, data=data)
+    before = config_of(tmp_path)
+    with pytest.raises(ValueError, match=f"holds another run.*{words}"):
+        start(tmp_path, **{"data": data, **changes})
     assert config_of(tmp_path) == before
-
-
-def test_an_argument_that_is_gone_is_a_difference(tmp_path):
-    with runs.Run(tmp_path, "adding", ARGUMENTS):
-        pass
-    fewer = {"core": "scoff", "epochs": 12, "seed": 0}
-    with (
-        pytest.raises(ValueError, match=r"sizes: was \[1, 3\], now not given"),
-        runs.Run(tmp_path, "adding", fewer),
-    ):
-        pass
-
-
-def test_another_experiment_and_other_data_are_refused(tmp_path):
-    with runs.Run(tmp_path, "adding", ARGUMENTS, data={"file": "1a"}):
-        pass
-    for experiment, data, words in (
-        ("vaec", {"file": "1a"}, 'experiment: was "adding", now "vaec"'),
-        ("adding", {"file": "2b"}, 'digest of file: was "1a", now "2b"'),
-        ("adding", {}, 'digest of file: was "1a", now not given'),
-    ):
-        with (
-            pytest.raises(ValueError, match=words),
-            runs.Run(tmp_path, experiment, ARGUMENTS, data=data),
-        ):
-            pass
 
 
 def test_what_may_differ_does(tmp_path):
     """As do paths, and versions."""
     arguments = {**ARGUMENTS, "file": pathlib.Path("a/b.npz")}
-    with runs.Run(tmp_path, "adding", arguments):
-        config = config_of(tmp_path)
+    config = start(tmp_path, arguments=arguments).config
     config["versions"]["keras"] = "3.0.0"
     config["commit"] = None
     (tmp_path / "config.json").write_text(json.dumps(config))
     arguments |= {"file": pathlib.Path("c/b.npz"), "epochs": 20}
-    with runs.Run(tmp_path, "adding", arguments, may_differ=["epochs"]) as run:
-        assert run.config["arguments"]["epochs"] == 20
-        assert run.config["arguments"]["file"] == "c/b.npz"
-        assert run.config["versions"]["keras"] == "3.0.0"
-        part = run.config["continued"][0]
-        assert part["versions"]["keras"] == keras.__version__
+    config = start(tmp_path, arguments=arguments, may_differ=["epochs"]).config
+    assert config["arguments"]["epochs"] == 20
+    assert config["arguments"]["file"] == "c/b.npz"
+    assert config["versions"]["keras"] == "3.0.0"
+    part = config["continued"][0]
+    assert part["versions"]["keras"] == keras.__version__
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("file", "content", "words"),
     [
-        ("{", "config.json cannot be read"),
-        ('{"format": 9}', "description of a run in format 1"),
-        ("[]", "description of a run in format 1"),
+        ("config.json", "{", "config.json cannot be read"),
+        ("config.json", '{"format": 9}', "description of a run in format 1"),
+        ("config.json", "[]", "description of a run in format 1"),
+        ("curves.csv", "batches\r\n1\r\n", r"without its config\.json"),
     ],
 )
-def test_a_damaged_config_is_told_with_its_path(tmp_path, content, words):
-    (tmp_path / "config.json").write_text(content)
-    with (
-        pytest.raises(ValueError, match=words) as raised,
-        runs.Run(tmp_path, "adding", ARGUMENTS),
-    ):
-        pass
+def test_a_damaged_or_missing_config_is_told(tmp_path, file, content, words):
+    (tmp_path / file).write_text(content)
+    with pytest.raises(ValueError, match=words) as raised:
+        start(tmp_path)
     assert str(tmp_path) in str(raised.value)
-
-
-def test_files_of_an_unknown_run_are_refused(tmp_path):
-    (tmp_path / "curves.csv").write_text("batches\r\n1\r\n")
-    with (
-        pytest.raises(ValueError, match=r"without its config\.json"),
-        runs.Run(tmp_path, "adding", ARGUMENTS),
-    ):
-        pass
 
 
 def test_a_second_start_is_refused_with_the_process(tmp_path):
@@ -176,27 +155,22 @@ with runs.Run(sys.argv[1], "adding", {"seed": 0}):
     ) as process:
         number = process.stdout.readline().strip()
         assert number == str(process.pid)
-        with (
-            pytest.raises(RuntimeError, match=f"process {number}\\.") as raised,
-            runs.Run(tmp_path, "adding", {"seed": 0}),
-        ):
-            pass
+        with pytest.raises(
+            RuntimeError, match=f"process {number}\\."
+        ) as raised:
+            start(tmp_path, arguments={"seed": 0})
         assert str(tmp_path) in str(raised.value)
         process.kill()
         process.wait()
     # A process that was killed leaves no lock.
     with runs.Run(tmp_path, "adding", {"seed": 0}):
         # Nor does this process get it twice.
-        with (
-            pytest.raises(RuntimeError, match="Another process writes"),
-            runs.Run(tmp_path, "adding", {"seed": 0}),
-        ):
-            pass
+        with pytest.raises(RuntimeError, match="Another process writes"):
+            start(tmp_path, arguments={"seed": 0})
     # A start that was refused leaves none either.
     with pytest.raises(ValueError, match="seed"):
-        runs.Run(tmp_path, "adding", {"seed": 1}).__enter__()
-    with runs.Run(tmp_path, "adding", {"seed": 0}):
-        pass
+        start(tmp_path, arguments={"seed": 1})
+    start(tmp_path, arguments={"seed": 0})
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
@@ -208,8 +182,8 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     ):
         (tmp_path / name).write_bytes(b"half")
     (tmp_path / "impartial.txt").write_bytes(b"mine")
-    with runs.Run(tmp_path, "adding", {}):
-        names = {path.name for path in tmp_path.iterdir()}
+    start(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
     assert names == {"config.json", "run.lock", "impartial.txt"}
 
 
@@ -220,36 +194,7 @@ def test_a_result_tells_the_figures_and_that_the_run_has_finished(tmp_path):
     assert json.loads((tmp_path / "result.json").read_text()) == result
     assert result["accuracy"] == 0.5
     assert result["finished"] >= config_of(tmp_path)["started"]
-    with runs.Run(tmp_path, "adding", {}) as run:
-        assert run.result == result
-
-
-def test_a_run_that_goes_on_has_no_result_until_it_finishes(tmp_path):
-    with runs.Run(tmp_path, "adding", {}) as run:
-        run.finish({})
-        log = runs.TrainingLog(run, None, "batches", lambda folder: Nowhere())
-        log.restore(10)
-        assert (tmp_path / "result.json").exists()
-        log.add({"batches": 10, "minutes": 1.5})
-        assert not (tmp_path / "result.json").exists()
-        result = run.finish({})
-    assert (result["batches"], result["minutes"]) == (10, 1.5)
-
-
-def test_minutes_are_those_of_all_trainings_in_the_folder(tmp_path):
-    for part, minutes in (("predinet", 1.5), ("esbn", 2.0), ("mlp", 0.2)):
-        with runs.Run(tmp_path, "few_examples", {}) as run:
-            log = runs.TrainingLog(run, part, "batches", lambda _: Nowhere())
-            log.add({"batches": 10, "minutes": minutes})
-            result = run.finish({})
-    assert result["minutes"] == 3.7
-    (tmp_path / "esbn" / "curves.csv").write_text("batches\n10\n")
-    with runs.Run(tmp_path, "few_examples", {}) as run:
-        log = runs.TrainingLog(run, "mlp", "batches", lambda _: Nowhere())
-        log.add({"batches": 10, "minutes": 0.4})
-        with pytest.warns(UserWarning, match=r"minutes of .*esbn"):
-            result = run.finish({})
-    assert result["minutes"] == 1.9
+    assert start(tmp_path, arguments={}).result == result
 
 
 class Nowhere:
@@ -262,9 +207,43 @@ class Nowhere:
         pass
 
 
-def test_a_saved_model_is_whole_or_not_there(tmp_path, monkeypatch):
+def log_of(run, part=None):
+    return runs.TrainingLog(run, part, "batches", lambda folder: Nowhere())
+
+
+def test_a_run_that_goes_on_has_no_result_until_it_finishes(tmp_path):
+    with runs.Run(tmp_path, "adding", {}) as run:
+        run.finish({})
+        log = log_of(run)
+        log.restore(10)
+        assert (tmp_path / "result.json").exists()
+        log.add({"batches": 10, "minutes": 1.5})
+        assert not (tmp_path / "result.json").exists()
+        result = run.finish({})
+    assert (result["batches"], result["minutes"]) == (10, 1.5)
+
+
+def test_minutes_are_those_of_all_trainings_in_the_folder(tmp_path):
+    for part, minutes in (("predinet", 1.5), ("esbn", 2.0), ("mlp", 0.2)):
+        with runs.Run(tmp_path, "few_examples", {}) as run:
+            log_of(run, part).add({"batches": 10, "minutes": minutes})
+            result = run.finish({})
+    assert result["minutes"] == 3.7
+    (tmp_path / "esbn" / "curves.csv").write_text("batches\n10\n")
+    with runs.Run(tmp_path, "few_examples", {}) as run:
+        log_of(run, "mlp").add({"batches": 10, "minutes": 0.4})
+        with pytest.warns(UserWarning, match=r"minutes of .*esbn"):
+            result = run.finish({})
+    assert result["minutes"] == 1.9
+
+
+def small_model():
     inputs = keras.Input((3,))
-    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    return keras.Model(inputs, keras.layers.Dense(2)(inputs))
+
+
+def test_a_saved_model_is_whole_or_not_there(tmp_path, monkeypatch):
+    model = small_model()
     with runs.Run(tmp_path, "adding", {}) as run:
         path = run.save_model(model)
         loaded = keras.saving.load_model(path)
@@ -292,8 +271,7 @@ def test_a_saved_model_is_whole_or_not_there(tmp_path, monkeypatch):
     "name", ["curves.csv", "result.json", "checkpoint-10.npz"]
 )
 def test_a_full_disk_names_the_file(tmp_path, name):
-    inputs = keras.Input((3,))
-    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    model = small_model()
     model.compile("sgd", "mse")
     model.optimizer.build(model.trainable_variables)
     with runs.Run(tmp_path, "adding", {}) as run:
@@ -322,11 +300,8 @@ def test_a_run_is_used_in_a_with_statement(tmp_path):
 
 
 def test_arguments_are_numbers_text_and_paths(tmp_path):
-    with (
-        pytest.raises(TypeError, match="arguments of a run must be numbers"),
-        runs.Run(tmp_path, "adding", {"core": object()}),
-    ):
-        pass
+    with pytest.raises(TypeError, match="arguments of a run must be numbers"):
+        start(tmp_path, arguments={"core": object()})
 
 
 DEFAULTS = {"rate": 0.1, "size": None, "masked": False, "folder": None}
@@ -382,10 +357,13 @@ def test_data_digest_tells_values_types_and_shapes_apart():
     assert all(re.fullmatch("[0-9a-f]{8}", digest) for digest in digests)
 
 
-@pytest.mark.skipif(
+exported = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="models are exported on TensorFlow only",
 )
+
+
+@exported
 def test_check_export_refuses_before_any_work(tmp_path, monkeypatch):
     pytest.importorskip("tensorflow_serving")
     runs.check_export(None)
@@ -399,10 +377,7 @@ def test_check_export_refuses_before_any_work(tmp_path, monkeypatch):
         runs.check_export(str(tmp_path / "other"))
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="models are exported on TensorFlow only",
-)
+@exported
 def test_what_a_killed_export_left_is_removed(tmp_path):
     pytest.importorskip("tensorflow_serving")
     left = tmp_path / ".export-abc" / "1"

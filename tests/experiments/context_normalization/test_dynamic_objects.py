@@ -4,15 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.context_normalization.dynamic_objects import FrameBatches
-from experiments.context_normalization.dynamic_objects import frame_embeddings
-from experiments.context_normalization.dynamic_objects import (
-    plot_predicted_frames,
-)
-from experiments.context_normalization.dynamic_objects import prediction_error
-from experiments.context_normalization.dynamic_objects import (
-    sequences_of_large_squares,
-)
+from experiments.context_normalization import dynamic_objects as experiment
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational import training
@@ -26,21 +18,21 @@ def autoencoder():
 
 
 def test_frames_have_all_widths_and_go_on_where_they_were():
-    batches = FrameBatches(batch_size=200, seed=1)
+    batches = experiment.FrameBatches(batch_size=200, seed=1)
     x, y = batches[7]
     sizes = np.sqrt((x > 0).sum((1, 2, 3)))
     assert sizes.min() < 6
     assert sizes.max() > 28
     np.testing.assert_array_equal(y, x / np.float32(255))
-    rest = FrameBatches(200, initial_batch=5, seed=1)
+    rest = experiment.FrameBatches(200, initial_batch=5, seed=1)
     np.testing.assert_array_equal(rest[2][0], x)
-    other = FrameBatches(200, seed=2)
+    other = experiment.FrameBatches(200, seed=2)
     assert (other[7][0] != x).any()
 
 
 def test_embeddings_are_those_of_the_frames(autoencoder):
     sequences = dynamic_objects.generate(5, seed=0)
-    z = frame_embeddings(autoencoder, sequences, batch_size=2)
+    z = experiment.frame_embeddings(autoencoder, sequences, batch_size=2)
     expected = autoencoder.get_layer("encoder")(sequences[3])
     np.testing.assert_allclose(z[3], expected, atol=1e-5)
 
@@ -51,12 +43,12 @@ def test_prediction_error_is_that_of_every_pixel(autoencoder):
     predicted = model.predict(sequences[:, :-1], verbose=0)
     expected = np.mean((predicted - sequences[:, 1:] / 255) ** 2)
     # Of batches of 2, 2 and 1.
-    error = prediction_error(model, sequences, batch_size=2)
+    error = experiment.prediction_error(model, sequences, batch_size=2)
     assert error == pytest.approx(expected, rel=1e-4)
 
 
 def test_test_sets_have_large_squares():
-    tests = sequences_of_large_squares(4, seed=7)
+    tests = experiment.sequences_of_large_squares(4, seed=7)
     for sequences, number in zip(tests, (1, 2), strict=True):
         expected = dynamic_objects.generate(
             4, dynamic_objects.TEST_WIDTHS, seed=[7, 0, number]
@@ -71,21 +63,21 @@ def test_learns_to_predict_larger_squares():
     autoencoder = image_autoencoder()
     autoencoder.compile(training.supervised.adam(5e-4), "mse")
     autoencoder.fit(
-        FrameBatches(),
+        experiment.FrameBatches(),
         steps_per_epoch=4_000,
         shuffle=False,
         verbose=0,
     )
     train = dynamic_objects.generate(4_000, seed=1)
     test = dynamic_objects.generate(200, dynamic_objects.TEST_WIDTHS, seed=2)
-    z = frame_embeddings(autoencoder, train)
+    z = experiment.frame_embeddings(autoencoder, train)
     errors = {}
     for normalization in ("temporal_context", "none"):
         model = object_predictor(autoencoder, normalization)
         predictor = model.get_layer("predictor")
         predictor.compile(keras.optimizers.Adam(2e-3), "mse", jit_compile=True)
         predictor.fit(z[:, :-1], z[:, 1:], batch_size=32, epochs=30, verbose=0)
-        errors[normalization] = prediction_error(model, test)
+        errors[normalization] = experiment.prediction_error(model, test)
     assert errors["temporal_context"] < 0.02
     assert errors["none"] > 2 * errors["temporal_context"]
 
@@ -93,7 +85,7 @@ def test_learns_to_predict_larger_squares():
 def test_rows_are_true_and_predicted_frames():
     (sequence,) = dynamic_objects.generate(1, seed=0)
     predicted = np.random.default_rng(0).random((19, 64, 64, 1))
-    figure = plot_predicted_frames(sequence, {"one": predicted}, 6)
+    figure = experiment.plot_predicted_frames(sequence, {"one": predicted}, 6)
     panels = figure.axes
     assert [panel.get_title() for panel in panels[:4]] == ["2", "8", "14", "20"]
     np.testing.assert_array_equal(

@@ -182,7 +182,7 @@ def test_other_normalizations_have_nothing_to_adapt(model):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.any_backend
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_continued(tmp_path):
     """With the same result, dropout included."""
     problems = some_problems()

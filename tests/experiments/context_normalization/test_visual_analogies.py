@@ -4,17 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.context_normalization.visual_analogies import (
-    VisualAnalogyBatches,
-)
-from experiments.context_normalization.visual_analogies import (
-    VisualAnalogyFiles,
-)
-from experiments.context_normalization.visual_analogies import accuracies_of
-from experiments.context_normalization.visual_analogies import evaluate
-from experiments.context_normalization.visual_analogies import files_digest
-from experiments.context_normalization.visual_analogies import generated_tests
-from experiments.context_normalization.visual_analogies import solved_by_kind
+from experiments.context_normalization import visual_analogies as experiment
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import visual_analogies
@@ -26,8 +16,8 @@ def test_published_files_are_read_when_they_are_needed(tmp_path):
     paths = [
         tmp_path / f"analogy_train_lbc_{number}.npz" for number in range(5)
     ]
-    whole = VisualAnalogyFiles(paths, 2, 160, seed=1)
-    rest = VisualAnalogyFiles(paths, 2, 160, 3, seed=1)
+    whole = experiment.VisualAnalogyFiles(paths, 2, 160, seed=1)
+    rest = experiment.VisualAnalogyFiles(paths, 2, 160, 3, seed=1)
     for number, path in enumerate(paths):
         np.savez(path, image=images[number], target=number % 4)
     seen = []
@@ -44,8 +34,8 @@ def test_published_files_are_read_when_they_are_needed(tmp_path):
 
 def test_batches_are_problems_and_go_on_where_they_were():
     kind = (3, "test", "random", 24)
-    whole = VisualAnalogyBatches(*kind, seed=1, distraction=False)
-    rest = VisualAnalogyBatches(*kind, 5, seed=1, distraction=False)
+    whole = experiment.VisualAnalogyBatches(*kind, seed=1, distraction=False)
+    rest = experiment.VisualAnalogyBatches(*kind, 5, seed=1, distraction=False)
     expected = visual_analogies.generate(*kind, seed=[1, 7], distraction=False)
     for batch in (whole[7], rest[2]):
         np.testing.assert_array_equal(batch[0], expected.images)
@@ -54,7 +44,7 @@ def test_batches_are_problems_and_go_on_where_they_were():
 
 
 def test_test_sets_are_of_values_never_seen_and_of_familiar_ones():
-    tests = generated_tests(3, "random", 48, 7, False)
+    tests = experiment.generated_tests(3, "random", 48, 7, False)
     for name, regime, number in (
         ("test", "test", 10**9),
         ("near", "train", 10**9 + 1),
@@ -68,8 +58,8 @@ def test_test_sets_are_of_values_never_seen_and_of_familiar_ones():
 
 def test_accuracies_are_of_the_first_problems():
     model = models.visual_analogy_scorer("batch", image_size=48)
-    tests = generated_tests(40, image_size=48)
-    measured = accuracies_of(model, tests, 34)
+    tests = experiment.generated_tests(40, image_size=48)
+    measured = experiment.accuracies_of(model, tests, 34)
     x, y = (array[:34] for array in tests["near"][:2])
     assert list(measured) == ["test_accuracy", "near_accuracy"]
     assert measured["near_accuracy"] == training.accuracy(model, x, y, 32)
@@ -80,7 +70,7 @@ def test_a_digest_depends_on_names_and_contents(tmp_path):
         path = tmp_path / folder / name
         path.parent.mkdir(exist_ok=True)
         np.savez(path, image=np.full((9, 160, 160), pixel), target=1)
-        return files_digest([path])
+        return experiment.files_digest([path])
 
     first = digest("a", "1.npz", 3)
     assert digest("b", "1.npz", 3) == first
@@ -96,7 +86,7 @@ def visual_scorer():
 
 def test_solved_by_kind(visual_scorer):
     problems = visual_analogies.generate(40, image_size=48, seed=0)
-    shares = solved_by_kind(visual_scorer, problems)
+    shares = experiment.solved_by_kind(visual_scorer, problems)
     scores = visual_scorer.predict(problems.images, batch_size=32, verbose=0)
     solved = scores.argmax(1) == problems.labels
     for number, name in enumerate(visual_analogies.RELATIONS):
@@ -111,7 +101,9 @@ def test_solved_by_kind(visual_scorer):
 
 def test_figures_of_published_problems_have_no_kinds(visual_scorer):
     own = visual_analogies.generate(40, image_size=48, seed=0)
-    figures = evaluate(visual_scorer, {"own": own, "published": own[:2]})
+    figures = experiment.evaluate(
+        visual_scorer, {"own": own, "published": own[:2]}
+    )
     assert set(figures) == {"own", "own_shares", "published"}
     assert figures["own"] == figures["published"]
     assert figures["own"] == training.accuracy(visual_scorer, *own[:2], 32)

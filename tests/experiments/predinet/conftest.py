@@ -5,5 +5,4 @@ from random_models import game
 from random_models import mha
 from random_models import mlp
 from random_models import multi_task_predinet
-from random_models import no_matplotlib
 from random_models import predinet

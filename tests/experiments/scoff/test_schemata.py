@@ -1,6 +1,5 @@
 """What schemata tell, and pictures of object files and of roll-outs."""
 
-import keras
 import numpy as np
 import pytest
 from PIL import Image
@@ -19,8 +18,6 @@ from experiments.scoff.single_ball import ball_metrics
 from experiments.scoff.single_ball import single_ball_predictor
 from experiments.scoff.videos import roll_out_errors
 from keras_relational import analysis
-from keras_relational import layers
-from keras_relational import models
 from keras_relational.analysis.schemata import ObjectFiles
 from keras_relational.datasets import bouncing_balls
 from keras_relational.datasets import single_ball
@@ -30,23 +27,11 @@ def random_frames(*shape):
     return np.random.default_rng(0).integers(0, 256, shape, dtype="uint8")
 
 
-@pytest.fixture(scope="module")
-def frames():
-    return random_frames(3, 4, 64, 64, 1)
-
-
-@pytest.fixture(scope="module")
-def found(frames):
-    keras.utils.set_random_seed(0)
-    core = layers.SCOFF(8, 2, 3, return_sequences=True, return_state=True)
-    return analysis.object_files(models.video_predictor(core), frames)
-
-
-def test_schemata_in_use(found):
+def test_schemata_in_use():
     schemata = np.zeros((1, 100, 2, 3))
     schemata[..., 2] = 1
     schemata[0, 0, 0] = [1, 0, 0]
-    found = found._replace(schemata=schemata)
+    found = ObjectFiles(None, schemata, None)
     assert schemata_in_use(found) == 1
     assert schemata_in_use(found, share=0.005) == 2
     # Files that are not updated take none.
@@ -55,17 +40,19 @@ def test_schemata_in_use(found):
     assert schemata_in_use(found, share=0.15) == 2
 
 
-def test_where_object_files_look(frames, found):
-    figure = plot_spatial_attention(frames[0], found, every=2)
+@pytest.mark.parametrize("sequence", [0, 1])
+def test_where_object_files_look(sequence):
+    """The mean over all heads."""
+    scores = np.random.default_rng(0).random((2, 4, 3, 2, 64))
+    found = ObjectFiles(scores, None, None)
+    frames = random_frames(4, 64, 64, 1)
+    figure = plot_spatial_attention(frames, found, sequence, every=2)
     assert len(figure.axes) == 3 * 2
     shown = figure.axes[5].get_images()[0].get_array()
-    np.testing.assert_allclose(
-        shown, found.inputs[0, 2].mean(0)[1].reshape(8, 8)
-    )
+    expected = scores[sequence, 2].mean(0)[1]
+    np.testing.assert_allclose(shown, expected.reshape(8, 8))
     with pytest.raises(ValueError, match="5 positions"):
-        plot_spatial_attention(
-            frames[0], found._replace(inputs=found.inputs[..., :5])
-        )
+        plot_spatial_attention(frames, found._replace(inputs=scores[..., :5]))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -83,17 +70,6 @@ def test_videos_side_by_side(tmp_path, channels):
             for left in (2, 22):  # The true one and the predicted one.
                 shown = pixels[2:18:2, left : left + 16 : 2]
                 assert np.abs(shown - true[3, ..., 0]).max() <= 1
-
-
-def test_attention_of_any_sequence_and_of_all_heads():
-    scores = np.random.default_rng(0).random((2, 4, 3, 2, 64))
-    found = ObjectFiles(scores, None, None)
-    frames = random_frames(4, 64, 64, 1)
-    figure = plot_spatial_attention(frames, found, 1, every=2)
-    shown = figure.axes[5].get_images()[0].get_array()
-    np.testing.assert_allclose(
-        shown, found.inputs[1, 2].mean(0)[1].reshape(8, 8)
-    )
 
 
 def test_steps_after_a_change_are_left_out():

@@ -12,13 +12,13 @@ from keras_relational import models
 
 def generate(num_videos, seed=None):
     rng = np.random.default_rng(seed)
-    return rng.integers(0, 256, (num_videos, 6, 64, 64, 1), dtype="uint8")
+    return rng.integers(0, 256, (num_videos, 6, 8, 8, 1), dtype="uint8")
 
 
 def small_predictor():
     keras.utils.set_random_seed(0)
     core = layers.SCOFF(4, 2, 2, return_sequences=True, return_state=True)
-    return models.video_predictor(core)
+    return models.video_predictor(core, image_size=8, networks="linear")
 
 
 def test_each_frame_but_the_first_is_predicted():
@@ -49,7 +49,7 @@ def test_simple_roll_out_errors():
         assert errors["mean_image"][i] == pytest.approx(expected, rel=1e-5)
         expected = np.mean((true[:, 2 + i] - true[:, 1]) ** 2)
         assert errors["last_frame"][i] == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match=r"of 7 frames.*\(3, 6, 64, 64, 1\)"):
+    with pytest.raises(ValueError, match=r"of 7 frames.*\(3, 6, 8, 8, 1\)"):
         videos.simple_roll_out_errors(frames, 4, 3)
 
 
@@ -63,5 +63,5 @@ def test_roll_out_errors():
         np.mean((rolled[:, i] - frames[:, 2 + i] / 255) ** 2) for i in range(3)
     ]
     np.testing.assert_allclose(errors, expected, rtol=1e-4)
-    with pytest.raises(ValueError, match=r"of 7 frames.*\(3, 6, 64, 64, 1\)"):
+    with pytest.raises(ValueError, match=r"of 7 frames.*\(3, 6, 8, 8, 1\)"):
         videos.roll_out_errors(model, frames, num_given=4, num_frames=3)

@@ -19,7 +19,9 @@ def world():
     return boxworld.BoxWorld(3, 6, (1, 1), (0, 0), max_episode_steps=60)
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize(
+    "recurrent", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_an_agent_beside_other_players(recurrent, world, tmp_path):
     cell = keras.layers.GRUCell(6) if recurrent else None
     model = boxworld_agent("convolutional", world.image_shape, cell=cell)
