@@ -3,6 +3,8 @@
 import itertools
 
 import numpy as np
+from layers_for_tests import each_example
+from layers_for_tests import softmax
 
 
 def score(a, b, c, name):
@@ -15,32 +17,36 @@ def score(a, b, c, name):
     return sum(np.linalg.det(np.stack(x)) for x in pieces) / np.sqrt(len(a))
 
 
-def attention_in_loops(num_heads, key_dim, name="unsigned"):
-    def reference(weights, inputs, mask=None):
+def attention_in_loops(num_heads, name="unsigned"):
+    @each_example
+    def reference(weights, inputs, valid):
         query, base = inputs["query"], inputs["base"]
-        if mask is None:
-            mask = np.ones(query.shape[:2], bool)
-        outputs = np.zeros((*query.shape[:2], num_heads * key_dim))
-        for example, head in np.ndindex(len(query), num_heads):
-            part = slice(head * key_dim, (head + 1) * key_dim)
-            keys_1, keys_2, values = (
-                base[example] @ weights[kernel][:, part]
-                for kernel in ("key_1_kernel", "key_2_kernel", "value_kernel")
+        outputs = np.zeros((len(query), weights["query_kernel"].shape[1]))
+        pairs = list(itertools.product(range(len(base)), repeat=2))
+        for head in range(num_heads):
+            queries, keys_1, keys_2, values = (
+                x @ np.split(weights[f"{kernel}_kernel"], num_heads, 1)[head]
+                for kernel, x in (
+                    ("query", query),
+                    ("key_1", base),
+                    ("key_2", base),
+                    ("value", base),
+                )
             )
-            pairs = list(itertools.product(range(len(values)), repeat=2))
-            for i in np.flatnonzero(mask[example]):
-                p = query[example, i] @ weights["query_kernel"][:, part]
-                logits = [
-                    score(p, keys_1[j], keys_2[k], name) for j, k in pairs
-                ]
-                attention = np.exp(logits) / np.sum(np.exp(logits))
-                for weight, (j, k) in zip(attention, pairs, strict=True):
+            own = np.split(outputs, num_heads, axis=1)[head]
+            for i in valid:
+                shares = softmax(
+                    [
+                        score(queries[i], keys_1[j], keys_2[k], name)
+                        for j, k in pairs
+                    ]
+                )
+                for share, (j, k) in zip(shares, pairs, strict=True):
                     outer = np.outer(values[j], values[k])
-                    for q in range(key_dim):
-                        outputs[example, i, head * key_dim + q] += (
-                            weight
-                            * np.sum(weights["product_kernel"][head, q] * outer)
-                        )
+                    for q, product in enumerate(
+                        weights["product_kernel"][head]
+                    ):
+                        own[i, q] += share * np.sum(product * outer)
         return outputs
 
     return reference
