@@ -2,9 +2,8 @@
 
 import itertools
 
+import equations
 import numpy as np
-from layers_for_tests import each_example
-from layers_for_tests import softmax
 
 
 def score(a, b, c, name):
@@ -18,35 +17,32 @@ def score(a, b, c, name):
 
 
 def attention_in_loops(num_heads, name="unsigned"):
-    @each_example
+    @equations.each_example
     def reference(weights, inputs, valid):
         query, base = inputs["query"], inputs["base"]
-        outputs = np.zeros((len(query), weights["query_kernel"].shape[1]))
         pairs = list(itertools.product(range(len(base)), repeat=2))
+        heads = []
         for head in range(num_heads):
-            queries, keys_1, keys_2, values = (
-                x @ np.split(weights[f"{kernel}_kernel"], num_heads, 1)[head]
-                for kernel, x in (
-                    ("query", query),
-                    ("key_1", base),
-                    ("key_2", base),
-                    ("value", base),
+            own = {
+                kernel: equations.part(
+                    weights[f"{kernel}_kernel"], head, num_heads
                 )
-            )
-            own = np.split(outputs, num_heads, axis=1)[head]
+                for kernel in ("query", "key_1", "key_2", "value")
+            }
+            keys_1, keys_2 = base @ own["key_1"], base @ own["key_2"]
+            values = base @ own["value"]
+            read = np.zeros((len(query), values.shape[1]))
             for i in valid:
-                shares = softmax(
-                    [
-                        score(queries[i], keys_1[j], keys_2[k], name)
-                        for j, k in pairs
-                    ]
-                )
+                p = query[i] @ own["query"]
+                logits = [
+                    score(p, keys_1[j], keys_2[k], name) for j, k in pairs
+                ]
+                shares = equations.softmax(logits)
                 for share, (j, k) in zip(shares, pairs, strict=True):
                     outer = np.outer(values[j], values[k])
-                    for q, product in enumerate(
-                        weights["product_kernel"][head]
-                    ):
-                        own[i, q] += share * np.sum(product * outer)
-        return outputs
+                    products = weights["product_kernel"][head] * outer
+                    read[i] += share * products.sum((1, 2))
+            heads.append(read)
+        return np.concatenate(heads, axis=1)
 
     return reference

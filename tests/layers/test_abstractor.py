@@ -1,20 +1,16 @@
 """Symbols, relational cross-attention, and the Abstractor."""
 
+import equations
 import keras
 import numpy as np
 import pytest
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import attend
-from layers_for_tests import below
-from layers_for_tests import each_example
-from layers_for_tests import feedforward
-from layers_for_tests import normalized
 from layers_for_tests import random_array
-from layers_for_tests import sigmoid
-from layers_for_tests import softmax
 
 from keras_relational.layers import Abstractor
 from keras_relational.layers import DualAttentionBlock
@@ -42,8 +38,8 @@ SET = {
 
 
 FUNCTIONS = {
-    "softmax": softmax,
-    "sigmoid": sigmoid,
+    "softmax": equations.softmax,
+    "sigmoid": equations.sigmoid,
     "relu": lambda logits: np.maximum(logits, 0),
     "linear": lambda logits: logits,
 }
@@ -56,7 +52,7 @@ def cross_attention(weights, entities, symbols, activation):
     for i, query in enumerate(entities @ weights["query_kernel"]):
         called = symbols if symbols.ndim == 2 else symbols[i]
         values = called @ weights["value_kernel"]
-        rows.append(attend(query, keys, values, HEADS, activation))
+        rows.append(equations.attend(query, keys, values, HEADS, activation))
     return np.array(rows) @ weights["output_kernel"]
 
 
@@ -64,13 +60,18 @@ def abstractor(weights, entities, symbols, activation, num_layers):
     states = symbols if symbols.ndim == 2 else 0
     for i in range(num_layers):
         change = cross_attention(
-            below(weights, f"attention_{i}"), entities, symbols, activation
+            equations.below(weights, f"attention_{i}"),
+            entities,
+            symbols,
+            activation,
         )
         name = f"attention_normalization_{i}"
-        states = normalized(states + change, weights, name)
-        change = feedforward(states, weights, f"hidden_{i}", f"update_{i}")
+        states = equations.normalized(states + change, weights, name)
+        change = equations.feedforward(
+            states, weights, f"hidden_{i}", f"update_{i}"
+        )
         name = f"update_normalization_{i}"
-        states = normalized(states + change, weights, name)
+        states = equations.normalized(states + change, weights, name)
         symbols = states
     return states
 
@@ -89,10 +90,10 @@ def in_loops(function, *arguments):
             outputs[valid] = found
         return outputs
 
-    return each_example(of_one)
+    return equations.each_example(of_one)
 
 
-@each_example
+@equations.each_example
 def positional_reference(weights, inputs, valid):
     outputs = np.zeros(inputs.shape)
     outputs[valid] = weights["symbols"][valid]
@@ -107,12 +108,14 @@ def relative_reference(weights, inputs, mask=None):
     return outputs
 
 
-@each_example
+@equations.each_example
 def retrieval_in_loops(weights, inputs, valid):
     outputs = np.zeros(inputs.shape)
     for i in valid:
         query = inputs[i] @ weights["query_kernel"] + weights["query_bias"]
-        outputs[i] = attend(query, weights["templates"], weights["symbols"], 2)
+        outputs[i] = equations.attend(
+            query, weights["templates"], weights["symbols"], 2
+        )
     return outputs
 
 
@@ -122,15 +125,11 @@ class SymbolsTest(LayerContract):
         self.run_layer_contract(
             PositionalSymbols,
             init_kwargs={"max_length": 6, "symbols_initializer": "ones"},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=positional_reference,
-            supports_masking=True,
             output_mask=lambda mask: mask,
             expected_output_shape=(2, 4, 5),
             expected_num_trainable_weights=1,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
     @pytest.mark.any_backend
@@ -278,7 +277,7 @@ def test_order_of_entities_with_their_symbols_changes_nothing(layer):
     order = np.array([2, 0, 4, 1, 3])
     outputs = array(layer(entities, symbols))
     moved = layer(entities[:, order], symbols[:, order])
-    np.testing.assert_allclose(moved, outputs[:, order], atol=1e-5)
+    assert_close(moved, outputs[:, order], atol=1e-5)
 
 
 @pytest.mark.parametrize("cls", [Abstractor, DualAttentionBlock])
@@ -286,7 +285,7 @@ def test_dropout_changes_training_alone(cls):
     entities, symbols = random_array(2, 5, 8), random_array(2, 5, 6, seed=1)
     layer = cls(3, 1, HIDDEN, dropout=0.5)
     outputs = array(layer(entities, symbols))
-    np.testing.assert_allclose(layer(entities, symbols), outputs, atol=1e-6)
+    assert_close(layer(entities, symbols), outputs)
     dropped = array(layer(entities, symbols, training=True))
     assert np.abs(dropped - outputs).max() > 1e-2
     assert cls.from_config(layer.get_config()).dropout == 0.5
@@ -302,6 +301,6 @@ def test_outputs_know_entities_by_their_relations_alone(layer):
         for kernel in (attention.query_kernel, attention.key_kernel):
             kernel.assign(turn.T @ array(kernel.value))
     turned = layer(entities @ turn, symbols)
-    np.testing.assert_allclose(turned, outputs, atol=1e-5)
+    assert_close(turned, outputs, atol=1e-5)
     renamed = array(layer(entities @ turn, symbols + 1))
     assert not np.allclose(renamed, outputs, atol=1e-2)

@@ -8,6 +8,7 @@ from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
 from layers_for_tests import in_float32
 from layers_for_tests import needs_float64
@@ -152,15 +153,13 @@ class TestTemporalContextNormalization:
         moved = 7 * z + random_array(1, 1, 4)
         if segment_lengths:  # Each context by another amount.
             moved[:, 2:] = 0.5 * z[:, 2:] - 3
-        np.testing.assert_allclose(layer(moved), layer(z), atol=2e-5)
+        assert_close(layer(moved), layer(z), atol=2e-5)
         assert np.abs(array(layer(z))).max() > 0.5
 
     def test_order_of_the_terms_does_not_matter(self):
         layer, z = TemporalContextNormalization(), random_array(3, 5, 4)
         order = [3, 1, 4, 0, 2]
-        np.testing.assert_allclose(
-            layer(z[:, order]), array(layer(z))[:, order], atol=1e-6
-        )
+        assert_close(layer(z[:, order]), array(layer(z))[:, order])
 
     @pytest.mark.parametrize("segment_lengths", [None, (2, 3)])
     def test_denormalize_is_exact(self, segment_lengths):
@@ -168,9 +167,7 @@ class TestTemporalContextNormalization:
         z = random_array(3, 5, 4)
         outputs, moments = layer(z, return_moments=True)
         np.testing.assert_array_equal(outputs, layer(z))
-        np.testing.assert_allclose(
-            layer.denormalize(outputs, moments), z, atol=1e-6
-        )
+        assert_close(layer.denormalize(outputs, moments), z)
 
     def test_a_prediction_of_any_length_is_denormalized(self):
         layer = TemporalContextNormalization()
@@ -186,7 +183,7 @@ class TestTemporalContextNormalization:
         model = keras.Model(inputs, [outputs, *moments])
         z = random_array(3, 5, 4)
         outputs, *moments = model(z)
-        np.testing.assert_allclose(outputs, z, atol=1e-6)
+        assert_close(outputs, z)
         for moment, shape in zip(moments, model.output_shape[1:], strict=True):
             assert moment.shape[1:] == shape[1:]
 
@@ -213,18 +210,12 @@ class TestTemporalContextNormalization:
         outputs, moments = layer(z, return_moments=True)
         for moment in moments:
             assert keras.backend.standardize_dtype(moment.dtype) == "float32"
-        np.testing.assert_allclose(
-            outputs, TemporalContextNormalization()(z), atol=1e-2
-        )
+        assert_close(outputs, TemporalContextNormalization()(z), atol=1e-2)
 
     def test_candidates_are_contexts_of_their_own(self):
         layer, z = TemporalContextNormalization(), random_array(3, 2, 5, 4)
         for candidate in range(2):
-            np.testing.assert_allclose(
-                array(layer(z))[:, candidate],
-                layer(z[:, candidate]),
-                atol=1e-6,
-            )
+            assert_close(array(layer(z))[:, candidate], layer(z[:, candidate]))
 
     def test_without_gain_and_shift(self):
         layer = TemporalContextNormalization(center=False, scale=False)
@@ -240,10 +231,9 @@ class TestBatchContexts:
         layer, z = layers.normalization(name), random_array(6, 3, 4, 2)
         outputs = array(layer(z, training=True))
         for candidate in range(3):
-            np.testing.assert_allclose(
+            assert_close(
                 outputs[:, candidate],
                 layers.normalization(name)(z[:, candidate], training=True),
-                atol=1e-6,
             )
 
     @needs_float64
@@ -254,7 +244,7 @@ class TestBatchContexts:
         data = 1e9 + random_array(7, 3, 2).astype("float64")
         layer.adapt([data])
         expected = (data - data.mean(0)) / data.std(0)
-        np.testing.assert_allclose(layer(data), expected, atol=1e-5)
+        assert_close(layer(data), expected, atol=1e-5)
 
     @pytest.mark.parametrize("over_time", [False, True])
     def test_training_statistics_are_those_of_all_data(self, over_time):
@@ -272,14 +262,11 @@ class TestBatchContexts:
             layer(other), (other - mean) / deviation, rtol=1e-4
         )
         outputs, moments = layer(other, return_moments=True)
-        np.testing.assert_allclose(
-            layer.denormalize(outputs, moments), other, atol=2e-2
-        )
+        assert_close(layer.denormalize(outputs, moments), other, atol=2e-2)
         # In training, the moments of the batch are used.
-        np.testing.assert_allclose(
+        assert_close(
             layer(other, training=True),
             BatchContextNormalization(over_time=over_time)(other),
-            atol=1e-6,
         )
 
     @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
@@ -302,8 +289,7 @@ class TestBatchContexts:
         np.testing.assert_allclose(
             in_float32(outputs), expected, rtol=1e-2, atol=1e-2
         )
-        for moment, other in zip(moments, expected_moments, strict=True):
-            np.testing.assert_array_equal(moment, other)
+        assert_close(moments, expected_moments, atol=0)
 
     def test_training_statistics_are_saved(self, tmp_path):
         layer = BatchContextNormalization(statistics="training")
@@ -354,15 +340,15 @@ def test_half_precision_does_not_round_the_inputs(policy, name):
     outputs = layers.normalization(name)(z)
     folded = layers.TimeFolded(layers.normalization(name))(z[:, None])
     for found in (outputs, folded[:, 0]):
-        np.testing.assert_allclose(in_float32(found), expected, atol=1e-2)
+        assert_close(in_float32(found), expected, atol=1e-2)
 
 
 @pytest.mark.any_backend
 def test_what_float16_cannot_hold_is_normalized():
     z = np.array([[[70_000.0], [70_001], [70_002]]], "float32")
     outputs = TemporalContextNormalization(dtype="mixed_float16")(z)
-    expected = [-1.225, 0, 1.225]
-    np.testing.assert_allclose(array(outputs)[0, :, 0], expected, atol=1e-3)
+    expected = np.array([-1.225, 0, 1.225])
+    assert_close(array(outputs)[0, :, 0], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", sorted(layers.NORMALIZATIONS))
@@ -383,4 +369,4 @@ def test_nothing_is_lost_in_float64():
     outputs, moments = layer(z, return_moments=True)
     assert keras.backend.standardize_dtype(moments[0].dtype) == "float64"
     back = layer.denormalize(outputs, moments)
-    np.testing.assert_allclose(back, z, atol=1e-12)
+    assert_close(back, z, atol=1e-12)

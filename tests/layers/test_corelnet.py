@@ -1,11 +1,10 @@
+import equations
 import numpy as np
 import pytest
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
-from layers_for_tests import each_example
 from layers_for_tests import random_array
-from layers_for_tests import softmax
 
 from keras_relational.layers import CoRelNet
 
@@ -15,13 +14,15 @@ CAUSAL = (True, False)
 def similarities_in_loops(causal):
     """Each pair of entities in turn."""
 
-    @each_example
+    @equations.each_example
     def reference(weights, inputs, valid):
         n = len(inputs)
         rows = np.zeros((n, n))
         for i in valid:
             others = [j for j in valid if j <= i or not causal]
-            rows[i, others] = softmax([inputs[i] @ inputs[j] for j in others])
+            rows[i, others] = equations.softmax(
+                [inputs[i] @ inputs[j] for j in others]
+            )
         return rows[np.tril_indices(n)] if causal else rows.ravel()
 
     return reference
@@ -40,15 +41,11 @@ class CoRelNetTest(LayerContract):
         self.run_layer_contract(
             CoRelNet,
             init_kwargs={"causal": causal},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=True,
             reference=similarities_in_loops(causal),
-            supports_masking=True,
             attention_scores_shape=(2, 4, 4),
             expected_output_shape=(2, size),
             expected_num_trainable_weights=0,
-            **NO_OTHER_VARIABLES,
+            **USUAL | {"fixed_size": True},
         )
 
     def test_other_features_with_the_same_products_change_nothing(self):

@@ -1,18 +1,14 @@
 import pathlib
 
+import equations
 import numpy as np
 import pytest
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import attend
-from layers_for_tests import below
-from layers_for_tests import each_example
-from layers_for_tests import feedforward
-from layers_for_tests import normalized
 from layers_for_tests import random_array
-from layers_for_tests import sigmoid
 
 from keras_relational.layers import DualAttention
 from keras_relational.layers import DualAttentionBlock
@@ -67,7 +63,7 @@ def attention(weights, entities, valid, heads, message, causal, rotary):
     for i in valid:
         others = [j for j in valid if j <= i or not causal]
         messages = [message(i, j) for j in others]
-        outputs[i] = attend(queries[i], keys[others], messages, heads)
+        outputs[i] = equations.attend(queries[i], keys[others], messages, heads)
     return outputs @ weights["output_kernel"]
 
 
@@ -120,7 +116,7 @@ def dual(
         weights, entities, valid, heads, lambda i, j: values[j], causal, rotary
     )
     of_relations = relational(
-        below(weights, "relational_attention"),
+        equations.below(weights, "relational_attention"),
         entities,
         symbols,
         valid,
@@ -139,30 +135,34 @@ def block(
 
     def change(x, function, name):
         def normalize(x):
-            return normalized(x, weights, f"{name}_normalization", 1e-5)
+            return equations.normalized(
+                x, weights, f"{name}_normalization", 1e-5
+            )
 
         return (
             x + function(normalize(x)) if first else normalize(x + function(x))
         )
 
     def attend_to_entities(x):
-        own = below(weights, "dual_attention")
+        own = equations.below(weights, "dual_attention")
         return dual(own, x, symbols, valid, **options)
 
     def attend_to_context(x):
-        own = below(weights, "cross_attention")
+        own = equations.below(weights, "cross_attention")
         heads = own["query/kernel"].shape[1]
         queries, keys, values = (
             y @ own[f"{name}/kernel"].reshape(y.shape[1], -1)
             for name, y in (("query", x), ("key", context), ("value", context))
         )
-        read = np.array([attend(q, keys, values, heads) for q in queries])
+        read = np.array(
+            [equations.attend(q, keys, values, heads) for q in queries]
+        )
         return read @ own["attention_output/kernel"].reshape(read.shape[1], -1)
 
     x = change(entities, attend_to_entities, "attention")
     if context is not None:
         x = change(x, attend_to_context, "cross_attention")
-    return change(x, lambda x: feedforward(x, weights), "update")
+    return change(x, lambda x: equations.feedforward(x, weights), "update")
 
 
 def in_loops(function, size, **options):
@@ -174,7 +174,7 @@ def in_loops(function, size, **options):
         outputs[valid] = found[valid]
         return outputs
 
-    return each_example(of_one)
+    return equations.each_example(of_one)
 
 
 RELATIONAL = {"num_heads": 2, "key_dim": 4, "num_relations": 4}
@@ -226,7 +226,7 @@ class DualAttentionTest(LayerContract):
                 12,
                 **DUAL_SIZES,
                 symmetric=True,
-                activation=sigmoid,
+                activation=equations.sigmoid,
                 rotary=True,
             ),
             attention_scores_shape=DUAL_SCORES,
@@ -281,7 +281,7 @@ def test_decoder_with_a_context(shape, causal, first):
         use_causal_mask=causal,
     )
     expected = layer(**inputs, use_causal_mask=causal)
-    np.testing.assert_allclose(padded, expected, atol=3e-5)
+    assert_close(padded, expected, atol=3e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -309,7 +309,7 @@ def test_relational_heads_see_no_features():
         kernel = getattr(layer, f"{name}_kernel")
         kernel.assign(turn.T @ array(kernel.value))
     turned_entities = layer(entities @ turn, symbols)
-    np.testing.assert_allclose(turned_entities, outputs, atol=1e-5)
+    assert_close(turned_entities, outputs, atol=1e-5)
 
 
 def test_symmetric_relations_are_symmetric():
@@ -331,10 +331,10 @@ def test_rotary_products_depend_on_the_distance():
     products = queries @ keys.T
     for distance in range(-6, 7):
         diagonal = np.diagonal(products, distance)
-        np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-5)
+        assert_close(diagonal, diagonal[0], atol=1e-5)
     assert np.ptp(products) > 0.5
-    expected = [turned(query, place) for place in range(7)]
-    np.testing.assert_allclose(queries, expected, atol=1e-5)
+    expected = np.array([turned(query, place) for place in range(7)])
+    assert_close(queries, expected, atol=1e-5)
 
 
 # Random weights, inputs and outputs of the package `dual-attention` 0.0.7, with
@@ -392,7 +392,7 @@ def assert_equals_the_package(prefix, block, *inputs, **arguments):
     block(*inputs)
     take_package_weights(block, prefix)
     outputs = block(*inputs, **arguments)
-    np.testing.assert_allclose(outputs, PACKAGE[f"{prefix}_outputs"], atol=1e-5)
+    assert_close(outputs, PACKAGE[f"{prefix}_outputs"], atol=1e-5)
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -440,7 +440,7 @@ def test_symbols_equal_those_of_the_package():
         ]
     )
     symbols = layer(entities)
-    np.testing.assert_allclose(symbols, PACKAGE["symbols"], atol=1e-5)
+    assert_close(symbols, PACKAGE["symbols"], atol=1e-5)
     layer = PositionRelativeSymbols(2)
     layer.build(entities.shape)
     layer.set_weights([PACKAGE["relative/rel_pos_enc.rel_pos_embeddings"]])

@@ -1,17 +1,15 @@
+import equations
 import keras
 import numpy as np
 import pytest
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import each_example
-from layers_for_tests import lstm
 from layers_for_tests import needs_float64
 from layers_for_tests import random_array
-from layers_for_tests import sigmoid
-from layers_for_tests import softmax
 from layers_for_tests import weights_of
 from layers_for_tests import with_random_weights
 
@@ -25,7 +23,7 @@ EVERYTHING = {"return_sequences": True, "return_retrieved": True}
 def algorithm_1(extra_step=True, confidence=False, sequences=False):
     """Algorithm 1 in loops over examples and steps, with a growing memory."""
 
-    @each_example
+    @equations.each_example
     def reference(weights, inputs, valid):
         hs, retrieved = one_example(
             weights, inputs, valid, extra_step, confidence
@@ -47,20 +45,20 @@ def one_example(weights, z, valid, extra_step, confidence):
     for value, is_valid in steps:
         if is_valid:
             gates = read @ weights["kernel"] + h @ weights["recurrent_kernel"]
-            h, c = lstm(gates + weights["bias"], c)
+            h, c = equations.lstm(gates + weights["bias"], c)
             written, key_gate = key_and_gate(weights, "write", h)
             asked, value_gate = key_and_gate(weights, "query", h)
             read = np.zeros(KEY_DIM + confidence)
             predicted = np.zeros(z.shape[1])
             if keys:
-                shares = softmax([k @ asked for k in keys])
+                shares = equations.softmax([k @ asked for k in keys])
                 predicted = value_gate * (shares @ np.array(values))
             if keys and value is not None:
                 products = [v @ value for v in values]
-                shares = softmax(products)
+                shares = equations.softmax(products)
                 for w, product, key in zip(shares, products, keys, strict=True):
                     if confidence:
-                        match = sigmoid(
+                        match = equations.sigmoid(
                             weights["confidence_gain"] * product
                             + weights["confidence_bias"]
                         )
@@ -76,7 +74,7 @@ def one_example(weights, z, valid, extra_step, confidence):
 
 def key_and_gate(weights, name, h):
     outputs = h @ weights[f"{name}_kernel"] + weights[f"{name}_bias"]
-    return np.maximum(outputs[:-1], 0), sigmoid(outputs[-1])
+    return np.maximum(outputs[:-1], 0), equations.sigmoid(outputs[-1])
 
 
 def random_layer(**arguments):
@@ -104,28 +102,18 @@ class ESBNTest(LayerContract):
         self.run_layer_contract(
             ESBN,
             init_kwargs={"units": UNITS, "key_dim": KEY_DIM, **arguments},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=reference,
-            supports_masking=True,
             output_mask=output_mask,
             attention_scores_shape=scores,
             expected_output_shape=shapes,
             expected_num_trainable_weights=num_weights,
-            **NO_OTHER_VARIABLES
-            | {"expected_output_dtype": ("float32", "float32")},
+            **USUAL | {"expected_output_dtype": ("float32", "float32")},
         )
 
     @pytest.mark.any_backend
     def test_contract(self):
-        self.check(
-            7,
-            ((2, UNITS), (2, 5)),
-            algorithm_1(),
-            None,
-            return_retrieved=True,
-        )
+        shapes = ((2, UNITS), (2, 5))
+        self.check(7, shapes, algorithm_1(), None, return_retrieved=True)
 
     @pytest.mark.any_backend
     @pytest.mark.slow
@@ -148,14 +136,11 @@ class TestTheControllerSeesNoFillers:
         """The controller's outputs stay the same; ẑ is rotated."""
         layer = random_layer(**EVERYTHING, confidence=confidence)
         z = random_array(6, 9, 5)
-        rotation, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))
-        rotation = rotation.astype("float32")
+        rotation, _ = np.linalg.qr(random_array(5, 5, seed=2))
         h, retrieved = layer(z)
         rotated_h, rotated = layer(z @ rotation)
-        np.testing.assert_allclose(rotated_h, h, atol=1e-5)
-        np.testing.assert_allclose(
-            rotated, array(retrieved) @ rotation, atol=1e-4
-        )
+        assert_close(rotated_h, h, atol=1e-5)
+        assert_close(rotated, array(retrieved) @ rotation, atol=1e-4)
         # Other relations between the values do change the outputs.
         other, _ = layer(z[:, [1, 0, *range(2, 9)]] * np.float32(1.5))
         assert np.abs(array(other) - array(h)).max() > 1e-3
@@ -165,9 +150,7 @@ class TestTheControllerSeesNoFillers:
         fillers = np.eye(5, dtype="float32")
         roles = np.array([[0, 1, 2, 1, 0], [3, 3, 1, 2, 3]])
         permuted = np.array([4, 2, 0, 1, 3])[roles]
-        np.testing.assert_allclose(
-            layer(fillers[permuted]), layer(fillers[roles]), atol=1e-6
-        )
+        assert_close(layer(fillers[permuted]), layer(fillers[roles]))
 
 
 def test_memory_never_reads_its_own_step_or_later_ones():
@@ -192,10 +175,8 @@ def test_a_value_does_not_change_what_came_before_it():
     h, retrieved = map(array, layer(z))
     new_h, new_retrieved = map(array, layer(changed))
     # The key read at step 4 is seen at step 5.
-    np.testing.assert_allclose(new_h[:, :5], h[:, :5], atol=1e-6)
-    np.testing.assert_allclose(
-        new_retrieved[:, :5], retrieved[:, :5], atol=1e-6
-    )
+    assert_close(new_h[:, :5], h[:, :5])
+    assert_close(new_retrieved[:, :5], retrieved[:, :5])
     assert np.abs(new_h[:, 5:] - h[:, 5:]).max() > 1e-4
 
 
@@ -205,9 +186,9 @@ def test_the_last_step_is_that_of_the_sequence():
         sequences = random_layer(return_sequences=True, **arguments)
         last = random_layer(**arguments)
         z = random_array(2, 6, 5)
-        for all_steps, one in zip(sequences(z), last(z), strict=True):
-            assert all_steps.shape[1] == 6 + extra_step
-            np.testing.assert_allclose(array(all_steps)[:, -1], one, atol=1e-6)
+        outputs = list(map(array, sequences(z)))
+        assert {x.shape[1] for x in outputs} == {6 + extra_step}
+        assert_close([x[:, -1] for x in outputs], last(z))
 
 
 def test_it_is_alive_before_any_training():
@@ -246,11 +227,8 @@ def test_initial_weights_are_those_of_appendix_a1():
 def test_the_fused_recurrence_equals_the_plain_steps_and_their_gradients(
     monkeypatch, confidence, extra_step
 ):
-    layer = random_layer(
-        **EVERYTHING,
-        confidence=confidence,
-        extra_step=extra_step,
-    )
+    options = {"confidence": confidence, "extra_step": extra_step}
+    layer = random_layer(**EVERYTHING, **options)
     z = random_array(4, 6, 5)
     mask = np.ones((4, 6), bool)
     mask[1, 4:] = mask[2, 1:3] = mask[3] = False
@@ -263,7 +241,7 @@ def test_the_fused_recurrence_equals_the_plain_steps_and_their_gradients(
             keras.tree.flatten(ours), keras.tree.flatten(theirs), strict=True
         ):
             scale = max(1, np.abs(array(other)).max())
-            np.testing.assert_allclose(one, other, atol=1e-5 * scale)
+            assert_close(one, other, atol=1e-5 * scale)
 
 
 def test_two_hundred_steps_compiled_with_gradients():
@@ -272,8 +250,7 @@ def test_two_hundred_steps_compiled_with_gradients():
     z = random_array(2, 200, 5)
     outputs, gradients, _ = outputs_and_gradients(layer, z, jit_compile=True)
     expected = algorithm_1()(weights_of(layer), z)
-    for output, right in zip(outputs, expected, strict=True):
-        np.testing.assert_allclose(output, right, atol=1e-5)
+    assert_close(outputs, expected, atol=1e-5)
     for gradient in map(array, gradients):
         assert np.isfinite(gradient).all()
         assert gradient.any()
@@ -300,8 +277,8 @@ def test_what_does_not_retrieve_has_no_weights_for_it():
     z = random_array(2, 6, 5)
     outputs, key_scores = layer(z, return_attention_scores=True)
     (h, _), (expected, _) = both(z, return_attention_scores=True)
-    np.testing.assert_allclose(outputs, h, atol=1e-6)
-    np.testing.assert_allclose(key_scores, expected, atol=1e-6)
+    assert_close(outputs, h)
+    assert_close(key_scores, expected)
 
 
 @needs_float64

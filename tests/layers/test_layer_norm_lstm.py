@@ -1,14 +1,13 @@
+import equations
 import keras
 import numpy as np
 import pytest
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
-from layers_for_tests import each_example
-from layers_for_tests import of_cell
+from layers_for_tests import assert_close
 from layers_for_tests import random_array
 from layers_for_tests import run_contract_without_masks
-from layers_for_tests import sigmoid
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import LayerNormLSTMCell
@@ -18,10 +17,10 @@ from keras_relational.layers import LayerNormLSTMCell
 UNITS, FEATURES, EPSILON = 3, 5, 0.5
 
 
-@each_example
+@equations.each_example
 def in_loops(weights, inputs, valid):
     """One step after the other."""
-    weights = of_cell(weights)
+    weights = equations.of_cell(weights)
     h, c = np.zeros(UNITS), np.zeros(UNITS)
     for x in inputs:
         gates = (
@@ -30,9 +29,9 @@ def in_loops(weights, inputs, valid):
             + weights["bias"]
         )
         i, f, g, o = np.split(gates, 4)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        c = equations.sigmoid(f) * c + equations.sigmoid(i) * np.tanh(g)
         memory = scaled(c, weights, "memory_norm")
-        h = sigmoid(o) * np.tanh(memory + weights["memory_norm/beta"])
+        h = equations.sigmoid(o) * np.tanh(memory + weights["memory_norm/beta"])
     return h
 
 
@@ -60,13 +59,10 @@ class LayerNormLSTMTest(LayerContract):
                 "recurrent_initializer": "he_normal",
                 "epsilon": EPSILON,
             },
-            input_shape=(2, 4, FEATURES),
-            second_input_shape=(2, 7, FEATURES),
-            fixed_size=False,
             reference=in_loops,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=7,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
 
@@ -75,4 +71,4 @@ def test_it_does_not_see_the_scale_of_its_inputs():
     with_random_weights(layer, (None, 4, FEATURES), scale=1)
     inputs = random_array(2, 4, FEATURES)
     layer.cell.input_norm.epsilon = 0
-    np.testing.assert_allclose(layer(inputs), layer(9 * inputs), atol=1e-5)
+    assert_close(layer(inputs), layer(9 * inputs), atol=1e-5)

@@ -1,19 +1,17 @@
+import equations
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import each_example
-from layers_for_tests import lstm
 from layers_for_tests import needs_float64
-from layers_for_tests import of_cell
 from layers_for_tests import random_array
 from layers_for_tests import run_contract_without_masks
-from layers_for_tests import softmax
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import NTMCell
@@ -22,21 +20,21 @@ UNITS, ROWS, SIZE, FEATURES = 3, 4, 2, 5
 SIZES = {"units": UNITS, "memory_size": ROWS, "memory_dim": SIZE}
 
 
-@each_example
+@equations.each_example
 def in_loops(weights, inputs, valid):
     """The equations in loops over steps and rows of the memory."""
-    weights = of_cell(weights)
+    weights = equations.of_cell(weights)
     h, c, read = np.zeros(UNITS), np.zeros(UNITS), np.zeros(SIZE)
     memory = weights["initial_memory"]
     for x in inputs[valid]:
         gates = np.append(x, read) @ weights["kernel"]
         gates = gates + h @ weights["recurrent_kernel"] + weights["bias"]
-        h, c = lstm(gates, c)
+        h, c = equations.lstm(gates, c)
         heads = h @ weights["head_kernel"] + weights["head_bias"]
         read_key, write_key, erase, add = np.split(np.maximum(heads, 0), 4)
-        shares = softmax([row @ read_key for row in memory])
+        shares = equations.softmax([row @ read_key for row in memory])
         read = sum(w * row for w, row in zip(shares, memory, strict=True))
-        shares = softmax([row @ write_key for row in memory])
+        shares = equations.softmax([row @ write_key for row in memory])
         memory = [
             row * (1 - w * erase) + w * add
             for w, row in zip(shares, memory, strict=True)
@@ -61,13 +59,10 @@ class NTMTest(LayerContract):
             self,
             NTM,
             init_kwargs=SIZES,
-            input_shape=(2, 4, FEATURES),
-            second_input_shape=(2, 7, FEATURES),
-            fixed_size=False,
             reference=in_loops,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=6,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
 
@@ -129,7 +124,7 @@ def test_the_order_of_the_rows_does_not_matter():
     before = array(rnn(inputs))
     memory = array(rnn.cell.initial_memory)
     rnn.cell.initial_memory.assign(memory[[2, 0, 3, 1]])
-    np.testing.assert_allclose(rnn(inputs), before, atol=1e-6)
+    assert_close(rnn(inputs), before)
     rnn.cell.initial_memory.assign(2 * memory)
     assert np.abs(array(rnn(inputs)) - before).max() > 1e-3
 
@@ -149,7 +144,7 @@ def test_scores_are_what_is_read_and_written_with():
         x[3].reshape(2, ROWS, SIZE) for x in (states, new_states)
     )
     read, written = scores[:, 0], scores[:, 1]
-    np.testing.assert_allclose(
+    assert_close(
         np.einsum("bi,bid->bd", read, memory), new_states[2], atol=1e-5
     )
     heads = h @ array(cell.head_kernel)
@@ -157,4 +152,4 @@ def test_scores_are_what_is_read_and_written_with():
     erase, add = np.split(heads, 4, axis=-1)[2:]
     expected = memory * (1 - written[..., None] * erase[:, None])
     expected += written[..., None] * add[:, None]
-    np.testing.assert_allclose(new_memory, expected, atol=1e-5)
+    assert_close(new_memory, expected, atol=1e-5)

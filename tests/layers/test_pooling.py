@@ -1,16 +1,15 @@
 """Layers that pool entities or slots by attention."""
 
+import equations
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
-from layers_for_tests import attend
-from layers_for_tests import each_example
-from layers_for_tests import part
+from layers_for_tests import assert_close
 from layers_for_tests import random_array
-from layers_for_tests import softmax
 
 from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import SlotPooling
@@ -23,7 +22,7 @@ ARGUMENTS = {
 }
 
 
-@each_example
+@equations.each_example
 def pooling_in_loops(weights, inputs, valid):
     """Attention of each position, then the weighted sum over positions."""
     outputs = np.zeros(NUM_HEADS * VALUE_DIM)
@@ -32,7 +31,7 @@ def pooling_in_loops(weights, inputs, valid):
     for i in valid:
         # Without the scale of other attention.
         query = KEY_DIM**0.5 * (inputs[i] @ weights["query_kernel"])
-        attended = attend(query, keys, values, NUM_HEADS)
+        attended = equations.attend(query, keys, values, NUM_HEADS)
         shares = np.repeat(weights["position_kernel"][i], VALUE_DIM)
         outputs += shares * attended
     return outputs
@@ -44,15 +43,11 @@ class MultiHeadAttentionPoolingTest(LayerContract):
         self.run_layer_contract(
             MultiHeadAttentionPooling,
             init_kwargs={**ARGUMENTS, "kernel_initializer": "he_normal"},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=True,
             reference=pooling_in_loops,
-            supports_masking=True,
             attention_scores_shape=(2, NUM_HEADS, 4, 4),
             expected_output_shape=(2, NUM_HEADS * VALUE_DIM),
             expected_num_trainable_weights=4,
-            **NO_OTHER_VARIABLES,
+            **USUAL | {"fixed_size": True},
         )
 
     def test_entities_may_move_with_their_weights(self):
@@ -82,17 +77,21 @@ class MultiHeadAttentionPoolingTest(LayerContract):
 SLOTS, HEADS, UNITS = 3, 2, 4
 
 
-@each_example
+@equations.each_example
 def in_loops(weights, inputs, valid):
     outputs = np.zeros((len(inputs), UNITS))
     for place in valid:
         slots = inputs[place].reshape(SLOTS, -1)
         features = slots @ weights["kernel"] + weights["bias"]
         features = np.maximum(features, 0)
-        for head in range(HEADS):
-            logits = [f @ weights["score_kernel"][:, head] for f in features]
-            read = softmax(logits) @ part(features.T, head, HEADS).T
-            part(outputs[place], head, HEADS)[...] = read
+        logits = features @ weights["score_kernel"]
+        outputs[place] = np.concatenate(
+            [
+                equations.softmax(logits[:, head])
+                @ equations.part(features, head, HEADS)
+                for head in range(HEADS)
+            ]
+        )
     return outputs
 
 
@@ -127,7 +126,7 @@ def test_slots_are_exchangeable():
         map(array, layer(x.reshape(2, -1), return_attention_scores=True))
         for x in (slots, slots[:, order])
     )
-    np.testing.assert_allclose(permuted, outputs, atol=1e-6)
-    np.testing.assert_allclose(permuted_scores, scores[..., order], atol=1e-6)
+    assert_close(permuted, outputs)
+    assert_close(permuted_scores, scores[..., order])
     np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-6)
     assert np.abs(outputs).max() > 0.1

@@ -1,14 +1,12 @@
+import equations
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
-from layers_for_tests import each_example
-from layers_for_tests import part
 from layers_for_tests import random_array
-from layers_for_tests import softmax
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import AppendCoordinates
@@ -22,7 +20,7 @@ ARGUMENTS = {
 }
 
 
-@each_example
+@equations.each_example
 def predinet_in_loops(weights, inputs, valid):
     """Section 2 of the paper, one head after the other."""
     entities = np.zeros(inputs.shape)
@@ -31,7 +29,9 @@ def predinet_in_loops(weights, inputs, valid):
     outputs = []
     for head in range(NUM_HEADS):
         first, second = (
-            attended(part(query, head, NUM_HEADS), entities, valid, weights)
+            attended(
+                equations.part(query, head, NUM_HEADS), entities, valid, weights
+            )
             for query in np.split(queries, 2)
         )
         for relation in range(NUM_RELATIONS):
@@ -45,7 +45,7 @@ def attended(query, entities, valid, weights):
     if not valid.size:
         return np.zeros(entities.shape[1])
     keys = entities[valid] @ weights["key_kernel"]
-    return softmax([query @ key for key in keys]) @ entities[valid]
+    return equations.softmax([query @ key for key in keys]) @ entities[valid]
 
 
 def random_predinet(shape):
@@ -59,15 +59,11 @@ class PrediNetTest(LayerContract):
         self.run_layer_contract(
             PrediNet,
             init_kwargs={**ARGUMENTS, "kernel_initializer": "he_normal"},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=True,
             reference=predinet_in_loops,
-            supports_masking=True,
             attention_scores_shape=((2, NUM_HEADS, 4), (2, NUM_HEADS, 4)),
             expected_output_shape=(2, 14),
             expected_num_trainable_weights=3,
-            **NO_OTHER_VARIABLES,
+            **USUAL | {"fixed_size": True},
         )
 
     def test_output_size_and_number_of_parameters(self):

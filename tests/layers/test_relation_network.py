@@ -1,13 +1,13 @@
 import itertools
 
+import equations
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import assert_equals
-from layers_for_tests import each_example
 from layers_for_tests import random_array
 
 from keras_relational.layers import RelationNetwork
@@ -16,7 +16,7 @@ UNITS, HIDDEN_UNITS = 3, 7
 ARGUMENTS = {"units": UNITS, "hidden_units": HIDDEN_UNITS}
 
 
-@each_example
+@equations.each_example
 def relation_network_in_loops(weights, inputs, valid):
     """Both layers on every concatenated pair, in a loop over pairs."""
     # The kernel of the hidden layer: rows of the sender, then the receiver.
@@ -38,14 +38,10 @@ class RelationNetworkTest(LayerContract):
         self.run_layer_contract(
             RelationNetwork,
             init_kwargs={**ARGUMENTS, "kernel_initializer": "he_normal"},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=relation_network_in_loops,
-            supports_masking=True,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=3,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
     def test_order_of_entities_does_not_matter(self):

@@ -2,16 +2,17 @@
 
 import itertools
 
+import equations
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import each_example
-from layers_for_tests import part
 from layers_for_tests import random_array
 
 from keras_relational.layers import InnerProductRelations
@@ -20,7 +21,7 @@ from keras_relational.layers import RelationalConvolution
 NUM_RELATIONS, KEY_DIM, FILTERS, SIZE = 3, 2, 4, 3
 
 
-@each_example
+@equations.each_example
 def relations_in_loops(weights, inputs, valid):
     outputs = np.zeros((len(inputs), len(inputs), NUM_RELATIONS))
     queries = inputs @ weights["query_kernel"]
@@ -28,7 +29,8 @@ def relations_in_loops(weights, inputs, valid):
     for i, j in itertools.product(valid, repeat=2):
         for r in range(NUM_RELATIONS):
             query, key = (
-                part(x, r, NUM_RELATIONS) for x in (queries[i], keys[j])
+                equations.part(x, r, NUM_RELATIONS)
+                for x in (queries[i], keys[j])
             )
             outputs[i, j, r] = query @ key
     return outputs
@@ -52,7 +54,7 @@ POOLING = {
 def convolution_in_loops(groups, pooling=None):
     """`groups(n)` gives tuples of positions."""
 
-    @each_example
+    @equations.each_example
     def reference(weights, pairs, valid):
         outputs = []
         for group in groups(len(pairs)):
@@ -90,15 +92,11 @@ class InnerProductRelationsTest(LayerContract):
                 "symmetric": symmetric,
                 "kernel_initializer": "he_normal",
             },
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=relations_in_loops,
-            supports_masking=True,
             output_mask=lambda mask: mask,
             expected_output_shape=(2, 4, 4, NUM_RELATIONS),
             expected_num_trainable_weights=num_weights,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
     def test_symmetry_and_default_size(self):
@@ -175,7 +173,7 @@ def test_with_pooling_the_order_of_entities_only_names_the_groups(pooling):
     turned = array(layer(relations(entities[:, order])))
     groups = list(itertools.combinations(range(5), 3))
     places = [groups.index(tuple(sorted(order[list(g)]))) for g in groups]
-    np.testing.assert_allclose(turned, found[:, places], atol=1e-4)
+    assert_close(turned, found[:, places], atol=1e-4)
 
 
 def test_without_pooling_permutations_are_all_orders():
@@ -185,7 +183,7 @@ def test_without_pooling_permutations_are_all_orders():
     layer = RelationalConvolution(4, 2, "permutations")
     found = ops.sum(layer(relations(entities)), axis=1)
     turned = ops.sum(layer(relations(entities[:, ::-1])), axis=1)
-    np.testing.assert_allclose(turned, found, atol=1e-4)
+    assert_close(turned, found, atol=1e-4)
 
 
 def test_one_convolution_after_another():

@@ -1,18 +1,14 @@
+import equations
 import keras
 import numpy as np
 import pytest
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import array
-from layers_for_tests import attend
-from layers_for_tests import each_example
-from layers_for_tests import feedforward
-from layers_for_tests import normalized
-from layers_for_tests import of_cell
+from layers_for_tests import assert_close
 from layers_for_tests import random_array
 from layers_for_tests import run_contract_without_masks
-from layers_for_tests import sigmoid
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import RelationalMemoryCell
@@ -26,12 +22,12 @@ SIZES = {
 }
 
 
-@each_example
+@equations.each_example
 def in_loops(weights, inputs, valid):
     """One step and one row of the memory after the other."""
     memory = np.eye(SLOTS, UNITS)
     for x in inputs:
-        memory = one_step(of_cell(weights), memory, x)
+        memory = one_step(equations.of_cell(weights), memory, x)
     return memory.ravel()
 
 
@@ -45,13 +41,12 @@ def one_step(weights, memory, x):
     keys, values = dense("key", everything), dense("value", everything)
     rows = []
     for row in memory:
-        new = row + attend(dense("query", row), keys, values, HEADS)
-        new = normalized(new, weights, "attention_norm")
-        new = new + feedforward(new, weights, "hidden", "transformed")
-        new = normalized(new, weights, "norm")
+        new = row + equations.attend(dense("query", row), keys, values, HEADS)
+        new = equations.normalized(new, weights, "attention_norm")
+        new = new + equations.feedforward(new, weights, "hidden", "transformed")
+        new = equations.normalized(new, weights, "norm")
         gates = dense("input_gates", x) + dense("memory_gates", np.tanh(row))
-        i, f = np.split(gates, 2)
-        rows.append(sigmoid(i) * np.tanh(new) + sigmoid(f + 1) * row)
+        rows.append(equations.gated(gates, new, row))
     return np.stack(rows)
 
 
@@ -71,13 +66,10 @@ class RelationalMemoryTest(LayerContract):
             self,
             RelationalMemory,
             init_kwargs=SIZES,
-            input_shape=(2, 4, FEATURES),
-            second_input_shape=(2, 7, FEATURES),
-            fixed_size=False,
             reference=in_loops,
             expected_output_shape=(2, SLOTS * UNITS),
             expected_num_trainable_weights=16,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
 
@@ -91,7 +83,7 @@ def test_rows_are_exchangeable():
         )
         for x in (memory, memory[:, order])
     )
-    np.testing.assert_allclose(permuted, outputs[:, order], atol=1e-6)
+    assert_close(permuted, outputs[:, order])
 
 
 def test_attention_scores():

@@ -1,3 +1,4 @@
+import equations
 import keras
 import numpy as np
 import pytest
@@ -7,12 +8,8 @@ from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import attend
-from layers_for_tests import each_example
-from layers_for_tests import gru
-from layers_for_tests import lstm
-from layers_for_tests import of_cell
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
 
@@ -41,10 +38,10 @@ def in_loops(dynamics="lstm"):
     def of_one(weights, inputs, valid):
         h, c = np.zeros((MODULES, UNITS)), np.zeros((MODULES, UNITS))
         for x in inputs[valid]:
-            h, c = one_step(of_cell(weights), x, h, c, dynamics)
+            h, c = one_step(equations.of_cell(weights), x, h, c, dynamics)
         return h.ravel()
 
-    return each_example(of_one)
+    return equations.each_example(of_one)
 
 
 def one_step(weights, x, h, c, dynamics):
@@ -55,23 +52,25 @@ def one_step(weights, x, h, c, dynamics):
     is_nothing[0] = 1
     queries = [h[k] @ weights["query_kernel"][k] for k in range(MODULES)]
     # How much each module attends to nothing, over all heads.
-    unseen = [attend(q, keys, is_nothing, HEADS).sum() for q in queries]
+    unseen = [
+        equations.attend(q, keys, is_nothing, HEADS).sum() for q in queries
+    ]
     active = sorted(range(MODULES), key=lambda k: unseen[k])[:ACTIVE]
     h, c = h.copy(), c.copy()
     for k in active:
-        z = attend(queries[k], keys, values, HEADS)
+        z = equations.attend(queries[k], keys, values, HEADS)
         gates = z @ weights["kernel"][k] + weights["bias"][0, k]
         inner = h[k] @ weights["recurrent_kernel"][k]
         if dynamics == "gru":
-            h[k] = gru(gates, inner + weights["bias"][1, k], h[k])
+            h[k] = equations.gru(gates, inner + weights["bias"][1, k], h[k])
         else:
-            h[k], c[k] = lstm(gates + inner, c[k])
+            h[k], c[k] = equations.lstm(gates + inner, c[k])
     queries, keys, values = (
         [h[k] @ weights[f"message_{name}_kernel"][k] for k in range(MODULES)]
         for name in ("query", "key", "value")
     )
     for k in active:
-        read = attend(queries[k], keys, values, MESSAGE_HEADS)
+        read = equations.attend(queries[k], keys, values, MESSAGE_HEADS)
         h[k] += read @ weights["message_output_kernel"][k]
     return h, c
 
@@ -198,7 +197,7 @@ def test_what_dropout_takes_is_not_seen():
         return array(cell.step(inputs, states, **drawn)[0][0])
 
     whole = outputs()
-    np.testing.assert_allclose(outputs(mask, message_mask), whole, atol=1e-6)
+    assert_close(outputs(mask, message_mask), whole)
     unseen = outputs(0 * mask, message_mask)
     unread = outputs(mask, 0 * message_mask)
     for kernel, without in (
@@ -208,7 +207,7 @@ def test_what_dropout_takes_is_not_seen():
         assert np.abs(without - whole).max() > 1e-3
         weights = array(kernel)
         kernel.assign(0 * weights)
-        np.testing.assert_allclose(outputs(), without, atol=1e-6)
+        assert_close(outputs(), without)
         kernel.assign(weights)
 
 

@@ -1,5 +1,6 @@
 import itertools
 
+import equations
 import keras
 import numpy as np
 import pytest
@@ -9,17 +10,10 @@ from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import attend
-from layers_for_tests import each_example
-from layers_for_tests import gru
-from layers_for_tests import lstm
 from layers_for_tests import needs_float64
-from layers_for_tests import of_cell
-from layers_for_tests import part
 from layers_for_tests import random_array
-from layers_for_tests import sigmoid
-from layers_for_tests import softmax
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import SCOFF
@@ -53,7 +47,7 @@ def in_loops(dynamics="gru", num_active=None, return_sequences=False):
     """Algorithm 1: example after example, step after step, file after file."""
 
     def of_one(weights, inputs, valid):
-        weights = of_cell(weights)
+        weights = equations.of_cell(weights)
         noise = np.random.default_rng(0)
         noise = noise.standard_normal((FILES, UNITS), "float32")
         h = weights["initial_mean"] + weights["initial_scale"] * noise
@@ -67,7 +61,7 @@ def in_loops(dynamics="gru", num_active=None, return_sequences=False):
                 rows.append(rows[-1])
         return np.stack(rows[1:]) if return_sequences else rows[-1]
 
-    return each_example(of_one)
+    return equations.each_example(of_one)
 
 
 def one_step(weights, x, h, c, dynamics, num_active):
@@ -78,16 +72,15 @@ def one_step(weights, x, h, c, dynamics, num_active):
         positions = np.concatenate([positions, encodings], axis=1)
     # Step 2. Files compete for each position.
     z, attention = [np.zeros(0)] * FILES, np.zeros(FILES)
+    queries = h @ weights["query_kernel"]
     for head in range(HEADS):
         read = np.zeros((FILES, VALUE))
         for p in positions:
-            key = part(p @ weights["key_kernel"], head, HEADS)
-            queries = [
-                part(row @ weights["query_kernel"], head, HEADS) for row in h
-            ]
-            shares = softmax([query @ key / KEY**0.5 for query in queries])
+            key = equations.part(p @ weights["key_kernel"], head, HEADS)
+            own = equations.part(queries, head, HEADS)
+            shares = equations.softmax(own @ key / KEY**0.5)
             attention += shares
-            value = part(p @ weights["value_kernel"], head, HEADS)
+            value = equations.part(p @ weights["value_kernel"], head, HEADS)
             read += np.outer(shares, value)
         z = [np.append(a, b) for a, b in zip(z, read, strict=True)]
     # Step 3.
@@ -114,12 +107,13 @@ def one_step(weights, x, h, c, dynamics, num_active):
     after = new_h.copy()
     for k in active:
         query = h[k] @ weights["message_query_kernel"]
-        read = attend(query, keys, values, MESSAGE_HEADS)
+        read = equations.attend(query, keys, values, MESSAGE_HEADS)
         message = read @ weights["message_output_kernel"]
         if "message_gate_kernel" in weights:
             gate = read @ weights["message_gate_kernel"]
             message = np.tanh(message + weights["message_output_bias"])
-            message = message * sigmoid(gate + weights["message_gate_bias"])
+            gate = gate + weights["message_gate_bias"]
+            message = message * equations.sigmoid(gate)
         after[k] += message
     return after, new_c
 
@@ -128,8 +122,8 @@ def schema(weights, j, z, h, c, dynamics):
     x = z @ weights["kernel"][:, j] + weights["bias"][0, j]
     y = h @ weights["recurrent_kernel"][:, j]
     if dynamics == "lstm":
-        return lstm(x + y, c)
-    return gru(x, y + weights["bias"][1, j], h), c
+        return equations.lstm(x + y, c)
+    return equations.gru(x, y + weights["bias"][1, j], h), c
 
 
 def match(weights, j, query, candidate):
@@ -244,7 +238,7 @@ def test_an_image_is_a_set_read_row_by_row():
     image = random_array(2, 3, 2, 2, 5)
     of_image = random_scoff((3, 2, 2, 5), dynamics="lstm")(image)
     of_set = random_scoff((3, 4, 5), dynamics="lstm")(image.reshape(2, 3, 4, 5))
-    np.testing.assert_allclose(of_image, of_set, atol=1e-6)
+    assert_close(of_image, of_set)
 
 
 def test_object_files_are_exchangeable(float64):
@@ -259,7 +253,7 @@ def test_object_files_are_exchangeable(float64):
         )
         for x in (state, state[:, order])
     )
-    np.testing.assert_allclose(permuted, outputs[:, :, order], atol=1e-6)
+    assert_close(permuted, outputs[:, :, order])
     assert np.abs(permuted - outputs).max() > 0.1
 
 
@@ -273,10 +267,8 @@ def test_the_order_of_schemata_does_not_matter(float64):
         weight = getattr(layer.cell, name)
         weight.assign(array(weight.value).take(order, axis))
     again, new_scores = layer(inputs, return_attention_scores=True)
-    np.testing.assert_allclose(again, outputs, atol=1e-6)
-    np.testing.assert_allclose(
-        array(new_scores[1]), array(scores[1])[..., order], atol=1e-6
-    )
+    assert_close(again, outputs)
+    assert_close(array(new_scores[1]), array(scores[1])[..., order])
     # All four are chosen somewhere, and not always the same one.
     assert len(np.unique(array(scores[1]).argmax(-1))) > 2
 
@@ -302,10 +294,9 @@ def test_one_of_each_is_keras_own(dynamics):
     inputs = random_array(2, 7, 5)
     state = [random_array(2, UNITS, seed=1), random_array(2, UNITS, seed=2)]
     state = state[: len(cell.state_size)]
-    np.testing.assert_allclose(
+    assert_close(
         layer(inputs, initial_state=state),
         other(ops.matmul(inputs, cell.value_kernel), initial_state=state),
-        atol=1e-6,
     )
 
 
@@ -364,7 +355,7 @@ def test_schemata_are_drawn_in_training():
     )
     drawn = array(drawn)[:, 0, 0].argmax(-1)
     shares = np.bincount(drawn, minlength=3) / len(drawn)
-    np.testing.assert_allclose(shares, array(scores)[0, 0, 0], atol=0.03)
+    assert_close(shares, array(scores)[0, 0, 0], atol=0.03)
     # Without noise it is the largest.
     outputs = array(layer(inputs))
     assert np.ptp(outputs, axis=0).max() == 0
@@ -390,7 +381,7 @@ def test_what_dropout_takes_is_not_seen(step_shape):
     assert np.abs(seen - dropped).max() > 0.01
     cell.value_kernel.assign(0 * cell.value_kernel)
     nothing = new_h(cell, inputs, states, dropout_mask=mask, **drawn)
-    np.testing.assert_allclose(dropped, nothing, atol=1e-6)
+    assert_close(dropped, nothing)
 
 
 @pytest.mark.parametrize("num_active", [None, 1])
@@ -421,11 +412,11 @@ def test_messages_that_dropout_takes_are_not_read(num_active):
     deaf, nothing, all_of_them = (
         x.reshape(2, FILES, UNITS) for x in (deaf, nothing, all_of_them)
     )
-    np.testing.assert_allclose(deaf[:, 0], nothing[:, 0], atol=1e-6)
-    np.testing.assert_allclose(deaf[:, 1:], all_of_them[:, 1:], atol=1e-6)
+    assert_close(deaf[:, 0], nothing[:, 0])
+    assert_close(deaf[:, 1:], all_of_them[:, 1:])
     cell.message_value_kernel.assign(0 * cell.message_value_kernel)
     without = new_h(cell, inputs, states).reshape(2, FILES, UNITS)
-    np.testing.assert_allclose(nothing, without, atol=1e-6)
+    assert_close(nothing, without)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_float16"])
@@ -533,11 +524,9 @@ def test_files_that_are_not_active_keep_their_state():
     most = array(scores)[:, 0].sum((1, 3)).argmax(-1)
     np.testing.assert_array_equal((~same).argmax(-1), most)
     # No schema is chosen for them, and they read no messages.
-    np.testing.assert_allclose(array(schemata)[:, 0].sum(-1), ~same, atol=1e-6)
+    assert_close(array(schemata)[:, 0].sum(-1), ~same)
     read = array(messages)[:, 0].sum(-1)
-    np.testing.assert_allclose(
-        read, np.broadcast_to(~same[:, None], read.shape), atol=1e-6
-    )
+    assert_close(read, np.broadcast_to(~same[:, None], read.shape))
 
 
 @pytest.mark.parametrize("dynamics", ["gru", "lstm"])
@@ -551,7 +540,7 @@ def test_states_go_from_call_to_call(dynamics):
     first, *states = with_state(inputs[:, :4])
     second, *_ = with_state(inputs[:, 4:], initial_state=states)
     halves = np.concatenate([array(first), array(second)], axis=1)
-    np.testing.assert_allclose(halves, expected, atol=1e-6)
+    assert_close(halves, expected)
 
     stateful = SCOFF(**SIZES, **kwargs, stateful=True)
     stateful.build((2, 4, 5))
@@ -559,9 +548,7 @@ def test_states_go_from_call_to_call(dynamics):
     for _ in range(2):
         stateful.reset_state()
         halves = [array(stateful(x)) for x in (inputs[:, :4], inputs[:, 4:])]
-        np.testing.assert_allclose(
-            np.concatenate(halves, axis=1), expected, atol=1e-6
-        )
+        assert_close(np.concatenate(halves, axis=1), expected)
 
 
 def test_padded_positions_are_not_there():
@@ -581,15 +568,15 @@ def test_directions_and_loops():
     expected = array(layer(inputs))
     turned = array(layer(inputs[:, ::-1].copy()))
     backwards = random_scoff(go_backwards=True, **SMALL)
-    np.testing.assert_allclose(backwards(inputs), turned, atol=1e-6)
+    assert_close(backwards(inputs), turned)
     unrolled = random_scoff((5, 5), unroll=True, **SMALL)
-    np.testing.assert_allclose(unrolled(inputs), expected, atol=1e-6)
+    assert_close(unrolled(inputs), expected)
     both = keras.layers.Bidirectional(SCOFF(**SIZES, return_sequences=True))
     both.build((2, 5, 5))
     for one in (both.forward_layer, both.backward_layer):
         one.set_weights(layer.get_weights())
     expected = np.concatenate([expected, turned[:, ::-1]], axis=-1)
-    np.testing.assert_allclose(both(inputs), expected, atol=1e-6)
+    assert_close(both(inputs), expected)
 
 
 def test_padded_steps_change_nothing_and_have_no_scores():
@@ -600,9 +587,7 @@ def test_padded_steps_change_nothing_and_have_no_scores():
     outputs, scores = layer(
         padded, mask=np.stack([mask, mask]), return_attention_scores=True
     )
-    np.testing.assert_allclose(
-        array(outputs)[:, mask], layer(inputs), atol=1e-6
-    )
+    assert_close(array(outputs)[:, mask], layer(inputs))
     np.testing.assert_array_equal(array(outputs)[:, 1], array(outputs)[:, 0])
     for score in scores:
         assert not array(score)[:, ~mask].any()
@@ -680,10 +665,9 @@ def test_backwards_with_a_mask():
     outputs, found = backwards(
         inputs, mask=PADDING, return_attention_scores=True
     )
-    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    assert_close(outputs, expected)
     # Scores stay with the steps of the input.
-    for one, other in zip(found, scores, strict=True):
-        np.testing.assert_allclose(one, array(other)[:, ::-1], atol=1e-6)
+    assert_close(found, [array(x)[:, ::-1] for x in scores])
 
 
 def test_both_directions_are_zero_at_padding():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import in_float32
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
@@ -59,9 +60,7 @@ def test_a_cell_is_built_when_it_is_called(name):
     states = [np.ones((2, size), "float32") for size in sizes]
     outputs, new = cell(inputs, states)[:2]
     rnn = keras.layers.RNN(cell)
-    np.testing.assert_allclose(
-        rnn(inputs[:, None], initial_state=states), outputs, atol=1e-6
-    )
+    assert_close(rnn(inputs[:, None], initial_state=states), outputs)
     for one, size in zip(keras.tree.flatten(new), sizes, strict=True):
         assert one.shape == (2, size)
 
@@ -101,17 +100,16 @@ def test_a_cell_does_what_the_layer_around_it_does(layer, cell):
     rnn = keras.layers.RNN(cell)
     rnn.build(inputs.shape)
     rnn.set_weights(layer.get_weights())
-    np.testing.assert_allclose(rnn(inputs), layer(inputs), atol=1e-6)
+    assert_close(rnn(inputs), layer(inputs))
     # The cell's scores are those of the layer at one step.
     outputs, states, scores = cell(
         inputs[:, 0], cell.get_initial_state(2), return_attention_scores=True
     )
     np.testing.assert_array_equal(outputs, states[0])
     expected = layer(inputs[:, :1], return_attention_scores=True)
-    np.testing.assert_allclose(outputs, expected[0], atol=1e-6)
+    assert_close(outputs, expected[0])
     assert len(scores) == len(expected[1]) == 3
-    for one, other in zip(scores, expected[1], strict=True):
-        np.testing.assert_allclose(one, ops.squeeze(other, 1), atol=1e-6)
+    assert_close(scores, [ops.squeeze(x, 1) for x in expected[1]])
 
 
 LAYERS_OF_SETS = {
@@ -137,7 +135,7 @@ def test_an_image_is_a_set_read_row_by_row(name):
     of_set.build((2, 12, 5))
     of_set.set_weights(of_image.get_weights())
     entities = image.reshape(2, 12, 5)
-    np.testing.assert_allclose(of_set(entities), outputs, atol=1e-5)
+    assert_close(of_set(entities), outputs, atol=1e-5)
     symbolic = of_image(keras.Input((3, 4, 5)))
     assert symbolic.shape == (None, *outputs.shape[1:])
     # So is the mask, of either shape.
@@ -172,9 +170,7 @@ def test_scores_of_valid_entities_sum_to_one(name):
         assert not np.any(score * ~mask.reshape(axes))
         sums = score.sum(-1)
         rows = expected.reshape((3, *[1] * (sums.ndim - 2), -1))
-        np.testing.assert_allclose(
-            sums, np.broadcast_to(rows, sums.shape), atol=1e-6
-        )
+        assert_close(sums, np.broadcast_to(rows, sums.shape))
 
 
 @with_scores
@@ -200,7 +196,7 @@ def test_half_precision_does_not_round_the_inputs():
         lambda x: simplicial(x, x[:, :3])[0],
     ):
         near, far = in_float32(call(x)), in_float32(call(1000 + x))
-        np.testing.assert_allclose(far, near, atol=0.05)
+        assert_close(far, near, atol=0.05)
 
 
 CORES = {

@@ -1,3 +1,4 @@
+import equations
 import keras
 import numpy as np
 import pytest
@@ -5,13 +6,7 @@ from keras import ops
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
-from layers_for_tests import attend
-from layers_for_tests import each_example
-from layers_for_tests import feedforward
-from layers_for_tests import normalized
 from layers_for_tests import random_array
-from layers_for_tests import sigmoid
-from layers_for_tests import softmax
 
 from keras_relational.layers import SharedWorkspace
 from keras_relational.layers import VirtualEntities
@@ -21,12 +16,12 @@ HEADS, WRITERS = 2, 2
 
 def largest(logits):
     """Shares of which only the largest are kept."""
-    shares = softmax(logits)
+    shares = equations.softmax(logits)
     shares[np.argsort(shares)[:-WRITERS]] = 0
     return shares
 
 
-@each_example
+@equations.each_example
 def workspace_in_loops(weights, inputs, valid):
     slots, memory = inputs["slots"], inputs["memory"]
     own, new_memory = slots[valid], np.zeros(memory.shape)
@@ -37,16 +32,16 @@ def workspace_in_loops(weights, inputs, valid):
         new = row
         if valid.size:
             new = row + read(row, own, weights, "write", largest)
-        new = normalized(new, weights, "written_normalization")
-        new = new + feedforward(new, weights)
-        new = normalized(new, weights, "update_normalization")
+        new = equations.normalized(new, weights, "written_normalization")
+        new = new + equations.feedforward(new, weights)
+        new = equations.normalized(new, weights, "update_normalization")
         gates = mean @ weights["slots_gates_kernel"]
         gates = gates + np.tanh(row) @ weights["memory_gates_kernel"]
-        i, f = np.split(gates + weights["gates_bias"], 2)
-        new_memory[k] = sigmoid(i) * np.tanh(new) + sigmoid(f + 1) * row
+        gates = gates + weights["gates_bias"]
+        new_memory[k] = equations.gated(gates, new, row)
     new_slots = np.zeros(slots.shape)
     for i in valid:
-        told = read(slots[i], new_memory, weights, "read", softmax)
+        told = read(slots[i], new_memory, weights, "read", equations.softmax)
         new_slots[i] = slots[i] + told
     return new_slots, new_memory
 
@@ -55,7 +50,7 @@ def read(reader, others, weights, kind, weigh):
     query = reader @ weights[f"{kind}_query_kernel"]
     keys = others @ weights[f"{kind}_key_kernel"]
     values = others @ weights[f"{kind}_value_kernel"]
-    return attend(query, keys, values, HEADS, weigh)
+    return equations.attend(query, keys, values, HEADS, weigh)
 
 
 class SharedWorkspaceTest(LayerContract):

@@ -1,3 +1,4 @@
+import equations
 import keras
 import numpy as np
 import pytest
@@ -5,12 +6,8 @@ from keras import ops
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
-from layers_for_tests import each_example
-from layers_for_tests import feedforward
-from layers_for_tests import gru
-from layers_for_tests import normalized
+from layers_for_tests import assert_close
 from layers_for_tests import random_array
-from layers_for_tests import softmax
 
 from keras_relational.layers import SlotAttention
 
@@ -23,7 +20,7 @@ SIZES = {
 }
 
 
-@each_example
+@equations.each_example
 def slots_in_loops(weights, inputs, valid):
     noise = np.random.default_rng(0).standard_normal((SLOTS, UNITS), "float32")
     slots = np.exp(weights["initial_log_scale"]) * noise
@@ -31,26 +28,28 @@ def slots_in_loops(weights, inputs, valid):
     if not valid.size:
         return np.zeros_like(slots)
     for _ in range(ITERATIONS):
-        queries = normalized(slots, weights, "query_normalization")
+        queries = equations.normalized(slots, weights, "query_normalization")
         queries = queries @ weights["query_kernel"]
         total, read = np.zeros((SLOTS, 1)), np.zeros((SLOTS, UNITS))
         for j in valid:
-            x = normalized(inputs[j], weights, "input_normalization")
+            x = equations.normalized(inputs[j], weights, "input_normalization")
             key = x @ weights["key_kernel"]
-            scores = softmax([key @ query / UNITS**0.5 for query in queries])
+            scores = equations.softmax(
+                [key @ query / UNITS**0.5 for query in queries]
+            )
             scores = scores[:, None] + 1e-8
             total += scores
             read += scores * (x @ weights["value_kernel"])
         new = []
         for k, x in enumerate(read / total):
-            s = gru(
+            s = equations.gru(
                 x @ weights["gru/kernel"] + weights["gru/bias"][0],
                 slots[k] @ weights["gru/recurrent_kernel"]
                 + weights["gru/bias"][1],
                 slots[k],
             )
-            change = normalized(s, weights, "update_normalization")
-            new.append(s + feedforward(change, weights))
+            change = equations.normalized(s, weights, "update_normalization")
+            new.append(s + equations.feedforward(change, weights))
         slots = np.array(new)
     return slots
 
@@ -121,7 +120,7 @@ def test_noise_is_drawn_in_training_alone():
     again.build(entities.shape)
     again.set_weights(layer.get_weights())
     same = array(again(entities, training=True))
-    np.testing.assert_allclose(same, outputs[2], atol=1e-6)
+    assert_close(same, outputs[2])
 
 
 @pytest.mark.any_backend

@@ -1,3 +1,4 @@
+import equations
 import keras
 import numpy as np
 import pytest
@@ -5,13 +6,9 @@ from keras import ops
 from layer_contract import LayerContract
 from layer_contract import apply
 from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_equals
-from layers_for_tests import attend
-from layers_for_tests import below
-from layers_for_tests import each_example
-from layers_for_tests import feedforward
-from layers_for_tests import normalized
 from layers_for_tests import random_array
 from layers_for_tests import weights_of
 from layers_for_tests import with_random_weights
@@ -35,22 +32,22 @@ def attention_of_one(x_i, others, weights):
     query = x_i @ weights["query_kernel"]
     keys = others @ weights["key_kernel"]
     values = others @ weights["value_kernel"]
-    return attend(query, keys, values, HEADS)
+    return equations.attend(query, keys, values, HEADS)
 
 
 def updated(entity, attended, weights, iteration):
-    update = feedforward(attended, weights)
+    update = equations.feedforward(attended, weights)
     name = f"output_normalization_{iteration}"
-    return normalized(entity + update, weights, name)
+    return equations.normalized(entity + update, weights, name)
 
 
 def relational_in_loops(num_iterations):
-    @each_example
+    @equations.each_example
     def reference(weights, inputs, valid):
         entities = inputs[valid]
         for iteration in range(num_iterations):
             name = f"input_normalization_{iteration}"
-            x = normalized(entities, weights, name)
+            x = equations.normalized(entities, weights, name)
             new = entities.copy()
             for i, x_i in enumerate(x):
                 attended = attention_of_one(x_i, x, weights)
@@ -66,9 +63,9 @@ def relational_in_loops(num_iterations):
 def simplicial_in_loops(num_iterations):
     two_simplicial = attention_in_loops(SIMPLICIAL_HEADS)
 
-    @each_example
+    @equations.each_example
     def reference(weights, inputs, valid):
-        own = below(weights, "simplicial_attention")
+        own = equations.below(weights, "simplicial_attention")
         entities, virtual = (
             inputs["entities"][valid],
             inputs["virtual_entities"],
@@ -77,12 +74,12 @@ def simplicial_in_loops(num_iterations):
         both = np.concatenate([entities, virtual])
         for iteration in range(num_iterations):
             name = f"input_normalization_{iteration}"
-            x = normalized(both, weights, name)
+            x = equations.normalized(both, weights, name)
             sets = {"query": x[None, :n], "base": x[None, n:]}
             simplicial = two_simplicial(own, sets)[0]
             values = x[n:] @ own["value_kernel"]
             name = f"simplicial_normalization_{iteration}"
-            simplicial = normalized(
+            simplicial = equations.normalized(
                 np.concatenate([simplicial, values]), weights, name
             )
             new = both.copy()
@@ -106,17 +103,13 @@ class VirtualEntitiesTest(LayerContract):
         self.run_layer_contract(
             VirtualEntities,
             init_kwargs={"num_entities": 3, "embeddings_initializer": "normal"},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=lambda weights, inputs, mask=None: np.stack(
                 [weights["embeddings"] for _ in inputs]
             ),
-            supports_masking=True,
             output_mask=lambda mask: (None,),
             expected_output_shape=(2, 3, 5),
             expected_num_trainable_weights=1,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
 
@@ -129,16 +122,12 @@ class RelationalTransformerBlockTest(LayerContract):
                 **RELATIONAL,
                 "kernel_initializer": "he_normal",
             },
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=relational_in_loops(1),
-            supports_masking=True,
             output_mask=lambda mask: mask,
             attention_scores_shape=(2, 1, HEADS, 4, 4),
             expected_output_shape=(2, 4, 5),
             expected_num_trainable_weights=3 + 4 + 4,
-            **NO_OTHER_VARIABLES,
+            **USUAL,
         )
 
     def test_moves_with_its_entities(self):
