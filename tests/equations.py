@@ -8,12 +8,8 @@ from layer_contract import first_of
 def each_example(of_one):
     """The reference of a layer, from that of one example.
 
-    Args:
-        of_one: Function of the weights, the inputs of one example, and the
-            places of its valid items.
-
-    Returns:
-        A reference as in `LayerCase`.
+    `of_one` takes the weights, the inputs of the example, and the places of
+    its valid items.
     """
 
     def reference(weights, inputs, mask=None):

@@ -32,6 +32,18 @@ USUAL = {
     **NO_OTHER_VARIABLES,
 }
 
+# The same, of a layer that takes entities and a symbol for each.
+WITH_SYMBOLS = {
+    **USUAL,
+    "input_shape": {"entities_shape": (2, 4, 12), "symbols_shape": (2, 4, 6)},
+    "second_input_shape": {
+        "entities_shape": (2, 6, 12),
+        "symbols_shape": (2, 6, 6),
+    },
+    "items_of_both": True,
+    "output_mask": lambda mask: mask,
+}
+
 needs_float64 = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="Keras' common type of float64 and float32 is float32 there.",
@@ -75,15 +87,10 @@ def assert_close(found, expected, atol=1e-6):
 
 
 def assert_equals(layer, reference, inputs, mask=None, atol=1e-5, **arguments):
-    """Compares a layer with its reference.
+    """Compares a layer with its reference, which is one as in `LayerCase`.
 
-    Args:
-        layer: The layer. It is called first, so it need not be built.
-        reference: As in `LayerCase`.
-        inputs: An array, or a dictionary of arrays.
-        mask: Mask of the first of the inputs, or None.
-        atol: The largest error.
-        **arguments: Further arguments of the call.
+    The mask is that of the first of the inputs. `arguments` are those of the
+    call.
     """
     if mask is not None:
         arguments[mask_argument(inputs)] = mask

@@ -7,6 +7,7 @@ import pytest
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import USUAL
+from layers_for_tests import WITH_SYMBOLS
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -21,20 +22,7 @@ from keras_relational.layers import SymbolicAttention
 
 HEADS, KEY_DIM, HIDDEN = 2, 3, 7
 ATTENTION = {"num_heads": HEADS, "key_dim": KEY_DIM}
-ENTITIES, SYMBOLS, PAIRS = (2, 4, 5), (2, 4, 6), (1, 4, 4, 6)
-SET = {
-    "input_shape": {"entities_shape": ENTITIES, "symbols_shape": SYMBOLS},
-    "second_input_shape": {
-        "entities_shape": (2, 6, 5),
-        "symbols_shape": (2, 6, 6),
-    },
-    "fixed_size": False,
-    "items_of_both": True,
-    "supports_masking": True,
-    "output_mask": lambda mask: mask,
-    "expected_output_shape": (2, 4, 6),
-    **NO_OTHER_VARIABLES,
-}
+ENTITIES, SYMBOLS, PAIRS = (2, 4, 12), (2, 4, 6), (1, 4, 4, 6)
 
 
 FUNCTIONS = {
@@ -194,8 +182,9 @@ class RelationalCrossAttentionTest(LayerContract):
                 "activation": activation,
                 "kernel_initializer": "he_normal",
             },
-            **SET,
+            **WITH_SYMBOLS,
             reference=in_loops(cross_attention, FUNCTIONS[activation]),
+            expected_output_shape=(2, 4, 6),
             attention_scores_shape=(2, HEADS, 4, 4),
             expected_num_trainable_weights=4,
         )
@@ -209,20 +198,12 @@ class RelationalCrossAttentionTest(LayerContract):
         )
         plain(entities, symbols, entities)
         query, key, value, output = (array(weight) for weight in layer.weights)
-        plain.set_weights(
-            [
-                *(
-                    kernel.reshape(-1, HEADS, KEY_DIM)
-                    for kernel in (query, key, value)
-                ),
-                output.reshape(HEADS, KEY_DIM, 6),
-            ]
-        )
+        own = [x.reshape(-1, HEADS, KEY_DIM) for x in (query, key, value)]
+        plain.set_weights([*own, output.reshape(HEADS, KEY_DIM, 6)])
         expected = plain(
             entities, symbols, entities, return_attention_scores=True
         )
-        self.assertAllClose(outputs, expected[0], atol=1e-5)
-        self.assertAllClose(scores, expected[1], atol=1e-5)
+        assert_close((outputs, scores), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", FUNCTIONS)
@@ -251,13 +232,12 @@ class AbstractorTest(LayerContract):
             init_kwargs={
                 **ATTENTION,
                 "hidden_units": HIDDEN,
-                "num_layers": 1,
                 "activation": "relu",
-                "dropout": 0.0,
                 "kernel_initializer": "he_normal",
             },
-            **SET,
+            **WITH_SYMBOLS,
             reference=in_loops(abstractor, FUNCTIONS["relu"], 1),
+            expected_output_shape=(2, 4, 6),
             attention_scores_shape=(2, 1, HEADS, 4, 4),
             expected_num_trainable_weights=12,
         )

@@ -1,4 +1,4 @@
-import itertools
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -22,81 +22,59 @@ from keras_relational.layers import TemporalContextNormalization
 EPSILON = 1e-3  # Large, so that ignoring it fails a test.
 
 
-def in_loops(context_of):
-    """Equations (1) to (3) in loops over single steps.
+class Cell(NamedTuple):
+    """A step of an example. `place` counts them all, example after example."""
 
-    `context_of(i, j, num_examples, num_steps)` is the list of the (example,
-    step) that are the context of step j of example i.
+    example: int
+    step: int
+    place: int
+
+
+def in_loops(is_context):
+    """Equations (1) to (3) in loops over steps.
+
+    `is_context(one, other)` tells of two cells whether the second belongs to
+    the context of the first.
     """
 
     def reference(weights, inputs, mask=None):
         if mask is None:
             mask = np.ones(inputs.shape[:2], bool)
+        cells = [
+            Cell(i, j, i * mask.shape[1] + j) for i, j in np.argwhere(mask)
+        ]
         outputs = inputs.copy()
-        for i, j in np.argwhere(mask):
-            cells = context_of(i, j, *inputs.shape[:2])
-            context = [inputs[cell] for cell in cells if mask[cell]]
+        for one in cells:
+            others = [other for other in cells if is_context(one, other)]
+            context = [inputs[other[:2]] for other in others]
             mean = sum(context) / len(context)
             squares = sum((values - mean) ** 2 for values in context)
             deviation = (squares / len(context) + EPSILON) ** 0.5
-            outputs[i, j] = (inputs[i, j] - mean) / deviation
-            outputs[i, j] *= weights["gamma"]
-            outputs[i, j] += weights["beta"]
+            normalized = (inputs[one[:2]] - mean) / deviation
+            outputs[one[:2]] = weights["gamma"] * normalized + weights["beta"]
         return outputs
 
     return reference
 
 
-def on_one_line(i, j, num_examples, num_steps):
-    cells = itertools.product(range(num_examples), range(num_steps))
-    return list(cells), i * num_steps + j
+def same_example(one, other):
+    return one.example == other.example
 
 
-def group_of(cells, place, size):
-    start = place // size * size
-    return cells[start : start + size]
-
-
-def sequence(i, j, num_examples, num_steps):
-    return [(i, step) for step in range(num_steps)]
-
-
-def segments_of_one_and_the_rest(i, j, num_examples, num_steps):
-    return [(i, step) for step in range(num_steps) if (step < 1) == (j < 1)]
-
-
-def same_step(i, j, num_examples, num_steps):
-    return [(example, j) for example in range(num_examples)]
-
-
-def groups_of_two_examples(i, j, num_examples, num_steps):
-    return group_of(same_step(i, j, num_examples, num_steps), i, 2)
-
-
-def everything(i, j, num_examples, num_steps):
-    return on_one_line(i, j, num_examples, num_steps)[0]
-
-
-def groups_of_five_steps(i, j, num_examples, num_steps):
-    return group_of(*on_one_line(i, j, num_examples, num_steps), 5)
-
-
-def windows_of_three(i, j, num_examples, num_steps):
-    cells, place = on_one_line(i, j, num_examples, num_steps)
-    return cells[max(0, place - 2) : place + 1]
+def same_step(one, other):
+    return one.step == other.step
 
 
 @pytest.mark.any_backend
 class ContractTest(LayerContract):
-    def check(self, layer_cls, context_of, mixes_examples=True, **arguments):
-        fixed = bool(arguments.get("segment_lengths"))
+    def check(self, layer_cls, is_context, mixes_examples=True, **arguments):
         self.run_layer_contract(
             layer_cls,
             init_kwargs={"epsilon": EPSILON, **arguments},
             input_shape=(3, 4, 2),
             second_input_shape=(3, 7, 2),
-            fixed_size=fixed,
-            reference=in_loops(context_of),
+            fixed_size="segment_lengths" in arguments,
+            reference=in_loops(is_context),
             supports_masking=True,
             output_mask=lambda mask: mask,
             keeps_padding=True,
@@ -107,12 +85,14 @@ class ContractTest(LayerContract):
         )
 
     def test_temporal_context(self):
-        self.check(TemporalContextNormalization, sequence, False)
+        self.check(TemporalContextNormalization, same_example, False)
 
     def test_segments(self):
         self.check(
             TemporalContextNormalization,
-            segments_of_one_and_the_rest,
+            lambda one, other: (
+                same_example(one, other) and (one.step < 1) == (other.step < 1)
+            ),
             False,
             segment_lengths=(1, 3),
         )
@@ -123,24 +103,34 @@ class ContractTest(LayerContract):
     @pytest.mark.slow
     def test_sub_batch(self):
         self.check(
-            BatchContextNormalization, groups_of_two_examples, group_size=2
+            BatchContextNormalization,
+            lambda one, other: (
+                same_step(one, other) and one.example // 2 == other.example // 2
+            ),
+            group_size=2,
         )
 
     @pytest.mark.slow
     def test_temporal_and_batch(self):
-        self.check(BatchContextNormalization, everything, over_time=True)
+        self.check(
+            BatchContextNormalization, lambda one, other: True, over_time=True
+        )
 
     @pytest.mark.slow
     def test_misaligned(self):
         self.check(
             BatchContextNormalization,
-            groups_of_five_steps,
+            lambda one, other: one.place // 5 == other.place // 5,
             over_time=True,
             group_size=5,
         )
 
     def test_sliding_window(self):
-        self.check(SlidingWindowNormalization, windows_of_three, window_size=3)
+        self.check(
+            SlidingWindowNormalization,
+            lambda one, other: 0 <= one.place - other.place < 3,
+            window_size=3,
+        )
 
 
 class TestTemporalContextNormalization:
@@ -164,28 +154,20 @@ class TestTemporalContextNormalization:
     @pytest.mark.parametrize("segment_lengths", [None, (2, 3)])
     def test_denormalize_is_exact(self, segment_lengths):
         layer = TemporalContextNormalization(segment_lengths)
-        z = random_array(3, 5, 4)
+        z, inputs = random_array(3, 5, 4), keras.Input((5, 4))
         outputs, moments = layer(z, return_moments=True)
         np.testing.assert_array_equal(outputs, layer(z))
         assert_close(layer.denormalize(outputs, moments), z)
-
-    def test_a_prediction_of_any_length_is_denormalized(self):
-        layer = TemporalContextNormalization()
-        outputs, moments = layer(random_array(3, 5, 4), return_moments=True)
-        assert layer.denormalize(outputs[:, :2], moments).shape == (3, 2, 4)
-
-    @pytest.mark.parametrize("segment_lengths", [None, (2, 3)])
-    def test_denormalized_in_a_model(self, segment_lengths):
-        layer = TemporalContextNormalization(segment_lengths)
-        inputs = keras.Input((5, 4))
-        outputs, moments = layer(inputs, return_moments=True)
-        outputs = layer.denormalize(outputs, moments)
-        model = keras.Model(inputs, [outputs, *moments])
-        z = random_array(3, 5, 4)
-        outputs, *moments = model(z)
-        assert_close(outputs, z)
-        for moment, shape in zip(moments, model.output_shape[1:], strict=True):
-            assert moment.shape[1:] == shape[1:]
+        if not segment_lengths:  # A prediction may have any length.
+            shorter = layer.denormalize(outputs[:, :2], moments)
+            assert_close(shorter, z[:, :2])
+        # The same in a model.
+        outputs, symbolic = layer(inputs, return_moments=True)
+        outputs = layer.denormalize(outputs, symbolic)
+        found = keras.Model(inputs, [outputs, *symbolic])(z)
+        assert_close(found, [z, *moments])
+        for moment, spec in zip(moments, symbolic, strict=True):
+            assert moment.shape[1:] == spec.shape[1:]
 
     @pytest.mark.parametrize(
         "z",
@@ -211,11 +193,6 @@ class TestTemporalContextNormalization:
         for moment in moments:
             assert keras.backend.standardize_dtype(moment.dtype) == "float32"
         assert_close(outputs, TemporalContextNormalization()(z), atol=1e-2)
-
-    def test_candidates_are_contexts_of_their_own(self):
-        layer, z = TemporalContextNormalization(), random_array(3, 2, 5, 4)
-        for candidate in range(2):
-            assert_close(array(layer(z))[:, candidate], layer(z[:, candidate]))
 
     def test_without_gain_and_shift(self):
         layer = TemporalContextNormalization(center=False, scale=False)
@@ -305,16 +282,17 @@ class TestBatchContexts:
 def test_layers_are_what_their_names_in_table_1_say():
     made = {n: layers.normalization(n) for n in layers.NORMALIZATIONS}
     assert isinstance(made["temporal_context"], TemporalContextNormalization)
-    assert made["sub_batch"].group_size == 4
-    assert not made["sub_batch"].over_time
     assert made["sliding_window"].window_size == 4
-    assert made["misaligned"].group_size == 5
-    assert made["misaligned"].over_time
-    assert made["temporal_and_batch"].group_size is None
-    assert made["temporal_and_batch"].over_time
-    assert not made["batch"].over_time
-    assert made["batch"].statistics == "batch"
     assert made["batch_training_statistics"].statistics == "training"
+    assert made["batch"].statistics == "batch"
+    for name, group_size, over_time in (
+        ("batch", None, False),
+        ("sub_batch", 4, False),
+        ("misaligned", 5, True),
+        ("temporal_and_batch", None, True),
+    ):
+        assert made[name].group_size == group_size
+        assert made[name].over_time == over_time
     z = random_array(2, 7, 4, 8)
     np.testing.assert_allclose(array(made["layer"](z)).mean(-1), 0, atol=1e-6)
     np.testing.assert_array_equal(made["none"](z), z)
@@ -365,7 +343,7 @@ def test_a_batch_may_be_empty(name):
 def test_nothing_is_lost_in_float64():
     z = 7 + random_array(3, 5, 4).astype("float64")
     layer = TemporalContextNormalization(dtype="float64", epsilon=EPSILON)
-    assert_equals(layer, in_loops(sequence), z, atol=1e-12)
+    assert_equals(layer, in_loops(same_example), z, atol=1e-12)
     outputs, moments = layer(z, return_moments=True)
     assert keras.backend.standardize_dtype(moments[0].dtype) == "float64"
     back = layer.denormalize(outputs, moments)

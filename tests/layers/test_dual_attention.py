@@ -4,7 +4,7 @@ import equations
 import numpy as np
 import pytest
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import WITH_SYMBOLS
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -18,19 +18,6 @@ from keras_relational.layers import SymbolicAttention
 from keras_relational.layers._attention import rotated
 
 ENTITIES, SYMBOLS, PAIRS = (2, 4, 12), (2, 4, 6), (1, 4, 4, 6)
-MORE_ENTITIES, MORE_SYMBOLS = (2, 6, 12), (2, 6, 6)
-SET = {
-    "input_shape": {"entities_shape": ENTITIES, "symbols_shape": SYMBOLS},
-    "second_input_shape": {
-        "entities_shape": MORE_ENTITIES,
-        "symbols_shape": MORE_SYMBOLS,
-    },
-    "fixed_size": False,
-    "items_of_both": True,
-    "supports_masking": True,
-    "output_mask": lambda mask: mask,
-    **NO_OTHER_VARIABLES,
-}
 
 
 def turned(vector, place):
@@ -180,6 +167,10 @@ def in_loops(function, size, **options):
 RELATIONAL = {"num_heads": 2, "key_dim": 4, "num_relations": 4}
 DUAL = {"num_heads": 2, "num_relational_heads": 1, "num_relations": 2}
 DUAL_SIZES = {"heads": 2, "relational_heads": 1, "relations": 2}
+INPUTS = {
+    "entities": random_array(*ENTITIES),
+    "symbols": random_array(*SYMBOLS, seed=1),
+}
 DUAL_SCORES = ((2, 2, 4, 4), (2, 1, 4, 4), (2, 2, 4, 4))
 
 
@@ -190,12 +181,11 @@ class DualAttentionTest(LayerContract):
             RelationalAttention,
             init_kwargs={
                 **RELATIONAL,
-                "symmetric": False,
                 "activation": "tanh",
                 "rotary": True,
                 "kernel_initializer": "he_normal",
             },
-            **SET,
+            **WITH_SYMBOLS,
             reference=in_loops(
                 relational,
                 8,
@@ -220,7 +210,7 @@ class DualAttentionTest(LayerContract):
                 "rotary": True,
                 "kernel_initializer": "he_normal",
             },
-            **SET,
+            **WITH_SYMBOLS,
             reference=in_loops(
                 dual,
                 12,
@@ -241,15 +231,9 @@ class DualAttentionTest(LayerContract):
             init_kwargs={
                 **DUAL,
                 "hidden_units": 7,
-                "num_cross_heads": 0,
-                "symmetric": False,
-                "rotary": False,
-                "activation": "relu",
-                "dropout": 0.0,
-                "normalize_first": True,
                 "kernel_initializer": "he_normal",
             },
-            **SET,
+            **WITH_SYMBOLS,
             reference=in_loops(block, 12, **DUAL_SIZES),
             attention_scores_shape=DUAL_SCORES,
             expected_output_shape=(2, 4, 12),
@@ -261,41 +245,28 @@ class DualAttentionTest(LayerContract):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("first", [False, True])
 def test_decoder_with_a_context(shape, causal, first):
-    inputs = {
-        "entities": random_array(*ENTITIES),
-        "symbols": random_array(*shape, seed=1),
-        "context": random_array(2, 5, 9, seed=2),
-    }
+    context = random_array(2, 5, 9, seed=2)
+    symbols = random_array(*shape, seed=1)
+    inputs = {**INPUTS, "symbols": symbols, "context": context}
     layer = DualAttentionBlock(
         2, 1, 7, num_cross_heads=3, num_relations=2, normalize_first=first
     )
     reference = in_loops(block, 12, **DUAL_SIZES, first=first, causal=causal)
     assert_equals(layer, reference, inputs, use_causal_mask=causal, atol=3e-5)
     # Padding of the context changes nothing, whatever it holds.
-    longer = np.full((2, 8, 9), np.nan, "float32")
-    longer[:, :5] = inputs["context"]
-    mask = np.arange(8)[None] < np.array([[5], [5]])
-    padded = layer(
-        **{**inputs, "context": longer},
-        context_mask=mask,
-        use_causal_mask=causal,
-    )
     expected = layer(**inputs, use_causal_mask=causal)
+    padding = np.full((2, 3, 9), np.nan, "float32")
+    inputs["context"] = np.concatenate([context, padding], axis=1)
+    mask = np.array([[True] * 5 + [False] * 3] * 2)
+    padded = layer(**inputs, context_mask=mask, use_causal_mask=causal)
     assert_close(padded, expected, atol=3e-5)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_masks_of_padding_and_of_later_entities(causal):
-    inputs = {
-        "entities": random_array(*ENTITIES),
-        "symbols": random_array(*SYMBOLS, seed=1),
-    }
+def test_masks_of_padding_and_of_later_entities():
     mask = np.array([[True, False, True, True], [True, True, True, False]])
-    reference = in_loops(dual, 12, **DUAL_SIZES, causal=causal, rotary=True)
+    reference = in_loops(dual, 12, **DUAL_SIZES, causal=True, rotary=True)
     layer = DualAttention(2, 1, 2, rotary=True)
-    assert_equals(
-        layer, reference, inputs, mask, use_causal_mask=causal, atol=2e-5
-    )
+    assert_equals(layer, reference, INPUTS, mask, 2e-5, use_causal_mask=True)
 
 
 def test_relational_heads_see_no_features():
@@ -304,8 +275,7 @@ def test_relational_heads_see_no_features():
     turn, _ = np.linalg.qr(random_array(12, 12, seed=2))
     layer = RelationalAttention(2, 4)
     outputs = array(layer(entities, symbols))
-    names = ("query", "key", "relation_query", "relation_key")
-    for name in names:
+    for name in ("query", "key", "relation_query", "relation_key"):
         kernel = getattr(layer, f"{name}_kernel")
         kernel.assign(turn.T @ array(kernel.value))
     turned_entities = layer(entities @ turn, symbols)

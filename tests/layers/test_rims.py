@@ -2,13 +2,11 @@ import equations
 import keras
 import numpy as np
 import pytest
-from keras import ops
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
-from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
@@ -180,35 +178,6 @@ def test_dropout_acts_in_training_only():
     np.testing.assert_array_equal(again, outputs)
     trained = array(layer(inputs, training=True))
     assert np.abs(trained - outputs).max() > 1e-2
-
-
-def test_what_dropout_takes_is_not_seen():
-    cell = random_rims().cell
-    inputs = random_array(2, 4, 5)
-    states = [random_array(2, MODULES * UNITS) for _ in range(2)]
-    shapes = cell.scores_shapes((4, 5))
-    mask, message_mask = (np.ones((2, *shapes[n]), "float32") for n in (0, 2))
-
-    def outputs(*masks):
-        names = ("dropout_mask", "message_dropout_mask")
-        drawn = dict(
-            zip(names, map(ops.convert_to_tensor, masks), strict=False)
-        )
-        return array(cell.step(inputs, states, **drawn)[0][0])
-
-    whole = outputs()
-    assert_close(outputs(mask, message_mask), whole)
-    unseen = outputs(0 * mask, message_mask)
-    unread = outputs(mask, 0 * message_mask)
-    for kernel, without in (
-        (cell.message_value_kernel, unread),
-        (cell.value_kernel, unseen),
-    ):
-        assert np.abs(without - whole).max() > 1e-3
-        weights = array(kernel)
-        kernel.assign(0 * weights)
-        assert_close(outputs(), without)
-        kernel.assign(weights)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.7])

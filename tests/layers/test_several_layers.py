@@ -78,6 +78,34 @@ def test_no_two_schemata_or_modules_are_alike(name):
                 assert distance > 0.1 * np.abs(values).max(), weight.path
 
 
+@pytest.mark.parametrize("step_shape", [(5,), (4, 5)])
+@pytest.mark.parametrize("name", ["scoff", "scoff, lstm", "rims"])
+def test_what_dropout_takes_is_not_seen(name, step_shape):
+    cell = with_random_weights(CELLS[name](), (2, *step_shape), scale=0.4)
+    inputs = random_array(2, *step_shape)
+    states = [random_array(2, n, seed=n) for n in cell.state_size]
+    seen, _, read = (
+        ops.ones((2, *shape)) for shape in cell.scores_shapes(step_shape)
+    )
+
+    def h(**masks):
+        return array(cell.step(inputs, states, **masks)[0][0])
+
+    whole = h()
+    masks = {"dropout_mask": seen, "message_dropout_mask": read}
+    assert_close(h(**masks), whole)
+    for mask, kernel in (
+        ("dropout_mask", cell.value_kernel),
+        ("message_dropout_mask", cell.message_value_kernel),
+    ):
+        dropped = h(**{**masks, mask: 0 * masks[mask]})
+        assert np.abs(dropped - whole).max() > 1e-3
+        weights = array(kernel)
+        kernel.assign(0 * weights)
+        assert_close(h(), dropped)
+        kernel.assign(weights)
+
+
 @pytest.mark.parametrize("name", ["scoff", "ntm"])
 def test_the_initial_state_is_a_weight(name):
     cell = CELLS[name]()

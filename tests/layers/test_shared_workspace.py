@@ -6,6 +6,7 @@ from keras import ops
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
+from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
 from keras_relational.layers import SharedWorkspace
@@ -69,8 +70,8 @@ class SharedWorkspaceTest(LayerContract):
                 "memory_shape": (2, 3, 4),
             },
             fixed_size=False,
-            reference=workspace_in_loops,
             supports_masking=True,
+            reference=workspace_in_loops,
             output_mask=lambda mask: (mask, None),
             attention_scores_shape=((2, HEADS, 3, 5), (2, HEADS, 5, 3)),
             makes_choices=True,
@@ -84,10 +85,9 @@ class SharedWorkspaceTest(LayerContract):
         slots, memory = random_array(2, 5, 6), random_array(2, 3, 4, seed=1)
         order = np.array([3, 0, 4, 1, 2])
         layer = SharedWorkspace(2, 3)
-        found = [array(x) for x in layer(slots, memory)]
+        new_slots, new_memory = map(array, layer(slots, memory))
         turned = layer(slots[:, order], memory)
-        self.assertAllClose(turned[0], found[0][:, order], atol=1e-5)
-        self.assertAllClose(turned[1], found[1], atol=1e-5)
+        assert_close(turned, (new_slots[:, order], new_memory), atol=1e-5)
 
     def test_so_many_slots_write(self):
         slots, memory = random_array(2, 5, 6), random_array(2, 3, 4, seed=1)

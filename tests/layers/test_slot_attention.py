@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
@@ -65,16 +65,12 @@ class SlotAttentionTest(LayerContract):
                 "recurrent_initializer": "he_uniform",
                 "seed": 3,
             },
-            input_shape=(2, 5, 6),
-            second_input_shape=(2, 7, 6),
-            fixed_size=False,
             reference=slots_in_loops,
-            supports_masking=True,
-            attention_scores_shape=(2, SLOTS, 5),
+            attention_scores_shape=(2, SLOTS, 4),
             expected_output_shape=(2, SLOTS, UNITS),
             expected_num_trainable_weights=18,
             # The GRU has a seed of its own, for dropout.
-            **NO_OTHER_VARIABLES
+            **USUAL
             | {
                 "expected_num_non_trainable_variables": 2,
                 "expected_num_seed_generators": 2,
@@ -86,10 +82,8 @@ class SlotAttentionTest(LayerContract):
         order = np.array([3, 0, 4, 1, 2])
         layer = SlotAttention(**SIZES)
         slots, scores = layer(entities, return_attention_scores=True)
-        turned, others = layer(entities[:, order], return_attention_scores=True)
-        self.assertAllClose(slots, turned, atol=1e-5)
-        scores = array(scores)
-        self.assertAllClose(scores[..., order], others, atol=1e-5)
+        turned = layer(entities[:, order], return_attention_scores=True)
+        assert_close(turned, (slots, array(scores)[..., order]), atol=1e-5)
 
     def test_slots_share_each_entity(self):
         mask = np.array([[True] * 5, [True, False, True, True, False]])
@@ -119,8 +113,7 @@ def test_noise_is_drawn_in_training_alone():
     again = SlotAttention(**SIZES, seed=1)
     again.build(entities.shape)
     again.set_weights(layer.get_weights())
-    same = array(again(entities, training=True))
-    assert_close(same, outputs[2])
+    assert_close(again(entities, training=True), outputs[2])
 
 
 @pytest.mark.any_backend

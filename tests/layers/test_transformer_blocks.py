@@ -118,10 +118,7 @@ class RelationalTransformerBlockTest(LayerContract):
     def test_contract(self):
         self.run_layer_contract(
             RelationalTransformerBlock,
-            init_kwargs={
-                **RELATIONAL,
-                "kernel_initializer": "he_normal",
-            },
+            init_kwargs={**RELATIONAL, "kernel_initializer": "he_normal"},
             reference=relational_in_loops(1),
             output_mask=lambda mask: mask,
             attention_scores_shape=(2, 1, HEADS, 4, 4),
@@ -142,10 +139,7 @@ class SimplicialTransformerBlockTest(LayerContract):
     def test_contract(self):
         self.run_layer_contract(
             SimplicialTransformerBlock,
-            init_kwargs={
-                **SIMPLICIAL,
-                "kernel_initializer": "he_normal",
-            },
+            init_kwargs={**SIMPLICIAL, "kernel_initializer": "he_normal"},
             input_shape={
                 "entities_shape": (2, 4, 5),
                 "virtual_entities_shape": (2, 3, 5),
@@ -197,31 +191,8 @@ class SimplicialTransformerBlockTest(LayerContract):
             self.assertAllClose(output, array(value)[:, order], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("cls", "arguments", "reference", "inputs", "num_weights"),
-    [
-        (
-            RelationalTransformerBlock,
-            RELATIONAL,
-            relational_in_loops(3),
-            random_array(2, 4, 5),
-            3 + 4 + 3 * 4,
-        ),
-        (
-            SimplicialTransformerBlock,
-            SIMPLICIAL,
-            simplicial_in_loops(3),
-            {
-                "entities": random_array(2, 4, 5),
-                "virtual_entities": random_array(2, 3, 5, seed=1),
-            },
-            3 + 5 + 4 + 3 * 6,
-        ),
-    ],
-)
-def test_iterations_share_all_but_normalizations(
-    cls, arguments, reference, inputs, num_weights
-):
+def check_iterations(cls, arguments, reference, inputs, num_weights):
+    """They share all weights but those of the normalizations."""
     config = cls(**arguments, num_iterations=3).get_config()
     layer = cls.from_config(config)
     shapes = [x.shape for x in keras.tree.flatten(inputs)]
@@ -232,19 +203,36 @@ def test_iterations_share_all_but_normalizations(
     assert {score.shape[1] for score in keras.tree.flatten(scores)} == {3}
 
 
+def test_relational_iterations():
+    check_iterations(
+        RelationalTransformerBlock,
+        RELATIONAL,
+        relational_in_loops(3),
+        random_array(2, 4, 5),
+        num_weights=3 + 4 + 3 * 4,
+    )
+
+
+def test_simplicial_iterations():
+    virtual = random_array(2, 3, 5, seed=1)
+    check_iterations(
+        SimplicialTransformerBlock,
+        SIMPLICIAL,
+        simplicial_in_loops(3),
+        {"entities": random_array(2, 4, 5), "virtual_entities": virtual},
+        num_weights=3 + 5 + 4 + 3 * 6,
+    )
+
+
 def test_an_initializer_may_be_a_plain_function():
     def threes(shape, dtype=None):
         return 3 * ops.ones(shape, dtype)
 
-    entities = keras.Input((4, 8))
-    relational = RelationalTransformerBlock(2, 3, 4, kernel_initializer=threes)
-    relational(entities)
-    simplicial = SimplicialTransformerBlock(
-        2, 3, 1, 3, 4, kernel_initializer=threes
-    )
-    simplicial(entities, keras.Input((2, 8)))
-    for kernel in (
-        relational.hidden.kernel,
-        simplicial.simplicial_attention.value_kernel,
-    ):
+    arguments = {**RELATIONAL, "kernel_initializer": threes}
+    relational = RelationalTransformerBlock(**arguments)
+    relational.build((2, 4, 8))
+    simplicial = SimplicialTransformerBlock(**{**SIMPLICIAL, **arguments})
+    simplicial.build((2, 4, 8), (2, 2, 8))
+    part = simplicial.simplicial_attention
+    for kernel in (relational.hidden.kernel, part.value_kernel):
         assert (array(kernel.value) == 3).all()
