@@ -17,8 +17,11 @@ def each_example(of_one):
             mask = np.ones(first_of(inputs).shape[:2], bool)
         outputs = []
         for example, valid in enumerate(mask):
-            # Some symbols are the same for all examples.
-            own = tree.map_structure(lambda x, i=example: x[i % len(x)], inputs)
+            own = tree.map_structure(
+                # Some symbols are the same for all examples.
+                lambda x, i=example: x[i] if len(x) > 1 else x[0],
+                inputs,
+            )
             outputs.append(of_one(weights, own, np.flatnonzero(valid)))
         return tree.map_structure(lambda *x: np.stack(x), *outputs)
 

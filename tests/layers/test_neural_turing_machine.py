@@ -133,10 +133,8 @@ def test_scores_are_what_is_read_and_written_with():
     cell = with_random_weights(NTMCell(**SIZES), (None, FEATURES), scale=1)
     states = [random_array(2, size, seed=size) for size in cell.state_size]
     inputs = random_array(2, FEATURES)
-    h, new_states, scores = map(
-        lambda x: keras.tree.map_structure(array, x),
-        cell(inputs, states, return_attention_scores=True),
-    )
+    found = cell(inputs, states, return_attention_scores=True)
+    h, new_states, scores = keras.tree.map_structure(array, found)
     np.testing.assert_array_equal(h, cell(inputs, states)[0])
     assert scores.shape == (2, 2, ROWS)
     np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-6)

@@ -53,17 +53,14 @@ class RelationNetworkTest(LayerContract):
             self.assertAllClose(layer(entities[:, order]), outputs)
 
     def test_training_computes_the_same(self):
-        layer, entities = RelationNetwork(**ARGUMENTS), random_array(3, 4, 5)
+        layer, reference = (
+            RelationNetwork(**ARGUMENTS),
+            relation_network_in_loops,
+        )
+        entities = random_array(3, 4, 5)
         mask = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]], bool)
-        for given in (None, mask):
-            for training in (True, False):
-                assert_equals(
-                    layer,
-                    relation_network_in_loops,
-                    entities,
-                    given,
-                    training=training,
-                )
+        for given, flag in itertools.product((None, mask), (True, False)):
+            assert_equals(layer, reference, entities, given, training=flag)
 
     def test_sender_and_receiver_may_change_roles(self):
         layer, entities = RelationNetwork(**ARGUMENTS), random_array(3, 4, 5)
@@ -76,10 +73,8 @@ class RelationNetworkTest(LayerContract):
         self.assertAllClose(layer(entities), outputs)
 
     def test_size_of_an_image_may_be_unknown(self):
-        layer, inputs = (
-            RelationNetwork(**ARGUMENTS),
-            keras.Input((None, None, 5)),
-        )
+        layer = RelationNetwork(**ARGUMENTS)
+        inputs = keras.Input((None, None, 5))
         model = keras.Model(inputs, layer(inputs))
         assert model.output_shape == (None, UNITS)
         for size in (1, 3):

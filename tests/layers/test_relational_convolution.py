@@ -33,14 +33,6 @@ def relations_in_loops(weights, inputs, valid):
     return outputs
 
 
-def match(table, kernel):
-    """One pattern of each filter with one table `(s, s, r)`."""
-    total = np.zeros(kernel.shape[-1])
-    for a, b, r in np.ndindex(table.shape):
-        total += table[a, b, r] * kernel[a, b, r]
-    return total
-
-
 POOLING = {
     None: lambda matches: matches[0],
     "mean": lambda matches: np.mean(matches, axis=0),
@@ -59,7 +51,8 @@ def convolution_in_loops(groups, pooling=None):
             # The first order is that of the group itself.
             for order in itertools.permutations(group):
                 table = [[pairs[i, j] for j in order] for i in order]
-                matches.append(match(np.array(table), weights["kernel"]))
+                # The sum over both members and over all relations.
+                matches.append(np.tensordot(table, weights["kernel"], axes=3))
             is_valid = set(group) <= set(valid)
             outputs.append(POOLING[pooling](matches) * is_valid)
         return np.array(outputs)

@@ -8,7 +8,7 @@ from keras import ops
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
-from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -34,9 +34,9 @@ SIZES = {
     "message_key_dim": MESSAGE_KEY,
     "message_value_dim": MESSAGE_VALUE,
 }
-# The temperature, and the seed of what is drawn.
-VARIABLES = {
-    **NO_OTHER_VARIABLES,
+# With the temperature, and the seed of what is drawn.
+CASE = {
+    **USUAL,
     "expected_num_non_trainable_weights": 1,
     "expected_num_non_trainable_variables": 2,
     "expected_num_seed_generators": 1,
@@ -152,11 +152,7 @@ class SCOFFTest(LayerContract):
                 "dropout": 0.1,
                 "return_sequences": True,
             },
-            input_shape=(2, 4, 3, 5),
-            second_input_shape=(2, 7, 3, 5),
-            fixed_size=False,
             reference=in_loops(num_active=2, return_sequences=True),
-            supports_masking=True,
             makes_choices=True,
             output_mask=lambda mask: mask,
             attention_scores_shape=(
@@ -166,7 +162,11 @@ class SCOFFTest(LayerContract):
             ),
             expected_output_shape=(2, 4, FILES * UNITS),
             expected_num_trainable_weights=15,
-            **VARIABLES,
+            **CASE
+            | {
+                "input_shape": (2, 4, 3, 5),
+                "second_input_shape": (2, 7, 3, 5),
+            },
         )
 
     def run_contract_on_vectors(
@@ -175,13 +175,8 @@ class SCOFFTest(LayerContract):
         self.run_layer_contract(
             SCOFF,
             init_kwargs={**SIZES, "gated_messages": True, **init_kwargs},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 7, 5),
-            fixed_size=False,
             reference=reference,
-            supports_masking=True,
             makes_choices=True,
-            output_mask=lambda mask: None,
             attention_scores_shape=(
                 (2, 4, HEADS, FILES, 1),
                 (2, 4, FILES, SCHEMATA),
@@ -189,7 +184,7 @@ class SCOFFTest(LayerContract):
             ),
             expected_output_shape=(2, FILES * UNITS),
             expected_num_trainable_weights=num_trainable_weights,
-            **VARIABLES,
+            **CASE,
         )
 
     def test_contract_without_messages(self):

@@ -9,7 +9,10 @@ from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
+from keras_relational.layers import SCOFF
+from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import SlotAttention
+from keras_relational.layers import TimeFolded
 
 SLOTS, UNITS, HIDDEN, ITERATIONS = 3, 4, 6, 2
 SIZES = {
@@ -136,17 +139,14 @@ def test_noise_is_normal_and_differs_between_slots_and_examples():
 
 
 def test_slots_of_an_image_go_into_scoff():
-    from keras_relational import layers
-
-    frames = keras.Input((7, 8, 8, 3))
     encoder = keras.Sequential(
         [
             keras.Input((8, 8, 3)),
-            layers.AppendCoordinates(),
+            AppendCoordinates(),
             keras.layers.Reshape((64, 5)),
             SlotAttention(3, 4, 6),
         ]
     )
-    slots = layers.TimeFolded(encoder)(frames)
+    slots = TimeFolded(encoder)(keras.Input((7, 8, 8, 3)))
     assert slots.shape == (None, 7, 3, 4)
-    assert layers.SCOFF(5, 3, 2)(slots).shape == (None, 15)
+    assert SCOFF(5, 3, 2)(slots).shape == (None, 15)
