@@ -2,6 +2,7 @@
 
 import itertools
 
+import equations
 import numpy as np
 
 
@@ -15,32 +16,33 @@ def score(a, b, c, name):
     return sum(np.linalg.det(np.stack(x)) for x in pieces) / np.sqrt(len(a))
 
 
-def attention_in_loops(num_heads, key_dim, name="unsigned"):
-    def reference(weights, inputs, mask=None):
+def attention_in_loops(num_heads, name="unsigned"):
+    @equations.each_example
+    def reference(weights, inputs, valid):
         query, base = inputs["query"], inputs["base"]
-        if mask is None:
-            mask = np.ones(query.shape[:2], bool)
-        outputs = np.zeros((*query.shape[:2], num_heads * key_dim))
-        for example, head in np.ndindex(len(query), num_heads):
-            part = slice(head * key_dim, (head + 1) * key_dim)
-            keys_1, keys_2, values = (
-                base[example] @ weights[kernel][:, part]
-                for kernel in ("key_1_kernel", "key_2_kernel", "value_kernel")
-            )
-            pairs = list(itertools.product(range(len(values)), repeat=2))
-            for i in np.flatnonzero(mask[example]):
-                p = query[example, i] @ weights["query_kernel"][:, part]
+        pairs = list(itertools.product(range(len(base)), repeat=2))
+        heads = []
+        for head in range(num_heads):
+            own = {
+                kernel: equations.part(
+                    weights[f"{kernel}_kernel"], head, num_heads
+                )
+                for kernel in ("query", "key_1", "key_2", "value")
+            }
+            keys_1, keys_2 = base @ own["key_1"], base @ own["key_2"]
+            values = base @ own["value"]
+            read = np.zeros((len(query), values.shape[1]))
+            for i in valid:
+                p = query[i] @ own["query"]
                 logits = [
                     score(p, keys_1[j], keys_2[k], name) for j, k in pairs
                 ]
-                attention = np.exp(logits) / np.sum(np.exp(logits))
-                for weight, (j, k) in zip(attention, pairs, strict=True):
+                shares = equations.softmax(logits)
+                for share, (j, k) in zip(shares, pairs, strict=True):
                     outer = np.outer(values[j], values[k])
-                    for q in range(key_dim):
-                        outputs[example, i, head * key_dim + q] += (
-                            weight
-                            * np.sum(weights["product_kernel"][head, q] * outer)
-                        )
-        return outputs
+                    products = weights["product_kernel"][head] * outer
+                    read[i] += share * products.sum((1, 2))
+            heads.append(read)
+        return np.concatenate(heads, axis=1)
 
     return reference

@@ -2,24 +2,21 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layers_for_tests import assert_close
+from layers_for_tests import in_float32
+from layers_for_tests import random_array
 
 from keras_relational import layers
 
 UNITS = 4
 
 
-def frames(batch=3, time=5, seed=0):
+def frames(batch=3, time=5):
     """Frames, a mask of the first frames of episodes, and a state."""
-    rng = np.random.default_rng(seed)
-    return (
-        rng.normal(size=(batch * time, 2)).astype("float32"),
-        rng.integers(2, size=(batch, time)).astype("bool"),
-        [rng.normal(size=(batch, UNITS)).astype("float32")],
-    )
-
-
-def array(tensor):
-    return ops.convert_to_numpy(tensor).astype("float64")
+    rng = np.random.default_rng(0)
+    is_first = rng.integers(2, size=(batch, time)).astype("bool")
+    state = random_array(batch, UNITS, seed=1)
+    return random_array(batch * time, 2), is_first, [state]
 
 
 @pytest.mark.any_backend
@@ -30,9 +27,9 @@ def test_contract_equals_the_cell_step_by_step():
     x = x.reshape(3, 5, 2)
     for t in range(5):
         state = np.where(is_first[:, t, None], 0, state)
-        state = array(cell(x[:, t], [state])[0])
-        np.testing.assert_allclose(array(outputs)[:, t], state, atol=1e-6)
-    np.testing.assert_allclose(array(last), state, atol=1e-6)
+        state = in_float32(cell(x[:, t], [state])[0])
+        assert_close(in_float32(outputs)[:, t], state)
+    assert_close(in_float32(last), state)
 
 
 @pytest.mark.any_backend
@@ -50,7 +47,7 @@ def test_contract_dtype(dtype, dtype_of_cell):
     for one, spec in zip(layer(x, is_first, state), expected, strict=True):
         assert keras.backend.standardize_dtype(one.dtype) == spec.dtype
         assert spec.dtype == layer.compute_dtype
-        assert np.isfinite(array(one)).all()
+        assert np.isfinite(in_float32(one)).all()
 
 
 @pytest.mark.any_backend
@@ -65,7 +62,7 @@ def test_contract_trains_on_batches_of_any_size():
     model = keras.Model(inputs, outputs)
     model.compile("sgd", "mse")
     x, is_first, (state,) = frames(batch=5)
-    before = [array(weight.value) for weight in model.trainable_variables]
+    before = [in_float32(weight.value) for weight in model.trainable_variables]
     model.fit(
         (x.reshape(5, 5, 2), is_first, state),
         np.zeros((5, 5, UNITS), "float32"),
@@ -73,7 +70,7 @@ def test_contract_trains_on_batches_of_any_size():
         verbose=0,
     )
     for old, new in zip(before, model.trainable_variables, strict=True):
-        assert (old != array(new.value)).any()
+        assert (old != in_float32(new.value)).any()
 
 
 @pytest.mark.any_backend
@@ -115,34 +112,29 @@ class MinimalCell(keras.layers.Layer):
 
 
 @pytest.mark.parametrize(
-    "new_cell",
-    [MinimalCell, lambda: layers.LayerNormLSTMCell(3), lambda: ntm_cell()],
-    ids=["minimal", "layer norm", "ntm"],
+    "cell",
+    [
+        MinimalCell(),
+        layers.LayerNormLSTMCell(3),
+        # Its initial memory is learned, and not zero.
+        layers.NTMCell(3, memory_size=2, memory_dim=4),
+    ],
 )
-def test_other_cells_begin_where_they_begin(new_cell):
-    cell = new_cell()
+def test_other_cells_begin_where_they_begin(cell):
     layer = layers.EpisodicRNN(cell)
-    rng = np.random.default_rng(0)
-    frames = rng.normal(size=(2, 5, 4)).astype("float32")
+    frames = random_array(2, 5, 4)
     is_first = np.zeros((2, 5), bool)
     is_first[0, 2] = is_first[1, 3] = True
     sizes = keras.tree.flatten(cell.state_size)
-    states = [rng.normal(size=(2, n)).astype("float32") for n in sizes]
+    states = [random_array(2, n, seed=n) for n in sizes]
     outputs, *_ = layer(frames.reshape(10, 4), is_first, states)
     rnn = keras.layers.RNN(cell, return_sequences=True)
     for row, first in ((0, 2), (1, 3)):
         part = frames[row : row + 1]
         begun = [x[row : row + 1] for x in states]
-        np.testing.assert_allclose(
+        assert_close(
             outputs[row, :first],
             rnn(part[:, :first], initial_state=begun)[0],
             atol=1e-5,
         )
-        np.testing.assert_allclose(
-            outputs[row, first:], rnn(part[:, first:])[0], atol=1e-5
-        )
-
-
-def ntm_cell():
-    """A cell whose initial memory is learned, and not zero."""
-    return layers.NTMCell(3, memory_size=2, memory_dim=4)
+        assert_close(outputs[row, first:], rnn(part[:, first:])[0], atol=1e-5)

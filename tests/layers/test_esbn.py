@@ -1,76 +1,64 @@
+import equations
 import keras
 import numpy as np
 import pytest
-from keras import ops
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
+from layers_for_tests import USUAL
+from layers_for_tests import array
+from layers_for_tests import assert_close
+from layers_for_tests import assert_equals
+from layers_for_tests import needs_float64
+from layers_for_tests import random_array
+from layers_for_tests import weights_of
+from layers_for_tests import with_random_weights
 
 from keras_relational.layers import ESBN
 from keras_relational.layers.memory import esbn
 
 UNITS, KEY_DIM = 3, 4
+EVERYTHING = {"return_sequences": True, "return_retrieved": True}
 
 
 def algorithm_1(extra_step=True, confidence=False, sequences=False):
     """Algorithm 1 in loops over examples and steps, with a growing memory."""
 
-    def reference(weights, inputs, mask=None):
-        if mask is None:
-            mask = np.ones(inputs.shape[:2], bool)
-        examples = [
-            one_example(weights, z, valid, extra_step, confidence)
-            for z, valid in zip(inputs, mask, strict=True)
-        ]
-        hs, retrieved = (np.stack(x) for x in zip(*examples, strict=True))
-        if sequences:
-            return hs, retrieved
-        return hs[:, -1], retrieved[:, -1]
+    @equations.each_example
+    def reference(weights, inputs, valid):
+        hs, retrieved = one_example(
+            weights, inputs, valid, extra_step, confidence
+        )
+        return (hs, retrieved) if sequences else (hs[-1], retrieved[-1])
 
     return reference
 
 
 def one_example(weights, z, valid, extra_step, confidence):
-    kernel, recurrent, bias, write, write_bias = (
-        weights[name]
-        for name in (
-            "kernel",
-            "recurrent_kernel",
-            "bias",
-            "write_kernel",
-            "write_bias",
-        )
-    )
-    query, query_bias = weights["query_kernel"], weights["query_bias"]
     h, c = np.zeros(UNITS), np.zeros(UNITS)
     read = np.zeros(KEY_DIM + confidence)
     predicted = np.zeros(z.shape[1])
     keys, values = [], []
     hs, retrieved = [], []
-    steps = [*zip(z, valid, strict=True)]
+    steps = [(value, t in valid) for t, value in enumerate(z)]
     if extra_step:
-        steps.append((None, valid.any()))
+        steps.append((None, valid.size))
     for value, is_valid in steps:
         if is_valid:
-            gates = read @ kernel + h @ recurrent + bias
-            i, f, g, o = np.split(gates, 4)
-            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-            h = sigmoid(o) * np.tanh(c)
-            written, key_gate = key_and_gate(h @ write + write_bias)
-            asked, value_gate = key_and_gate(h @ query + query_bias)
+            gates = read @ weights["kernel"] + h @ weights["recurrent_kernel"]
+            h, c = equations.lstm(gates + weights["bias"], c)
+            written, key_gate = key_and_gate(weights, "write", h)
+            asked, value_gate = key_and_gate(weights, "query", h)
             read = np.zeros(KEY_DIM + confidence)
             predicted = np.zeros(z.shape[1])
             if keys:
-                weights_read = softmax([k @ asked for k in keys])
-                predicted = value_gate * sum(
-                    w * v for w, v in zip(weights_read, values, strict=True)
-                )
+                shares = equations.softmax([k @ asked for k in keys])
+                predicted = value_gate * (shares @ np.array(values))
             if keys and value is not None:
-                products = np.array([v @ value for v in values])
-                for w, product, key in zip(
-                    softmax(products), products, keys, strict=True
-                ):
+                products = [v @ value for v in values]
+                shares = equations.softmax(products)
+                for w, product, key in zip(shares, products, keys, strict=True):
                     if confidence:
-                        match = sigmoid(
+                        match = equations.sigmoid(
                             weights["confidence_gain"] * product
                             + weights["confidence_bias"]
                         )
@@ -84,45 +72,18 @@ def one_example(weights, z, valid, extra_step, confidence):
     return np.stack(hs), np.stack(retrieved)
 
 
-def key_and_gate(outputs):
-    return np.maximum(outputs[:-1], 0), sigmoid(outputs[-1])
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def softmax(x):
-    x = np.exp(np.array(x) - np.max(x))
-    return x / x.sum()
-
-
-def random_values(*shape):
-    return np.random.default_rng(0).normal(size=shape).astype("float32")
+def key_and_gate(weights, name, h):
+    outputs = h @ weights[f"{name}_kernel"] + weights[f"{name}_bias"]
+    return np.maximum(outputs[:-1], 0), equations.sigmoid(outputs[-1])
 
 
 def random_layer(**arguments):
     layer = ESBN(UNITS, KEY_DIM, **arguments)
-    layer.build((None, None, 5))
-    rng = np.random.default_rng(1)
-    for weight in layer.weights:
-        weight.assign(rng.normal(size=weight.shape))
-    return layer
-
-
-def float64_weights(layer):
-    return {
-        weight.path.split("/", 1)[1]: array(weight).astype("float64")
-        for weight in layer.weights
-    }
-
-
-def array(tensor):
-    return ops.convert_to_numpy(tensor)
+    return with_random_weights(layer, (None, None, 5), scale=1)
 
 
 def test_whether_the_first_two_are_alike_is_told_by_the_confidence_alone():
-    z = random_values(2, 2, 5)
+    z = random_array(2, 2, 5)
     z[1, 1] = z[1, 0]
     layer = random_layer(return_sequences=True)
     one, other = array(layer(z))
@@ -141,31 +102,18 @@ class ESBNTest(LayerContract):
         self.run_layer_contract(
             ESBN,
             init_kwargs={"units": UNITS, "key_dim": KEY_DIM, **arguments},
-            input_shape=(2, 4, 5),
-            second_input_shape=(2, 6, 5),
-            fixed_size=False,
             reference=reference,
-            supports_masking=True,
             output_mask=output_mask,
             attention_scores_shape=scores,
             expected_output_shape=shapes,
-            expected_output_dtype=("float32", "float32"),
             expected_num_trainable_weights=num_weights,
-            expected_num_non_trainable_weights=0,
-            expected_num_non_trainable_variables=0,
-            expected_num_seed_generators=0,
-            expected_num_losses=0,
+            **USUAL | {"expected_output_dtype": ("float32", "float32")},
         )
 
     @pytest.mark.any_backend
     def test_contract(self):
-        self.check(
-            7,
-            ((2, UNITS), (2, 5)),
-            algorithm_1(),
-            None,
-            return_retrieved=True,
-        )
+        shapes = ((2, UNITS), (2, 5))
+        self.check(7, shapes, algorithm_1(), None, return_retrieved=True)
 
     @pytest.mark.any_backend
     @pytest.mark.slow
@@ -182,48 +130,32 @@ class ESBNTest(LayerContract):
         )
 
 
-class TestTheControllerSeesNoFillers:
-    @pytest.mark.parametrize("confidence", [False, True])
-    def test_values_rotated_alike(self, confidence):
-        """The controller's outputs stay the same; ẑ is rotated."""
-        layer = random_layer(
-            return_sequences=True, return_retrieved=True, confidence=confidence
-        )
-        z = random_values(6, 9, 5)
-        rotation, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))
-        rotation = rotation.astype("float32")
-        h, retrieved = layer(z)
-        rotated_h, rotated = layer(z @ rotation)
-        np.testing.assert_allclose(rotated_h, h, atol=1e-5)
-        np.testing.assert_allclose(
-            rotated, array(retrieved) @ rotation, atol=1e-4
-        )
-        # Other relations between the values do change the outputs.
-        other, _ = layer(z[:, [1, 0, *range(2, 9)]] * np.float32(1.5))
-        assert np.abs(array(other) - array(h)).max() > 1e-3
-
-    def test_fillers_permuted(self):
-        layer = random_layer(return_sequences=True)
-        fillers = np.eye(5, dtype="float32")
-        roles = np.array([[0, 1, 2, 1, 0], [3, 3, 1, 2, 3]])
-        permuted = np.array([4, 2, 0, 1, 3])[roles]
-        np.testing.assert_allclose(
-            layer(fillers[permuted]), layer(fillers[roles]), atol=1e-6
-        )
+@pytest.mark.parametrize("confidence", [False, True])
+def test_of_values_rotated_alike_only_the_retrieved_ones_differ(confidence):
+    """The controller sees no fillers: its outputs stay the same."""
+    layer = random_layer(**EVERYTHING, confidence=confidence)
+    z = random_array(6, 9, 5)
+    rotation, _ = np.linalg.qr(random_array(5, 5, seed=2))
+    h, retrieved = layer(z)
+    rotated_h, rotated = layer(z @ rotation)
+    assert_close(rotated_h, h, atol=1e-5)
+    assert_close(rotated, array(retrieved) @ rotation, atol=1e-4)
+    # Other relations between the values do change the outputs.
+    other, _ = layer(z[:, [1, 0, *range(2, 9)]] * np.float32(1.5))
+    assert np.abs(array(other) - array(h)).max() > 1e-3
 
 
-@pytest.mark.any_backend
-def test_values_may_be_integers():
-    values = np.random.default_rng(0).integers(0, 5, (3, 4, 6))
-    layer = ESBN(8, 4, return_retrieved=True, return_sequences=True)
-    expected = layer(values.astype("float32"))
-    for one, other in zip(layer(values), expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+def test_fillers_permuted():
+    layer = random_layer(return_sequences=True)
+    fillers = np.eye(5, dtype="float32")
+    roles = np.array([[0, 1, 2, 1, 0], [3, 3, 1, 2, 3]])
+    permuted = np.array([4, 2, 0, 1, 3])[roles]
+    assert_close(layer(fillers[permuted]), layer(fillers[roles]))
 
 
 def test_memory_never_reads_its_own_step_or_later_ones():
-    layer = random_layer(return_sequences=True, return_retrieved=True)
-    z = random_values(2, 6, 5)
+    layer = random_layer(**EVERYTHING)
+    z = random_array(2, 6, 5)
     _, scores = layer(z, return_attention_scores=True)
     for weights in map(array, scores):
         assert weights.shape == (2, 7, 6)
@@ -236,17 +168,15 @@ def test_memory_never_reads_its_own_step_or_later_ones():
 
 
 def test_a_value_does_not_change_what_came_before_it():
-    layer = random_layer(return_sequences=True, return_retrieved=True)
-    z = random_values(2, 6, 5)
+    layer = random_layer(**EVERYTHING)
+    z = random_array(2, 6, 5)
     changed = z.copy()
     changed[:, 4] += 1
     h, retrieved = map(array, layer(z))
     new_h, new_retrieved = map(array, layer(changed))
     # The key read at step 4 is seen at step 5.
-    np.testing.assert_allclose(new_h[:, :5], h[:, :5], atol=1e-6)
-    np.testing.assert_allclose(
-        new_retrieved[:, :5], retrieved[:, :5], atol=1e-6
-    )
+    assert_close(new_h[:, :5], h[:, :5])
+    assert_close(new_retrieved[:, :5], retrieved[:, :5])
     assert np.abs(new_h[:, 5:] - h[:, 5:]).max() > 1e-4
 
 
@@ -255,10 +185,10 @@ def test_the_last_step_is_that_of_the_sequence():
         arguments = {"extra_step": extra_step, "return_retrieved": True}
         sequences = random_layer(return_sequences=True, **arguments)
         last = random_layer(**arguments)
-        z = random_values(2, 6, 5)
-        for all_steps, one in zip(sequences(z), last(z), strict=True):
-            assert all_steps.shape[1] == 6 + extra_step
-            np.testing.assert_allclose(array(all_steps)[:, -1], one, atol=1e-6)
+        z = random_array(2, 6, 5)
+        outputs = list(map(array, sequences(z)))
+        assert {x.shape[1] for x in outputs} == {6 + extra_step}
+        assert_close([x[:, -1] for x in outputs], last(z))
 
 
 def test_it_is_alive_before_any_training():
@@ -297,13 +227,9 @@ def test_initial_weights_are_those_of_appendix_a1():
 def test_the_fused_recurrence_equals_the_plain_steps_and_their_gradients(
     monkeypatch, confidence, extra_step
 ):
-    layer = random_layer(
-        return_sequences=True,
-        return_retrieved=True,
-        confidence=confidence,
-        extra_step=extra_step,
-    )
-    z = random_values(4, 6, 5)
+    options = {"confidence": confidence, "extra_step": extra_step}
+    layer = random_layer(**EVERYTHING, **options)
+    z = random_array(4, 6, 5)
     mask = np.ones((4, 6), bool)
     mask[1, 4:] = mask[2, 1:3] = mask[3] = False
     for arguments in ({}, {"mask": mask}):
@@ -315,40 +241,31 @@ def test_the_fused_recurrence_equals_the_plain_steps_and_their_gradients(
             keras.tree.flatten(ours), keras.tree.flatten(theirs), strict=True
         ):
             scale = max(1, np.abs(array(other)).max())
-            np.testing.assert_allclose(one, other, atol=1e-5 * scale)
+            assert_close(one, other, atol=1e-5 * scale)
 
 
 def test_two_hundred_steps_compiled_with_gradients():
     layer = ESBN(UNITS, KEY_DIM, return_retrieved=True)
     layer.build((None, None, 5))
-    z = random_values(2, 200, 5)
+    z = random_array(2, 200, 5)
     outputs, gradients, _ = outputs_and_gradients(layer, z, jit_compile=True)
-    expected = algorithm_1()(float64_weights(layer), z)
-    for output, right in zip(outputs, expected, strict=True):
-        np.testing.assert_allclose(output, right, atol=1e-5)
-    for values in keras.tree.flatten((outputs, gradients)):
-        assert np.isfinite(array(values)).all()
-    assert all(array(gradient).any() for gradient in gradients)
+    expected = algorithm_1()(weights_of(layer), z)
+    assert_close(outputs, expected, atol=1e-5)
+    for gradient in map(array, gradients):
+        assert np.isfinite(gradient).all()
+        assert gradient.any()
 
 
 @pytest.mark.parametrize("confidence", [False, True])
 def test_padding_with_the_extra_step(confidence):
     """The extra step follows the padding. It is real if any step is."""
-    layer = random_layer(
-        return_sequences=True, return_retrieved=True, confidence=confidence
-    )
-    z = random_values(4, 5, 5)
-    mask = np.ones((4, 5), bool)
+    layer = random_layer(**EVERYTHING, confidence=confidence)
+    z, mask = random_array(4, 5, 5), np.ones((4, 5), bool)
     mask[1, 3:] = mask[2, :2] = mask[3] = False
-    expected = algorithm_1(confidence=confidence, sequences=True)(
-        float64_weights(layer), z, mask
-    )
-    outputs = layer(z, mask=mask)
-    for output, right in zip(outputs, expected, strict=True):
-        np.testing.assert_allclose(output, right, atol=1e-5)
-    found = layer.compute_mask(z, mask)
+    reference = algorithm_1(confidence=confidence, sequences=True)
+    assert_equals(layer, reference, z, mask)
     extra = np.array([[True], [True], [True], [False]])
-    for output_mask in found:
+    for output_mask in layer.compute_mask(z, mask):
         np.testing.assert_array_equal(output_mask, np.hstack([mask, extra]))
 
 
@@ -357,58 +274,26 @@ def test_what_does_not_retrieve_has_no_weights_for_it():
     assert len(layer.weights) == 5
     assert len(both.weights) == 7
     layer.set_weights(both.get_weights()[:5])
-    z = random_values(2, 6, 5)
+    z = random_array(2, 6, 5)
     outputs, key_scores = layer(z, return_attention_scores=True)
     (h, _), (expected, _) = both(z, return_attention_scores=True)
-    np.testing.assert_allclose(outputs, h, atol=1e-6)
-    np.testing.assert_allclose(key_scores, expected, atol=1e-6)
+    assert_close((outputs, key_scores), (h, expected))
 
 
-@pytest.mark.parametrize("name", ["units", "key_dim"])
-def test_sizes_are_checked(name):
-    with pytest.raises(ValueError, match=f"{name}=0"):
-        ESBN(**{"units": 2, "key_dim": 2, name: 0})
-
-
-def test_inputs_are_checked():
-    with pytest.raises(ValueError, match=r"\(batch, time, .*shape=\(2, 5\)"):
-        ESBN(2, 2)(random_values(2, 5))
-    with pytest.raises(ValueError, match=r"mask.shape=\(2, 3\)"):
-        ESBN(2, 2)(random_values(2, 4, 5), mask=np.ones((2, 3), bool))
-
-
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="Keras' common type of float64 and float32 is float32 there.",
-)
+@needs_float64
 @pytest.mark.parametrize("confidence", [False, True])
 def test_nothing_is_lost_in_float64(confidence):
-    layer = random_layer(
-        return_sequences=True,
-        return_retrieved=True,
-        confidence=confidence,
-        dtype="float64",
-    )
-    z = random_values(3, 6, 5).astype("float64")
-    expected = algorithm_1(confidence=confidence, sequences=True)(
-        float64_weights(layer), z
-    )
-    for found, right in zip(layer(z), expected, strict=True):
-        np.testing.assert_allclose(found, right, atol=1e-12)
+    layer = random_layer(**EVERYTHING, confidence=confidence, dtype="float64")
+    reference = algorithm_1(confidence=confidence, sequences=True)
+    z = random_array(3, 6, 5).astype("float64")
+    assert_equals(layer, reference, z, atol=1e-12)
 
 
 def test_written_keys_of_any_dtype():
     """They are cast, as in a call."""
     layer = ESBN(3, 4, confidence=True)
-    z = random_values(2, 4, 5)
+    z = random_array(2, 4, 5)
     layer(z)
     np.testing.assert_allclose(
         layer.written_keys(z.astype("float64")), layer.written_keys(z)
     )
-
-
-def test_images_are_refused_after_build_too():
-    layer = ESBN(3, 4)
-    layer.build((None, 4, 5))
-    with pytest.raises(ValueError, match="ndim=4"):
-        layer(keras.Input((2, 2, 5)))

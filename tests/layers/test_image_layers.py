@@ -1,104 +1,79 @@
 """Layers for images: coordinates, and convolutions with strides."""
 
-import dataclasses
-import re
 from unittest import mock
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
-from layer_contract import CHECKS
-from layer_contract import LayerCase
 from layer_contract import LayerContract
+from layers_for_tests import NO_OTHER_VARIABLES
+from layers_for_tests import array
+from layers_for_tests import assert_equals
+from layers_for_tests import random_array
+from layers_for_tests import run_contract_without_masks
 
 from keras_relational.layers import AppendCoordinates
 from keras_relational.layers._strided_convolution import StridedConv2D
 
 
-def coordinates_in_loops(weights, inputs, mask=None, low=-1.0, high=3.0):
-    """The reference in loops, for order "yx"."""
-    batch, height, width, channels = inputs.shape
-    outputs = np.zeros((batch, height, width, channels + 2))
-    for example in range(batch):
-        for i in range(height):
-            for j in range(width):
-                y = low + (high - low) * i / (height - 1)
-                x = low + (high - low) * j / (width - 1)
-                outputs[example, i, j] = [*inputs[example, i, j], y, x]
-    return outputs
+def coordinates_in_loops(low, high, order):
+    def reference(weights, inputs, mask=None):
+        batch, height, width, channels = inputs.shape
+        outputs = np.zeros((batch, height, width, channels + 2))
+        for example, i, j in np.ndindex(inputs.shape[:3]):
+            y = low + (high - low) * i / max(height - 1, 1)
+            x = low + (high - low) * j / max(width - 1, 1)
+            places = [x, y] if order == "xy" else [y, x]
+            outputs[example, i, j] = [*inputs[example, i, j], *places]
+        return outputs
 
-
-def random_image(shape=(2, 3, 4, 5)):
-    return np.random.default_rng(0).normal(size=shape).astype("float32")
+    return reference
 
 
 class AppendCoordinatesTest(LayerContract):
     @pytest.mark.any_backend
     def test_contract(self):
-        """All of it but masks, of which it passes on what it gets."""
-        case = LayerCase(
-            layer_cls=AppendCoordinates,
+        run_contract_without_masks(
+            self,
+            AppendCoordinates,
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
             input_shape=(2, 3, 4, 5),
             second_input_shape=(2, 6, 7, 5),
             fixed_size=False,
-            reference=coordinates_in_loops,
-            supports_masking=True,
+            reference=coordinates_in_loops(-1, 3, "yx"),
             expected_output_shape=(2, 3, 4, 7),
-            expected_output_dtype="float32",
             expected_num_trainable_weights=0,
-            expected_num_non_trainable_weights=0,
-            expected_num_non_trainable_variables=0,
-            expected_num_seed_generators=0,
-            expected_num_losses=0,
+            **NO_OTHER_VARIABLES,
         )
-        without_masks = dataclasses.replace(case, supports_masking=False)
-        for check in CHECKS:
-            is_layer_test = check == "keras_layer_test"
-            self.run_check(check, case if is_layer_test else without_masks)
 
     def test_a_mask_is_passed_on(self):
-        image = random_image()
+        image, mask = random_array(2, 3, 4, 5), np.ones((2, 3, 4), bool)
         image[0, 1, 2] = 0
-        masked = keras.layers.Masking()(image)
-        outputs = AppendCoordinates()(masked)
-        there = ops.convert_to_numpy(outputs._keras_mask)
-        assert there.shape == (2, 3, 4)
-        assert not there[0, 1, 2]
-        assert there.sum() == 2 * 3 * 4 - 1
-
-    def test_inputs_stay_as_they_are(self):
-        image = random_image()
-        self.assertAllEqual(AppendCoordinates()(image)[..., :-2], image)
-
-    def test_ends_are_included(self):
-        outputs = ops.convert_to_numpy(AppendCoordinates()(random_image()))
-        self.assertAllClose(outputs[0, 0, 0, -2:], [0, 0])
-        self.assertAllClose(outputs[0, -1, -1, -2:], [1, 1])
+        mask[0, 1, 2] = False
+        outputs = AppendCoordinates()(keras.layers.Masking()(image))
+        self.assertAllEqual(array(outputs._keras_mask), mask)
 
     def test_column_or_row_first(self):
-        image = random_image((1, 2, 3, 1))
-        xy = ops.convert_to_numpy(AppendCoordinates(order="xy")(image))
-        yx = ops.convert_to_numpy(AppendCoordinates(order="yx")(image))
-        self.assertAllClose(xy[0, :, :, 1], [[0, 0.5, 1], [0, 0.5, 1]])
-        self.assertAllClose(xy[0, :, :, 2], [[0, 0, 0], [1, 1, 1]])
-        self.assertAllEqual(yx[..., -2:], xy[..., :-3:-1])
+        for low, high, order, shape in (
+            (0, 1, "xy", (2, 3, 4, 5)),
+            (0, 1, "yx", (1, 2, 3, 1)),
+            (-1, 1, "xy", (1, 1, 3, 1)),  # An axis of length one is at `low`.
+        ):
+            layer = AppendCoordinates(low, high, order)
+            reference = coordinates_in_loops(low, high, order)
+            assert_equals(layer, reference, random_array(*shape), atol=1e-6)
+        image = np.full((1, 2, 2, 3), 255, "uint8")
+        assert_equals(
+            AppendCoordinates(), coordinates_in_loops(0, 1, "xy"), image
+        )
 
     def test_grid_of_the_paper(self):
-        outputs = AppendCoordinates(high=0.8)(random_image((1, 5, 5, 32)))
-        outputs = ops.convert_to_numpy(outputs)
+        outputs = AppendCoordinates(high=0.8)(random_array(1, 5, 5, 32))
         assert outputs.shape == (1, 5, 5, 34)
-        fifths = [0, 0.2, 0.4, 0.6, 0.8]
-        for i in range(5):
-            self.assertAllClose(outputs[0, i, :, -2], fifths)
-            self.assertAllClose(outputs[0, :, i, -1], fifths)
-
-    def test_axis_of_length_one_is_at_low(self):
-        outputs = AppendCoordinates(low=-1, high=1)(random_image((1, 1, 3, 1)))
-        outputs = ops.convert_to_numpy(outputs)
-        self.assertAllClose(outputs[0, 0, :, -2], [-1, 0, 1])
-        self.assertAllClose(outputs[0, 0, :, -1], [-1, -1, -1])
+        x, y = np.moveaxis(array(outputs)[0, ..., -2:], -1, 0)
+        self.assertAllClose(x, [[0, 0.2, 0.4, 0.6, 0.8]] * 5)
+        self.assertAllClose(y, x.T)
 
     def test_coordinates_are_rounded_once(self):
         """In half precision a large image would get some of them twice."""
@@ -114,34 +89,11 @@ class AppendCoordinatesTest(LayerContract):
     def test_a_set_is_an_image_of_one_row(self):
         for order in ("xy", "yx"):
             layer = AppendCoordinates(-1, 1, order)
-            entities = random_image((2, 5, 3))
+            entities = random_array(2, 5, 3)
             row = layer(entities[:, None])
             layer = AppendCoordinates(-1, 1, order)
             self.assertAllEqual(layer(entities), row[:, 0])
             assert layer(keras.Input((None, 3))).shape == (None, None, 5)
-
-    def test_channels_need_not_be_floats(self):
-        image = np.full((1, 2, 2, 3), 255, "uint8")
-        outputs = ops.convert_to_numpy(AppendCoordinates()(image))
-        self.assertAllClose(outputs[0, 1, 1], [255, 255, 255, 1, 1])
-
-
-@pytest.mark.parametrize("order", ["zx", "x", None, ("x", "y")])
-def test_refuses_another_order(order):
-    with pytest.raises(ValueError, match=r"order .* Expected one of: xy, yx"):
-        AppendCoordinates(order=order)
-
-
-def test_refuses_an_unknown_number_of_channels():
-    with pytest.raises(ValueError, match=r"fixed number of channels.*None"):
-        AppendCoordinates()(keras.Input(batch_shape=(2, 3, 4, None)))
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5, 6)])
-def test_refuses_what_is_neither_an_image_nor_a_set(shape):
-    message = rf"an image .* or a set .*shape={re.escape(str(shape))}"
-    with pytest.raises(ValueError, match=message):
-        AppendCoordinates()(np.zeros(shape, "float32"))
 
 
 def convolution_in_loops(weights, inputs, mask=None):
@@ -173,106 +125,69 @@ class StridedConv2DTest(LayerContract):
             reference=convolution_in_loops,
             supports_masking=False,
             expected_output_shape=(2, 2, 2, 3),
-            expected_output_dtype="float32",
             expected_num_trainable_weights=2,
-            expected_num_non_trainable_weights=0,
-            expected_num_non_trainable_variables=0,
-            expected_num_seed_generators=0,
-            expected_num_losses=0,
+            **NO_OTHER_VARIABLES,
         )
-
-    def assert_equals_keras(self, image_size, **arguments):
-        image = random_image((2, *image_size, 3))
-        ours = StridedConv2D(4, **arguments)
-        keras_own = keras.layers.Conv2D(4, **arguments)
-        outputs, expected = ours(image), keras_own(image)
-        self.assertNotAllClose(outputs, expected)
-        ours.set_weights(keras_own.get_weights())
-        self.assertAllClose(ours(image), expected, atol=1e-5, rtol=1e-5)
-        config = {**ours.get_config(), "in_inference": False}
-        in_training = StridedConv2D.from_config(config)
-        in_training.build(image.shape)
-        in_training.set_weights(keras_own.get_weights())
-        for training in (False, True):
-            outputs = in_training(image, training=training)
-            self.assertAllClose(outputs, expected, atol=1e-5, rtol=1e-5)
-        inputs = keras.Input((*image_size, 3))
-        assert ours(inputs).shape == keras_own(inputs).shape
-
-    def test_equals_keras_where_strides_divide_the_image(self):
-        self.assert_equals_keras((12, 18), kernel_size=6, strides=3)
-
-    def test_equals_keras_where_a_border_is_left_over(self):
-        self.assert_equals_keras((11, 8), kernel_size=(4, 2), strides=(2, 1))
-
-    def test_equals_keras_where_blocks_do_not_overlap(self):
-        self.assert_equals_keras((7, 10), kernel_size=(2, 3), strides=(2, 3))
-
-    def test_equals_keras_without_bias_and_with_activation(self):
-        self.assert_equals_keras(
-            (6, 9), kernel_size=3, activation="tanh", use_bias=False
-        )
-
-    def test_equals_keras_with_padding(self):
-        for size, arguments in (
-            ((8, 12), {"kernel_size": 4, "strides": 2}),
-            ((7, 10), {"kernel_size": 4, "strides": 2}),
-            ((9, 11), {"kernel_size": (2, 6), "strides": (2, 3)}),
-        ):
-            self.assert_equals_keras(size, padding="same", **arguments)
-
-    def test_size_of_the_image_may_be_unknown(self):
-        layer = StridedConv2D(4, (4, 2), strides=2)
-        inputs = keras.Input((None, None, 3))
-        model = keras.Model(inputs, layer(inputs))
-        assert model.output_shape == (None, None, None, 4)
-        for size in ((6, 9), (8, 4)):
-            image = random_image((2, *size, 3))
-            outputs = model.predict(image, verbose=0)
-            self.assertAllClose(outputs, layer(image), atol=1e-5)
-
-    def test_which_convolution_is_used(self):
-        image = random_image((2, 8, 8, 3))
-        on_tensorflow = keras.backend.backend() == "tensorflow"
-        for strides, in_inference, training, trainable, products in (
-            (1, True, False, True, True),
-            (1, True, True, False, True),
-            (1, False, False, True, False),
-            (2, True, False, True, not on_tensorflow),
-            (2, True, True, False, not on_tensorflow),
-            (2, False, True, True, True),
-            (2, False, True, False, False),
-            (2, False, False, True, False),
-        ):
-            layer = StridedConv2D(4, 4, strides, in_inference=in_inference)
-            layer.build(image.shape)
-            layer.trainable = trainable
-            with mock.patch.object(
-                layer, "convolution_op", wraps=layer.convolution_op
-            ) as own:
-                layer(image, training=training)
-            assert own.called != products
-
-    def test_equals_keras_where_the_kernel_is_the_image(self):
-        self.assert_equals_keras((4, 6), kernel_size=(4, 6), strides=(2, 3))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("size", "arguments"),
     [
-        ({"strides": 4}, r"kernel_size % strides = \(0, 0\).*= \(2, 2\)"),
-        ({"strides": (2, 5)}, r"kernel_size % strides = \(0, 0\).*= \(0, 1\)"),
+        # Strides divide the image, a border is left over, blocks do not
+        # overlap, the kernel is the image.
+        ((12, 18), {"kernel_size": 6, "strides": 3}),
+        ((11, 8), {"kernel_size": (4, 2), "strides": (2, 1)}),
+        ((7, 10), {"kernel_size": (2, 3), "strides": (2, 3)}),
+        ((4, 6), {"kernel_size": (4, 6), "strides": (2, 3)}),
+        ((6, 9), {"kernel_size": 3, "activation": "tanh", "use_bias": False}),
+        ((8, 12), {"kernel_size": 4, "strides": 2, "padding": "same"}),
+        ((7, 10), {"kernel_size": 4, "strides": 2, "padding": "same"}),
         (
-            {"data_format": "channels_first"},
-            "needs data_format = 'channels_last'.*= 'channels_first'",
+            (9, 11),
+            {"kernel_size": (2, 6), "strides": (2, 3), "padding": "same"},
         ),
-        (
-            {"dilation_rate": 2},
-            r"needs dilation_rate = \(1, 1\).*= \(2, 2\)",
-        ),
-        ({"groups": 2}, r"needs groups = 1\..*groups = 2"),
     ],
 )
-def test_refuses_what_it_cannot_cut_into_blocks(arguments, message):
-    with pytest.raises(ValueError, match=f"{message}$"):
-        StridedConv2D(4, 6, **arguments)
+def test_equals_keras(size, arguments):
+    image = random_array(2, *size, 3)
+    keras_own = keras.layers.Conv2D(4, **arguments)
+    expected = array(keras_own(image))
+    for in_inference, training in (
+        (True, False),
+        (False, False),
+        (False, True),
+    ):
+        layer = StridedConv2D(4, **arguments, in_inference=in_inference)
+        layer.build(image.shape)
+        layer.set_weights(keras_own.get_weights())
+        outputs = layer(image, training=training)
+        np.testing.assert_allclose(outputs, expected, atol=1e-5, rtol=1e-5)
+    inputs = keras.Input((*size, 3))
+    assert layer(inputs).shape == keras_own(inputs).shape
+
+
+@pytest.mark.parametrize(
+    ("strides", "in_inference", "training", "trainable", "products"),
+    [
+        (1, True, False, True, True),
+        (1, True, True, False, True),
+        (1, False, False, True, False),
+        (2, True, False, True, keras.backend.backend() != "tensorflow"),
+        (2, True, True, False, keras.backend.backend() != "tensorflow"),
+        (2, False, True, True, True),
+        (2, False, True, False, False),
+        (2, False, False, True, False),
+    ],
+)
+def test_which_convolution_is_used(
+    strides, in_inference, training, trainable, products
+):
+    image = random_array(2, 8, 8, 3)
+    layer = StridedConv2D(4, 4, strides, in_inference=in_inference)
+    layer.build(image.shape)
+    layer.trainable = trainable
+    with mock.patch.object(
+        layer, "convolution_op", wraps=layer.convolution_op
+    ) as own:
+        layer(image, training=training)
+    assert own.called != products

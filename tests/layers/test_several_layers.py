@@ -1,9 +1,4 @@
-"""What several layers have in common.
-
-A seeded initializer draws different values for each weight of a layer. All RNN
-cells can be called without an RNN. Layers that read an image as a set take a
-mask of either shape. XLA compiles layers where batch and time are not fixed.
-"""
+"""What several layers have in common."""
 
 import itertools
 
@@ -11,74 +6,40 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layers_for_tests import array
+from layers_for_tests import assert_close
+from layers_for_tests import in_float32
+from layers_for_tests import random_array
+from layers_for_tests import with_random_weights
 
 from keras_relational import layers
 
-SIZE = 4
-# All sizes are equal, so that as many weights as possible have one shape.
-TRANSFORMER = {"num_heads": 1, "key_dim": SIZE, "hidden_units": SIZE}
-LAYERS = {
-    "predinet": (layers.PrediNet, (2, SIZE, SIZE), {}, [(None, 3, SIZE)]),
-    "relation_network": (
-        *(layers.RelationNetwork, (SIZE, SIZE), {}),
-        [(None, 3, SIZE)],
-    ),
-    "attention_pooling": (
-        *(layers.MultiHeadAttentionPooling, (1, SIZE, SIZE), {}),
-        [(None, 3, SIZE)],
-    ),
-    "relational_transformer": (
-        *(layers.RelationalTransformerBlock, (), TRANSFORMER),
-        [(None, 3, SIZE)],
-    ),
-    "simplicial_transformer": (
-        *(layers.SimplicialTransformerBlock, ()),
-        {
-            **TRANSFORMER,
-            "num_simplicial_heads": 1,
-            "simplicial_key_dim": SIZE,
-        },
-        [(None, 3, SIZE), (None, 2, SIZE)],
-    ),
-    "slot_pooling": (layers.SlotPooling, (2, SIZE), {}, [(None, 2 * SIZE)]),
-}
 
-
-def matrices(weight):
-    """The matrices of a weight: one, or one for each module or schema."""
-    values = keras.ops.convert_to_numpy(weight)
-    if values.ndim != 3:
-        return [values]
-    axis = values.shape.index(3)
-    return list(np.moveaxis(values, axis, 0))
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_no_two_weights_are_alike(name):
-    make, arguments, options, shapes = LAYERS[name]
+@pytest.mark.parametrize(
+    ("cls", "arguments", "shapes"),
+    [
+        (layers.PrediNet, (2, 4, 4), [(2, 3, 4)]),
+        (layers.RelationNetwork, (4, 4), [(2, 3, 4)]),
+        (layers.MultiHeadAttentionPooling, (1, 4, 4), [(2, 3, 4)]),
+        (layers.SlotPooling, (2, 4), [(2, 8)]),
+        (layers.RelationalTransformerBlock, (1, 4, 4), [(2, 3, 4)]),
+        (
+            layers.SimplicialTransformerBlock,
+            (1, 4, 1, 4, 4),
+            [(2, 3, 4), (2, 2, 4)],
+        ),
+    ],
+)
+def test_a_seeded_initializer_draws_the_same_again(cls, arguments, shapes):
     initializer = keras.initializers.GlorotUniform(seed=-7)
-    built = []
-    for _ in range(2):
-        layer = make(*arguments, **options, kernel_initializer=initializer)
-        layer.build(*shapes)
-        # They have other initializers.
-        other = ("recurrent_kernel", "position_kernel", "bias")
-        weights = [w for w in layer.weights if w.name not in other]
-        built.append([w for w in weights if len(w.shape) > 1])
-    for first, second in zip(*built, strict=True):
-        np.testing.assert_array_equal(first, second)
-    drawn = [
-        (weight.path, matrix)
-        for weight in built[0]
-        for matrix in matrices(weight)
-    ]
-    assert len(drawn) > 1
-    for (path, one), (other_path, other) in itertools.combinations(drawn, 2):
-        # With equal seeds, Glorot's values of other sizes would be multiples.
-        size = min(one.size, other.size)
-        one, other = one.ravel()[:size], other.ravel()[:size]
-        ratio = one / other
-        assert np.ptp(ratio) > 1e-3, f"{path} and {other_path}"
+    one, other = (
+        cls(*arguments, kernel_initializer=initializer) for _ in range(2)
+    )
+    one.build(*shapes)
+    other.build(*shapes)
+    for first, second in zip(one.weights, other.weights, strict=True):
+        if first.name != "position_kernel":  # It has another initializer.
+            np.testing.assert_array_equal(first, second)
 
 
 CELLS = {
@@ -94,16 +55,55 @@ CELLS = {
 @pytest.mark.parametrize("name", CELLS)
 def test_a_cell_is_built_when_it_is_called(name):
     cell = CELLS[name]()
-    inputs = np.random.default_rng(0).normal(size=(2, 5)).astype("float32")
+    inputs = random_array(2, 5)
     sizes = keras.tree.flatten(cell.state_size)
     states = [np.ones((2, size), "float32") for size in sizes]
     outputs, new = cell(inputs, states)[:2]
     rnn = keras.layers.RNN(cell)
-    np.testing.assert_allclose(
-        rnn(inputs[:, None], initial_state=states), outputs, atol=1e-6
-    )
+    assert_close(rnn(inputs[:, None], initial_state=states), outputs)
     for one, size in zip(keras.tree.flatten(new), sizes, strict=True):
         assert one.shape == (2, size)
+
+
+@pytest.mark.parametrize("name", ["scoff", "rims"])
+def test_no_two_schemata_or_modules_are_alike(name):
+    cell = CELLS[name]()
+    cell.build((None, 5))
+    for weight in cell.trainable_weights:
+        values = array(weight)
+        if values.ndim == 3 and weight.name.endswith("kernel"):
+            parts = np.moveaxis(values, values.shape.index(3), 0)
+            for one, other in itertools.combinations(parts, 2):
+                distance = np.abs(one - other).max()
+                assert distance > 0.1 * np.abs(values).max(), weight.path
+
+
+@pytest.mark.parametrize("step_shape", [(5,), (4, 5)])
+@pytest.mark.parametrize("name", ["scoff", "scoff, lstm", "rims"])
+def test_what_dropout_takes_is_not_seen(name, step_shape):
+    cell = with_random_weights(CELLS[name](), (2, *step_shape), scale=0.4)
+    inputs = random_array(2, *step_shape)
+    states = [random_array(2, n, seed=n) for n in cell.state_size]
+    seen, _, read = (
+        ops.ones((2, *shape)) for shape in cell.scores_shapes(step_shape)
+    )
+
+    def h(**masks):
+        return array(cell.step(inputs, states, **masks)[0][0])
+
+    whole = h()
+    masks = {"dropout_mask": seen, "message_dropout_mask": read}
+    assert_close(h(**masks), whole)
+    for mask, kernel in (
+        ("dropout_mask", cell.value_kernel),
+        ("message_dropout_mask", cell.message_value_kernel),
+    ):
+        dropped = h(**{**masks, mask: 0 * masks[mask]})
+        assert np.abs(dropped - whole).max() > 1e-3
+        weights = array(kernel)
+        kernel.assign(0 * weights)
+        assert_close(h(), dropped)
+        kernel.assign(weights)
 
 
 @pytest.mark.parametrize("name", ["scoff", "ntm"])
@@ -115,65 +115,116 @@ def test_the_initial_state_is_a_weight(name):
     assert len(cell.get_initial_state(2)) == len(cell.state_size)
 
 
-@pytest.mark.parametrize("name", ["scoff", "rims"])
-def test_what_a_cell_attends_to(name):
-    """The cell's scores are those of the layer around it, at one step."""
-    cell = CELLS[name]()
-    layer = {
-        "scoff": lambda: layers.SCOFF(4, 2, 3, num_active=1),
-        "rims": lambda: layers.RIMs(4, 3, 2),
-    }[name]()
-    inputs = np.random.default_rng(0).normal(size=(2, 5)).astype("float32")
-    cell.build(inputs.shape)
-    layer.build((2, 1, 5))
-    layer.set_weights(cell.get_weights())
+@pytest.mark.parametrize(
+    ("layer", "cell"),
+    [
+        (layers.SCOFF(4, 2, 3, num_active=1), CELLS["scoff"]),
+        (layers.RIMs(4, 3, 2), CELLS["rims"]),
+    ],
+)
+def test_a_cell_does_what_the_layer_around_it_does(layer, cell):
+    cell, inputs = cell(), random_array(2, 6, 5)
+    with_random_weights(layer, inputs.shape, scale=0.4)
+    rnn = keras.layers.RNN(cell)
+    rnn.build(inputs.shape)
+    rnn.set_weights(layer.get_weights())
+    assert_close(rnn(inputs), layer(inputs))
+    # The cell's scores are those of the layer at one step.
     outputs, states, scores = cell(
-        inputs, cell.get_initial_state(2), return_attention_scores=True
+        inputs[:, 0], cell.get_initial_state(2), return_attention_scores=True
     )
     np.testing.assert_array_equal(outputs, states[0])
-    expected = layer(inputs[:, None], return_attention_scores=True)
-    np.testing.assert_allclose(outputs, expected[0], atol=1e-6)
+    expected = layer(inputs[:, :1], return_attention_scores=True)
+    assert_close(outputs, expected[0])
     assert len(scores) == len(expected[1]) == 3
-    for one, other in zip(scores, expected[1], strict=True):
-        np.testing.assert_allclose(one, ops.squeeze(other, 1), atol=1e-6)
+    assert_close(scores, [ops.squeeze(x, 1) for x in expected[1]])
 
 
 LAYERS_OF_SETS = {
     "CoRelNet": layers.CoRelNet,
-    "PrediNet": lambda: layers.PrediNet(2, 3, 4),
-    "RelationNetwork": lambda: layers.RelationNetwork(5, 6),
-    "MultiHeadAttentionPooling": lambda: layers.MultiHeadAttentionPooling(
-        2, 3, 4
+    "PrediNet": lambda **options: layers.PrediNet(2, 3, 4, **options),
+    "RelationNetwork": lambda **options: layers.RelationNetwork(
+        5, 6, **options
+    ),
+    "MultiHeadAttentionPooling": lambda **options: (
+        layers.MultiHeadAttentionPooling(2, 3, 4, **options)
     ),
 }
+of_sets = pytest.mark.parametrize("name", LAYERS_OF_SETS)
+WITH_SCORES = ["CoRelNet", "PrediNet", "MultiHeadAttentionPooling"]
+with_scores = pytest.mark.parametrize("name", WITH_SCORES)
 
 
-@pytest.fixture(params=LAYERS_OF_SETS.values(), ids=LAYERS_OF_SETS)
-def layer(request):
-    return request.param()
-
-
-@pytest.fixture
-def image():
-    return np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
-
-
-def test_mask_of_an_image_is_read_row_by_row(layer, image):
+@of_sets
+def test_an_image_is_a_set_read_row_by_row(name):
+    image = random_array(2, 3, 4, 5)
+    of_image, of_set = (LAYERS_OF_SETS[name]() for _ in range(2))
+    outputs = array(of_image(image))
+    of_set.build((2, 12, 5))
+    of_set.set_weights(of_image.get_weights())
+    entities = image.reshape(2, 12, 5)
+    assert_close(of_set(entities), outputs, atol=1e-5)
+    symbolic = of_image(keras.Input((3, 4, 5)))
+    assert symbolic.shape == (None, *outputs.shape[1:])
+    # So is the mask, of either shape.
     mask = np.random.default_rng(1).random((2, 3, 4)) < 0.5
-    outputs = ops.convert_to_numpy(layer(image, mask=mask))
-    flat = ops.convert_to_numpy(layer(image, mask=mask.reshape(2, 12)))
-    np.testing.assert_array_equal(outputs, flat)
-    assert np.abs(outputs - ops.convert_to_numpy(layer(image))).max() > 1e-3
+    masked = array(of_image(image, mask=mask))
+    flat = of_image(image, mask=mask.reshape(2, 12))
+    np.testing.assert_array_equal(masked, flat)
+    assert np.abs(masked - outputs).max() > 1e-3
     image[~mask] = np.nan
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(layer(image, mask=mask)), outputs
-    )
+    np.testing.assert_array_equal(of_image(image, mask=mask), masked)
 
 
+@of_sets
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 11), (2,), (2, 3, 4, 5)])
-def test_mask_of_another_shape_is_refused(layer, image, shape):
+def test_mask_of_another_shape_is_refused(name, shape):
     with pytest.raises(ValueError, match=r"mask.*\(2, 3, 4\).*Received"):
-        layer(image, mask=np.ones(shape, bool))
+        LAYERS_OF_SETS[name]()(
+            random_array(2, 3, 4, 5), mask=np.ones(shape, bool)
+        )
+
+
+@with_scores
+def test_scores_of_valid_entities_sum_to_one(name):
+    mask = np.array([[True] * 4, [True, False, True, False], [False] * 4])
+    _, scores = LAYERS_OF_SETS[name]()(
+        random_array(3, 4, 5), mask=mask, return_attention_scores=True
+    )
+    # PrediNet has one query a head, the others have one an entity.
+    expected = mask.any(1, keepdims=True) if name == "PrediNet" else mask
+    for score in map(array, keras.tree.flatten(scores)):
+        axes = (len(score), *[1] * (score.ndim - 2), 4)
+        assert not np.any(score * ~mask.reshape(axes))
+        sums = score.sum(-1)
+        rows = expected.reshape((3, *[1] * (sums.ndim - 2), -1))
+        assert_close(sums, np.broadcast_to(rows, sums.shape))
+
+
+@with_scores
+def test_large_inputs_in_half_precision(name):
+    """Pixels up to 255 give logits that overflow in float16."""
+    inputs = np.random.default_rng(0).uniform(0, 255, (2, 25, 34))
+    layer = LAYERS_OF_SETS[name](dtype="mixed_float16")
+    found = layer(inputs.astype("float32"), return_attention_scores=True)
+    for tensor in keras.tree.flatten(found):
+        assert keras.backend.standardize_dtype(tensor.dtype) == "float16"
+        assert np.isfinite(array(tensor)).all()
+
+
+@pytest.mark.any_backend
+def test_half_precision_does_not_round_the_inputs():
+    """They are normalized first, so a common offset changes nothing."""
+    x = np.random.default_rng(0).integers(0, 9, (2, 5, 8)).astype("float32")
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    simplicial = layers.SimplicialTransformerBlock(2, 3, 2, 4, 7)
+    for call in (
+        layers.SlotAttention(3, 8, 8),
+        layers.RelationalTransformerBlock(2, 3, 7),
+        lambda x: simplicial(x, x[:, :3])[0],
+    ):
+        near, far = in_float32(call(x)), in_float32(call(1000 + x))
+        assert_close(far, near, atol=0.05)
 
 
 CORES = {
@@ -199,7 +250,6 @@ def test_trained_with_xla_where_batch_and_time_are_not_fixed(core):
     xla = keras.backend.backend() != "torch"
     model.compile("sgd", "mse", jit_compile=xla)
     before = [weight.numpy() for weight in model.trainable_weights]
-    x = np.random.default_rng(0).normal(size=(6, 5, 4)).astype("float32")
-    model.fit(x, np.ones((6, 1)), batch_size=4, verbose=0)
+    model.fit(random_array(6, 5, 4), np.ones((6, 1)), batch_size=4, verbose=0)
     for weight, old in zip(model.trainable_weights, before, strict=True):
         assert np.abs(weight.numpy() - old).max() > 0, weight.path

@@ -1,7 +1,9 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
+from layers_for_tests import array
+from layers_for_tests import assert_close
+from layers_for_tests import random_array
 
 from keras_relational.layers import PrediNet
 from keras_relational.layers import TimeFolded
@@ -9,15 +11,12 @@ from keras_relational.layers import TimeFolded
 
 @pytest.mark.parametrize("unroll", [False, True])
 def test_equals_one_step_after_the_other(unroll):
-    inputs = np.random.default_rng(0).normal(size=(3, 4, 6, 6, 2))
-    inputs = inputs.astype("float32")
+    inputs = random_array(3, 4, 6, 6, 2)
     layer = keras.layers.Conv2D(5, 3)
-    outputs = ops.convert_to_numpy(TimeFolded(layer, unroll)(inputs))
+    outputs = array(TimeFolded(layer, unroll)(inputs))
     assert outputs.shape == (3, 4, 4, 4, 5)
     for step in range(4):
-        np.testing.assert_allclose(
-            outputs[:, step], layer(inputs[:, step]), atol=1e-5
-        )
+        assert_close(outputs[:, step], layer(inputs[:, step]), atol=1e-5)
 
 
 @pytest.mark.parametrize("unroll", [False, True])
@@ -39,7 +38,7 @@ def test_any_number_of_steps_saved_and_loaded(unroll, tmp_path):
 def test_training_is_passed_on():
     layer = TimeFolded(keras.layers.Dropout(0.5, seed=0))
     ones = np.ones((2, 50, 4), "float32")
-    assert (ops.convert_to_numpy(layer(ones, training=True)) == 0).any()
+    assert (array(layer(ones, training=True)) == 0).any()
     np.testing.assert_array_equal(layer(ones, training=False), ones)
 
 
@@ -48,49 +47,44 @@ def test_unrolled_a_layer_sees_one_step_as_its_batch(unroll):
     layer = TimeFolded(
         keras.layers.BatchNormalization(center=False, scale=False), unroll
     )
-    inputs = np.random.default_rng(0).normal(size=(50, 2, 1)).astype("float32")
+    inputs = random_array(50, 2, 1)
     inputs[:, 1] += 10
-    means = ops.convert_to_numpy(layer(inputs, training=True)).mean(axis=0)
+    means = array(layer(inputs, training=True)).mean(axis=0)
     assert (abs(means) < 0.01).all() == unroll
 
 
 @pytest.mark.parametrize("unroll", [False, True])
 def test_masks_go_where_they_belong(unroll):
     """The layer gets a mask of its own inputs, as in Keras."""
-    inputs = np.random.default_rng(0).normal(size=(2, 3, 4, 5))
-    inputs = inputs.astype("float32")
+    inputs = random_array(2, 3, 4, 5)
     mask = np.random.default_rng(1).random((2, 3, 4)) < 0.7
     mask[..., 0] = True
     layer = keras.layers.LSTM(3)
     folded = TimeFolded(layer, unroll)
-    outputs = ops.convert_to_numpy(folded(inputs, mask=mask))
+    outputs = array(folded(inputs, mask=mask))
     expected = keras.layers.TimeDistributed(layer)(inputs, mask=mask)
-    np.testing.assert_allclose(outputs, expected, atol=1e-6)
-    assert np.abs(outputs - ops.convert_to_numpy(folded(inputs))).max() > 0.01
+    assert_close(outputs, expected)
+    assert np.abs(outputs - array(folded(inputs))).max() > 0.01
     # It gets no mask of steps, nor does a layer whose call takes no mask.
-    np.testing.assert_allclose(
-        folded(inputs, mask=mask[..., 0]), folded(inputs), atol=1e-6
-    )
+    assert_close(folded(inputs, mask=mask[..., 0]), folded(inputs))
     dense = TimeFolded(keras.layers.Flatten(), unroll)
     np.testing.assert_array_equal(dense(inputs, mask=mask), dense(inputs))
 
 
 def test_of_sets_that_are_pooled_a_mask_of_steps_is_left():
     """The next layer gets one vector a step, and skips empty steps."""
-    sets = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("float32")
+    sets = random_array(2, 3, 4, 5)
     sets[1, 1:] = 0  # Steps without an object.
     sets[0, 2, :3] = 0
     pooled = TimeFolded(PrediNet(2, 3, 4))
     inputs = keras.Input((3, 4, 5))
     last = keras.layers.LSTM(3, name="last")
     model = keras.Model(inputs, last(pooled(keras.layers.Masking()(inputs))))
-    outputs = ops.convert_to_numpy(model(sets))
-    shorter = ops.convert_to_numpy(model(sets[1:, :1].repeat(3, axis=1)))
-    np.testing.assert_allclose(
-        outputs[0], last(pooled(sets, mask=sets.any(-1)))[0], atol=1e-6
-    )
+    outputs = array(model(sets))
+    shorter = array(model(sets[1:, :1].repeat(3, axis=1)))
+    assert_close(outputs[0], last(pooled(sets, mask=sets.any(-1)))[0])
     alone = last(pooled(sets[1:, :1], mask=np.ones((1, 1, 4), bool)))
-    np.testing.assert_allclose(outputs[1], alone[0], atol=1e-6)
+    assert_close(outputs[1], alone[0])
     assert np.abs(shorter - outputs[1]).max() > 1e-3
 
 
