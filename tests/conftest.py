@@ -24,7 +24,7 @@ NEEDS = {
         "agents/test_training.py",
         "agents_for_tests.py",
         "environments/test_tf_agents_environment.py",
-        "examples/test_boxworld_agent.py",
+        "examples/test_examples.py",
         "experiments/scoff/test_maze.py",
         "models/test_declared_roles.py",
         "serving",

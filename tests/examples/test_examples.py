@@ -113,6 +113,18 @@ def test_serving(run):
     )
 
 
+def test_transformer_block(run):
+    found = run(
+        "transformer_block --epochs 1",
+        ["Transformer block: "],
+        "transformer_block.png",
+    )
+    assert found["x_test"].shape == (5_000, 9, 432)
+    assert abs(found["y_test"].mean() - 0.5) < 0.05
+    assert found["model"].get_layer("block").num_simplicial_heads == 1
+    assert pathlib.Path("transformer_block", "saved_model.pb").exists()
+
+
 def test_every_example_is_tested():
     tested = {name.removeprefix("test_") for name in globals()}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested

@@ -4,6 +4,8 @@ import equations
 import keras
 import numpy as np
 import pytest
+from layer_contract import CHECKS
+from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import USUAL
@@ -172,11 +174,12 @@ class RelationalCrossAttentionTest(LayerContract):
 
     @pytest.mark.any_backend
     def test_contract_with_another_activation(self):
-        self.run_contract("sigmoid")
+        self.run_contract("sigmoid", OTHER_ARGUMENTS)
 
-    def run_contract(self, activation):
+    def run_contract(self, activation, checks=CHECKS):
         self.run_layer_contract(
             RelationalCrossAttention,
+            checks=checks,
             init_kwargs={
                 **ATTENTION,
                 "activation": activation,

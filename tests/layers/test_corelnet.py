@@ -1,6 +1,8 @@
 import equations
 import numpy as np
 import pytest
+from layer_contract import CHECKS
+from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layers_for_tests import USUAL
 from layers_for_tests import array
@@ -35,11 +37,12 @@ class CoRelNetTest(LayerContract):
 
     @pytest.mark.any_backend
     def test_contract_of_all_entities(self):
-        self.run_contract(False, 16)
+        self.run_contract(False, 16, OTHER_ARGUMENTS)
 
-    def run_contract(self, causal, size):
+    def run_contract(self, causal, size, checks=CHECKS):
         self.run_layer_contract(
             CoRelNet,
+            checks=checks,
             init_kwargs={"causal": causal},
             reference=similarities_in_loops(causal),
             attention_scores_shape=(2, 4, 4),

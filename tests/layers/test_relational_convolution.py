@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layer_contract import CHECKS
+from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import USUAL
@@ -67,11 +69,12 @@ class InnerProductRelationsTest(LayerContract):
 
     @pytest.mark.any_backend
     def test_contract_of_symmetric_ones(self):
-        self.run_contract(True, 1)
+        self.run_contract(True, 1, OTHER_ARGUMENTS)
 
-    def run_contract(self, symmetric, num_weights):
+    def run_contract(self, symmetric, num_weights, checks=CHECKS):
         self.run_layer_contract(
             InnerProductRelations,
+            checks=checks,
             init_kwargs={
                 "num_relations": NUM_RELATIONS,
                 "key_dim": KEY_DIM,
@@ -101,14 +104,15 @@ class RelationalConvolutionTest(LayerContract):
         self.run_contract(None)
 
     def test_contract_without_an_order_of_members(self):
-        self.run_contract("max")
+        self.run_contract("max", OTHER_ARGUMENTS)
 
-    def run_contract(self, pooling):
+    def run_contract(self, pooling, checks=CHECKS):
         def groups(n):
             return list(itertools.combinations(range(n), SIZE))
 
         self.run_layer_contract(
             RelationalConvolution,
+            checks=checks,
             init_kwargs={
                 "filters": FILTERS,
                 "graphlet_size": SIZE,

@@ -5,6 +5,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
@@ -174,6 +175,7 @@ class SCOFFTest(LayerContract):
     ):
         self.run_layer_contract(
             SCOFF,
+            checks=OTHER_ARGUMENTS,
             init_kwargs={**SIZES, "gated_messages": True, **init_kwargs},
             reference=reference,
             makes_choices=True,

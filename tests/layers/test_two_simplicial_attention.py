@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layer_contract import CHECKS
+from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layers_for_tests import NO_OTHER_VARIABLES
@@ -20,10 +22,13 @@ triple_product = two_simplicial_attention.unsigned_scalar_triple_product
 
 
 class TwoSimplicialAttentionTest(LayerContract):
-    def run_with_base(self, num_heads, key_dim, name, query, base):
+    def run_with_base(
+        self, num_heads, key_dim, name, query, base, checks=OTHER_ARGUMENTS
+    ):
         (batch, n, m), (_, b, base_m) = query, base
         self.run_layer_contract(
             TwoSimplicialAttention,
+            checks=checks,
             init_kwargs={
                 "num_heads": num_heads,
                 "key_dim": key_dim,
@@ -47,7 +52,7 @@ class TwoSimplicialAttentionTest(LayerContract):
 
     @pytest.mark.any_backend
     def test_contract(self):
-        self.run_with_base(2, 4, "unsigned", (3, 5, 6), (3, 2, 7))
+        self.run_with_base(2, 4, "unsigned", (3, 5, 6), (3, 2, 7), CHECKS)
 
     @pytest.mark.any_backend
     def test_contract_trilinear_and_a_large_base(self):
