@@ -6,7 +6,8 @@ pentominoes and tested on shapes that it has never seen: hexominoes and striped
 squares.
 
 After two epochs it is right about 100.0 % of both. That took three minutes on
-two cores that also did other work.
+two cores that also did other work. `serving.export_model(model, FOLDER)` makes
+a service of it: see examples/serving.py.
 
 Shanahan et al., 2020, An Explicitly Relational Neural Network Architecture,
 https://arxiv.org/abs/1905.10307

@@ -8,10 +8,10 @@ import keras
 from keras_relational import layers
 from keras_relational.models.analogy_scorer import named_normalization
 from keras_relational.models.convolutions import check_channels_last
-from keras_relational.models.convolutions import in_turn
+from keras_relational.models.convolutions import encoder_convolutions
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
-from keras_relational.models.initial_weights import uniform
+from keras_relational.models.pytorch_default import pytorch_default
 
 IMAGE_SHAPE = (64, 64, 1)
 
@@ -36,16 +36,16 @@ def image_autoencoder(embedding_size=10):
                     strides=2,
                     padding="same",
                     activation="relu",
-                    **uniform(16 * channels),
+                    **pytorch_default(16 * channels),
                 )
                 for convolution, channels in zip(
-                    in_turn(3), (1, 32, 32), strict=True
+                    encoder_convolutions(3), (1, 32, 32), strict=True
                 )
             ),
             keras.layers.Flatten(),
-            keras.layers.Dense(256, activation="relu", **uniform(2048)),
-            keras.layers.Dense(256, activation="relu", **uniform(256)),
-            keras.layers.Dense(embedding_size, **uniform(256)),
+            keras.layers.Dense(256, activation="relu", **pytorch_default(2048)),
+            keras.layers.Dense(256, activation="relu", **pytorch_default(256)),
+            keras.layers.Dense(embedding_size, **pytorch_default(256)),
         ],
         name="encoder",
     )
@@ -53,10 +53,10 @@ def image_autoencoder(embedding_size=10):
         [
             keras.Input((embedding_size,)),
             keras.layers.Dense(
-                256, activation="relu", **uniform(embedding_size)
+                256, activation="relu", **pytorch_default(embedding_size)
             ),
-            keras.layers.Dense(256, activation="relu", **uniform(256)),
-            keras.layers.Dense(2048, activation="relu", **uniform(256)),
+            keras.layers.Dense(256, activation="relu", **pytorch_default(256)),
+            keras.layers.Dense(2048, activation="relu", **pytorch_default(256)),
             keras.layers.Reshape((8, 8, 32)),
             # PyTorch counts the outputs of a transposed convolution: 4 × 4
             # for each channel.
@@ -67,7 +67,7 @@ def image_autoencoder(embedding_size=10):
                     strides=2,
                     padding="same",
                     activation="sigmoid" if channels == 1 else "relu",
-                    **uniform(16 * channels),
+                    **pytorch_default(16 * channels),
                 )
                 for channels in (32, 32, 1)
             ),
@@ -131,7 +131,7 @@ def object_predictor(autoencoder, normalization="temporal_context"):
         unit_forget_bias=False,
         name="recurrent",
     )(z)
-    z = keras.layers.Dense(size, name="prediction", **uniform(20))(z)
+    z = keras.layers.Dense(size, name="prediction", **pytorch_default(20))(z)
     if undone:
         z = normalized.denormalize(z, moments)
     predictor = keras.Model(inputs, z, name="predictor")

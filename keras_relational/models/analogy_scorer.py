@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.models.convolutions import check_channels_last
-from keras_relational.models.convolutions import in_turn
+from keras_relational.models.convolutions import encoder_convolutions
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
 
@@ -83,7 +83,7 @@ def analogy_scorer(
             keras.layers.Rescaling(1 / 255),
             *(
                 convolution(32, 4, strides=2, padding="same", activation="relu")
-                for convolution in in_turn(4)
+                for convolution in encoder_convolutions(4)
             ),
             keras.layers.Flatten(),
             keras.layers.Dense(256, activation="relu"),

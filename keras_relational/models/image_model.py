@@ -23,8 +23,8 @@ _SCALES = (1 / 255, 1 / 256)
 def to_pixels(images: Any) -> Any:
     """Images of floats or booleans as pixels from 0 to 255.
 
-    Integers are returned as they are, and so is what has fewer than 3 axes.
-    Others become whole numbers in float32. A `ValueError` says if a NumPy array
+    Integers, and arrays of fewer than 3 axes, are returned as they are. Others
+    become whole numbers in float32. A `ValueError` says if a NumPy array
     has pixels below 0 or above 255.
 
     Example:
@@ -101,7 +101,7 @@ class ImageModel(keras.Model):
 
     @functools.cached_property
     def reads_pixels(self) -> bool:
-        """Whether the model divides images of uint8 by 255 or 256."""
+        """The result of the function `reads_pixels` for this model."""
         return reads_pixels(self)
 
     def call(

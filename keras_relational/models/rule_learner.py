@@ -10,13 +10,13 @@ from keras import ops
 
 from keras_relational import layers
 from keras_relational.models.convolutions import check_channels_last
-from keras_relational.models.convolutions import in_turn
+from keras_relational.models.convolutions import encoder_convolutions
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
 from keras_relational.models.image_model import reads_pixels
 from keras_relational.models.image_model import to_pixels
-from keras_relational.models.initial_weights import uniform
+from keras_relational.models.pytorch_default import pytorch_default
 from keras_relational.validation import check_choice
 
 SEQUENTIAL = ("esbn", "ntm", "lstm", "corelnet")
@@ -103,7 +103,7 @@ def _image_layers(batch_normalization):
     def hidden(layer, fan_in, **arguments):
         return _hidden(layer, fan_in, batch_normalization, **arguments)
 
-    first, second, third = in_turn(3)
+    first, second, third = encoder_convolutions(3)
     transposed = keras.layers.Conv2DTranspose
     encoder = [
         keras.layers.Rescaling(1 / 255),
@@ -151,7 +151,7 @@ def _with_nonlinearity(layer, nonlinearity, batch_normalization):
 def _initial(fan_in, kind):
     scale, mode = {"he": (2, "fan_in"), "glorot": (1, "fan_avg")}[kind]
     return {
-        **uniform(fan_in),
+        **pytorch_default(fan_in),
         "kernel_initializer": keras.initializers.VarianceScaling(
             scale, mode, "untruncated_normal"
         ),

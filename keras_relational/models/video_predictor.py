@@ -9,7 +9,7 @@ from keras import ops
 from keras_relational import layers
 from keras_relational.layers._operations import update_row
 from keras_relational.models.convolutions import check_channels_last
-from keras_relational.models.convolutions import in_turn
+from keras_relational.models.convolutions import encoder_convolutions
 from keras_relational.models.declared_roles import declare
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
@@ -308,7 +308,9 @@ def roll_out_model(
 
 def _encoder(shape, positions):
     parts = [keras.Input(shape)]
-    for convolution, filters in zip(in_turn(3), (16, 32, 64), strict=True):
+    for convolution, filters in zip(
+        encoder_convolutions(3), (16, 32, 64), strict=True
+    ):
         parts += [
             convolution(filters, 4, strides=2, padding="same"),
             keras.layers.GroupNormalization(1),

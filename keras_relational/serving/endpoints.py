@@ -27,8 +27,9 @@ def endpoints(
 
     Args:
         model: Built functional or sequential `keras.Model`.
-        kind: Kind of the output that is the model's answer: `"logits"`,
-            `"probabilities"` or `"raw"`. By default `models.roles` tells.
+        kind: Kind of the output that is the model's answer, the argument
+            `outputs` of `export_model`: `"logits"`, `"probabilities"` or
+            `"raw"`. By default `models.roles` tells.
 
     Returns:
         Dictionary from the names of signatures to functions, and the list of
@@ -137,7 +138,7 @@ def _input_names(model):
 
 @contextlib.contextmanager
 def _recorded_calls(layers):
-    """Yields a list that collects each call of the layers: what, with what."""
+    """Yields a list of the layers' calls: layer, arguments, and keywords."""
     calls = []
 
     def record(layer, *args, **kwargs):
@@ -169,7 +170,10 @@ def _choice(kind, values):
 
 
 def _with_others(outputs, others, advice=""):
-    """The outputs, and others that have other names."""
+    """The outputs joined with those that the export adds.
+
+    A `ValueError` says if two have one name; it ends with `advice`.
+    """
     for name in others:
         if name in outputs:
             raise ValueError(

@@ -173,9 +173,9 @@ def _prediction(servable, request):
             f"{'both' if by_row else 'neither'}"
         )
     if by_row:
-        columns = _columns_of(request["instances"], infos)
+        columns = _columns_of_instances(request["instances"], infos)
     else:
-        columns = _columns(request["inputs"], infos)
+        columns = _columns_of_inputs(request["inputs"], infos)
     outputs = servable.predict(
         signature_name,
         {
@@ -210,7 +210,7 @@ def _check_batched(outputs):
     if len(sizes) != 1 or () in sizes:
         shapes = {name: value.shape for name, value in outputs.items()}
         raise invalid_argument(
-            "Outputs must have one batch size to be told row by row. They have "
+            "Outputs must have one batch size to be split into rows. They have "
             f"shapes {shapes}: send 'inputs' in place of 'instances'"
         )
 
@@ -243,7 +243,7 @@ def _parse(body):
     return request
 
 
-def _columns_of(instances, infos):
+def _columns_of_instances(instances, infos):
     """The values of each input, from a list of examples."""
     if not isinstance(instances, list) or not instances:
         raise invalid_argument(
@@ -261,7 +261,7 @@ def _columns_of(instances, infos):
     return {name: [instance[name] for instance in instances] for name in infos}
 
 
-def _columns(inputs, infos):
+def _columns_of_inputs(inputs, infos):
     """The values of each input, from a dictionary of batches."""
     if not isinstance(inputs, dict) or _is_base64(inputs):
         return {_only_input(infos): inputs}
@@ -298,7 +298,7 @@ def _array(name, value, info):
         )
     shape, values = _flattened(name, value)
     if shape == [0]:
-        shape = _shape_of_none(info)
+        shape = _shape_of_empty_batch(info)
     expected_types = _JSON_TYPES[numpy_dtype.kind]
     if not set(map(type, values)) <= expected_types:
         item = next(x for x in values if type(x) not in expected_types)
@@ -342,8 +342,8 @@ def _flattened(name, value):
     return shape, values
 
 
-def _shape_of_none(info):
-    """The shape of an empty batch, which an empty list does not tell."""
+def _shape_of_empty_batch(info):
+    """The signature's shape for a batch of 0; an empty list has none."""
     dims = info.tensor_shape.dim
     sizes = [dim.size for dim in dims[1:]]
     return [0] if min(sizes, default=-1) < 0 else [0, *sizes]

@@ -72,7 +72,7 @@ class Servable:
         return self._signature(signature_name).inputs
 
     def answer(self, request: typing.Any) -> dict[str, np.ndarray]:
-        """Answers a `PredictRequest`, whatever model it names."""
+        """Answers a `PredictRequest`. The name of its model is not checked."""
         signature_name = request.model_spec.signature_name
         infos = self.input_infos(signature_name)
         _check_names(infos, request.inputs)

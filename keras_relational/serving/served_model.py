@@ -45,7 +45,7 @@ class ServedModel:
         self._broken: dict[int, list] = {}
         self._look()
         if self._servable is None:
-            raise ValueError(self._nothing())
+            raise ValueError(self._why_nothing_loads())
 
     @property
     def version(self) -> int:
@@ -122,7 +122,10 @@ class ServedModel:
         )
 
     def _look(self):
-        """Loads a higher version than the one served, or its replacement."""
+        """Loads the highest version that loads, unless it is served already.
+
+        It may be lower than the served one, if that one's folder was removed.
+        """
         versions = self._versions()
         for version in set(self._broken) - set(versions):
             del self._broken[version]
@@ -187,7 +190,7 @@ class ServedModel:
         numbers = [x for x in names if re.fullmatch("[1-9][0-9]{0,17}", x)]
         return sorted(map(int, numbers), reverse=True)
 
-    def _nothing(self):
+    def _why_nothing_loads(self):
         if not self._broken:
             return (
                 f"{self._model_dir} holds no version of a model. Expected a "

@@ -3,7 +3,7 @@
 import keras
 
 
-def uniform(fan_in: int) -> dict[str, keras.initializers.Initializer]:
+def pytorch_default(fan_in: int) -> dict[str, keras.initializers.Initializer]:
     """Arguments of a layer: kernel and bias are uniform within ±1/√fan_in."""
     limit = fan_in**-0.5
     return {
