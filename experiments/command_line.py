@@ -15,9 +15,9 @@ import pathlib
 import shlex
 import sys
 
+from experiments.records import MACHINE_OPTIONS
 from keras_relational import runs
 
-EVERY_RUN = ("directory", "verbose", "export")
 MAX_LISTED = 8  # Files of learning curves; more are named by a pattern.
 
 
@@ -35,7 +35,7 @@ def choose(package, experiments):
 
 
 def start(module, experiment, program=None, options=None):
-    """Runs an experiment, and turns what stops it into one line.
+    """Runs an experiment, and turns an error or Ctrl-C into one line.
 
     Args:
         module: Its module, with a function `main`.
@@ -90,7 +90,7 @@ class Command(argparse.ArgumentParser):
                 number above 0, `bool` for a flag, a sequence of the values to
                 choose from, or another function from text to the value.
             default: Its default value.
-            help: What it is.
+            help: Its help text, to which the default is added.
             low: The smallest integer that is allowed.
             **arguments: More arguments of `add_argument`.
         """
@@ -138,7 +138,7 @@ class Command(argparse.ArgumentParser):
             **values: Values of options in place of those given.
         """
         arguments = {**vars(self.args), **values}
-        may_differ = (*may_differ, *EVERY_RUN)
+        may_differ = (*may_differ, *MACHINE_OPTIONS)
         defaults = {option: self.get_default(option) for option in arguments}
         folder = runs.run_name(
             name or self.experiment,
@@ -157,21 +157,21 @@ class Command(argparse.ArgumentParser):
         )
         return self.run
 
-    def finish(self, run, model, figures, lines, next_command, exported=None):
+    def finish(self, run, model, metrics, lines, next_command, exported=None):
         """Saves the model and the result, exports if asked to, and says so.
 
         Args:
             run: The open `runs.Run`.
             model: The `keras.Model` to save, or `None`.
-            figures: Dictionary for `result.json`.
-            lines: Lines of words with places for the figures of the result,
+            metrics: Dictionary for `result.json`.
+            lines: Lines of words with places for the metrics of the result,
                 as in `"accuracy {test:.1%}"`.
             next_command: The command to try next.
             exported: The `keras.Model` that `--export` exports, if another.
         """
         if model is not None:
             run.save_model(model)
-        result = {**run.finish(figures), **figures}
+        result = {**run.finish(metrics), **metrics}
         print(f"\n{run.name} has finished.")
         if isinstance(result.get("minutes"), float):
             print(f"  trained for {result['minutes']} minutes")
@@ -199,7 +199,7 @@ class Command(argparse.ArgumentParser):
         print(f"Next: {next_command}")
 
     def stopped(self):
-        """What Ctrl-C says."""
+        """The line after Ctrl-C, with the command that goes on."""
         options = sys.argv[1:] if self.options is None else self.options
         same = f"{self.prog} {shlex.join(options)}"
         if self.run is None or self.run.config is None:

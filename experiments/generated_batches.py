@@ -19,8 +19,9 @@ class GeneratedBatches(keras.utils.PyDataset):
     Args:
         batch_size: Number of examples of a batch.
         initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
-            NumPy `[seed, 0]` is `seed`: take another seed for test examples.
+        seed: Non-negative integer. Batch `i` is made with `stream(seed,
+            "batch", i)`. Test examples need a stream for runs with batches,
+            such as `"test_beside_batches"`.
     """
 
     def __init__(

@@ -75,19 +75,19 @@ def main(command):
             optimizer=OPTIMIZERS[args.optimizer](
                 LEARNING_RATES[args.optimizer]
             ),
-            # A point of the curves needs fewer images than the last figures.
+            # A point of the curves needs fewer images than the result.
             validation={k: (x[:2000], y[:2000]) for k, (x, y) in tests.items()},
             batches_per_epoch=1_000,
             run=run,
             seed=args.seed,
             verbose=args.verbose,
         )
-        figures = {
+        metrics = {
             name: training.accuracy(model, images, labels)
             for name, (images, labels) in tests.items()
         }
-        lines = [f"accuracy on {name}: {{{name}:.1%}}" for name in figures]
-        command.finish(run, model, figures, lines, NEXT)
+        lines = [f"accuracy on {name}: {{{name}:.1%}}" for name in metrics]
+        command.finish(run, model, metrics, lines, NEXT)
 
 
 def preset_metrics(model, arguments):

@@ -71,11 +71,11 @@ def main(command):
             seed=args.seed,
             verbose=args.verbose,
         )
-        figures = stage_figures(curves, run.result)
-        stripes, last = figures["stripes"], max(trained)
+        metrics = stage_metrics(curves, run.result)
+        stripes, last = metrics["stripes"], max(trained)
         lines = [f"stripes after stage {n}: {stripes[n]:.1%}" for n in stripes]
-        figures |= {"batches": args.num_batches, "saved": stripes[str(last)]}
-        command.finish(run, trained[last], figures, lines, NEXT)
+        metrics |= {"batches": args.num_batches, "saved": stripes[str(last)]}
+        command.finish(run, trained[last], metrics, lines, NEXT)
 
 
 def four_stage_transfer(
@@ -208,23 +208,23 @@ def _through(frozen, data):
     return (training.predictions(frozen, images), task_ids), labels
 
 
-def stage_figures(curves, before=None):
+def stage_metrics(curves, before=None):
     """The `minutes` and the accuracy on `stripes` of each stage.
 
-    Both are dictionaries from stage, as text, to a number. Stages of `before`,
-    the figures of the same run before, are kept if they were not trained now.
+    Both are dictionaries from stage, as text, to a number. `before` is the
+    run's result so far: its stages are kept if they were not trained now.
     """
     before = before or {}
-    figures = {}
+    metrics = {}
     for name, curve, digits in (
         ("minutes", "minutes", 1),
         ("stripes", "stripes_accuracy", None),
     ):
-        figures[name] = dict(before.get(name, {}))
+        metrics[name] = dict(before.get(name, {}))
         for stage, of_stage in curves.items():
             last = float(of_stage[curve][-1])
-            figures[name][str(stage)] = round(last, digits) if digits else last
-    return figures
+            metrics[name][str(stage)] = round(last, digits) if digits else last
+    return metrics
 
 
 def preset_metrics(model, arguments):

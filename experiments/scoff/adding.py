@@ -85,11 +85,11 @@ def main(command):
             found = analysis.object_files(model, some)
             marks = some[0, :, 1].astype(int)
             draw_object_files(found, run.directory, labels=marks)
-        figures = {
+        metrics = {
             "epochs": int(curves["batches"][-1]) // batches_per_epoch,
             "errors": adding_errors(model, tests),
         }
-        command.finish(run, model, figures, LINES, NEXT)
+        command.finish(run, model, metrics, LINES, NEXT)
 
 
 def adding_model(core="scoff", num_active=None):

@@ -79,8 +79,8 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
-        figures = schema_metrics(model, test, labels, run.directory)
-        command.finish(run, model, figures, LINES, NEXT)
+        metrics = schema_metrics(model, test, labels, run.directory)
+        command.finish(run, model, metrics, LINES, NEXT)
 
 
 def coordinates_predictor(

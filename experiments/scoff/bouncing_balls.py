@@ -10,10 +10,10 @@ import keras
 import numpy as np
 
 from experiments.scoff import videos
-from experiments.scoff.predictors import CORES
-from experiments.scoff.predictors import video_core
 from experiments.scoff.schemata import draw_object_files
 from experiments.scoff.schemata import schemata_in_use
+from experiments.scoff.video_cores import CORES
+from experiments.scoff.video_cores import video_core
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import training
@@ -90,9 +90,9 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
-        figures = roll_out_metrics(model, test, run.directory)
+        metrics = roll_out_metrics(model, test, run.directory)
         rolling = models.roll_out_model(model, num_frames=10)
-        command.finish(run, model, figures, [ERRORS], NEXT, rolling)
+        command.finish(run, model, metrics, [ERRORS], NEXT, rolling)
 
 
 def bouncing_balls_predictor(
@@ -126,8 +126,8 @@ def bouncing_balls_predictor(
 def roll_out_metrics(model, frames, directory):
     """Errors of 10 and 30 frames predicted after 15, with pictures.
 
-    The same of two predictions that need no model, and for a SCOFF core the
-    number of schemata in use.
+    Also the errors of two predictions that need no model, and for a SCOFF core
+    the number of schemata in use.
     """
     metrics = _of_frames(videos.roll_out_errors(model, frames))
     simple = videos.simple_roll_out_errors(frames)
@@ -146,7 +146,7 @@ def _of_frames(errors):
 
 
 def draw_roll_out(model, video, directory, num_given=15, num_frames=30):
-    """A video beside what a model makes of its beginning: `rolled_out.gif`."""
+    """Writes `rolled_out.gif`: a video, and beside it the model's roll-out."""
     video = to_pixels(video[None])[0]
     given = video[:num_given]
     rolling = models.roll_out_model(model, num_frames)

@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments import command_line
 from experiments.scoff import videos
-from experiments.scoff.predictors import video_core
+from experiments.scoff.video_cores import video_core
 from keras_relational import models
 from keras_relational import runs
 from keras_relational import training

@@ -22,7 +22,7 @@ def tables(records: list[Record]) -> dict[str, str]:
     """Tables of these runs, by name."""
     chosen = {}
     for record in records:
-        chosen.setdefault(_name(record), []).append(record)
+        chosen.setdefault(_table_name(record), []).append(record)
     return {
         name: make(chosen[name])
         for name, make in TABLES.items()
@@ -135,10 +135,10 @@ def coordinates_table(records: list[Record]) -> str:
 
 
 def bouncing_balls_table(records: list[Record]) -> str:
-    """Errors, and those divided by a GRU's of the same setting and seed."""
+    """Errors, also relative to a GRU of the same setting and seed."""
     rows, common = group_by_seed(records, ("task", "core", "num_schemata"))
     grus = {
-        (_beside(row), record.arguments["seed"]): record.result
+        (_key_of_gru(row), record.arguments["seed"]): record.result
         for row in rows
         for record in row.records
         if row.settings["core"] == "gru"
@@ -148,7 +148,7 @@ def bouncing_balls_table(records: list[Record]) -> str:
         core = row.settings["core"]
         results = [record.result for record in row.records]
         of_grus = [
-            grus.get((_beside(row), record.arguments["seed"]))
+            grus.get((_key_of_gru(row), record.arguments["seed"]))
             for record in row.records
         ]
         line = {
@@ -193,7 +193,7 @@ def intuitive_physics_table(records: list[Record]) -> str:
             "minutes a run": row.minutes,
             **_means([x.result for x in row.records], paper["columns"], 2),
         }
-        if _name(records[0]) == "intuitive_physics":
+        if _table_name(records[0]) == "intuitive_physics":
             figures = paper["figures"].get(row.settings["core"], ())
             line["paper"] = ", ".join(map(str, figures))
         lines.append(line)
@@ -205,7 +205,7 @@ def maze_table(records: list[Record]) -> str:
     paper = read_paper("scoff")["maze"]["figures"]
 
     def rounded(record):
-        # An agent's steps end with an update, with any seed at another.
+        # Training ends with an update, after other steps for each seed.
         return round(record.length, -4)
 
     columns = "core", "num_schemata", "dynamics", "schema_keys", "batch_size"
@@ -245,10 +245,10 @@ def figures(records: list[Record]) -> dict:
     """Shares of mazes solved, and errors of roll-outs."""
     mazes, balls = {}, {}
     for record in records:
-        if _name(record) == "maze":
+        if _table_name(record) == "maze":
             curves = record.read_curves()
             mazes.setdefault(_memory(record), []).append(curves)
-        elif _name(record) == "roll_outs":
+        elif _table_name(record) == "roll_outs":
             core = record.arguments["core"].replace("_", " ")
             lines = {core: record.result}
             if core == "gru":  # Of any core, these are the same.
@@ -343,7 +343,7 @@ def _schemata(settings):
     return f"{number} {kind}{'s' * (number > 1)}"
 
 
-def _name(record):
+def _table_name(record):
     """Name of the table that has a run."""
     if record.arguments.get("networks") == "linear":
         return LINEAR[record.experiment]
@@ -363,18 +363,18 @@ def _sorted(rows: list[Row], *names):
     )
 
 
-def _beside(row):
-    """What a GRU must share with a row to be compared with it."""
+def _key_of_gru(row):
+    """The settings and length that a row shares with its GRU."""
     settings = dict(row.settings)
-    # Each core has these of its own.
+    # The settings that may differ between cores.
     names = "core", "num_schemata", "gated_messages", "learning_rate", "units"
     for name in names:
         settings.pop(name, None)
     return str(sorted(settings.items())), row.length
 
 
-def _means(figures, names, digits):
+def _means(results, names, digits):
     return {
-        name: mean_text([of_run[name] for of_run in figures], digits)
+        name: mean_text([result[name] for result in results], digits)
         for name in names
     }

@@ -12,8 +12,8 @@ import numpy as np
 
 from experiments import command_line
 from experiments.scoff import videos
-from experiments.scoff.predictors import video_core
 from experiments.scoff.schemata import schema_metrics
+from experiments.scoff.video_cores import video_core
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import single_ball
@@ -46,19 +46,8 @@ def main(command):
     args = command.parse_run()
     keras.utils.set_random_seed(args.seed)
     num_dynamics, _ = single_ball.VIDEOS[args.dynamics]
-
-    def data(name, number):
-        return single_ball.generate_videos(
-            args.dynamics,
-            number,
-            num_frames=args.num_frames,
-            seed=stream(args.seed, name),
-            image_size=args.image_size,
-            bulb_radius=args.bulb_radius,
-        )
-
-    train, *_ = data("train", args.num_train)
-    test, labels, _ = data("test", args.num_test)
+    train, _ = videos_of(vars(args), "train")
+    test, labels = videos_of(vars(args), "test")
     model = single_ball_predictor(
         units=args.units,
         num_object_files=args.num_object_files,
@@ -94,8 +83,21 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
-        figures = ball_metrics(model, test, labels, run.directory)
-        command.finish(run, model, figures, LINES, NEXT)
+        metrics = ball_metrics(model, test, labels, run.directory)
+        command.finish(run, model, metrics, LINES, NEXT)
+
+
+def videos_of(arguments, name):
+    """The videos and labels of a run that are named `"train"` or `"test"`."""
+    images, labels, _ = single_ball.generate_videos(
+        arguments["dynamics"],
+        arguments[f"num_{name}"],
+        num_frames=arguments["num_frames"],
+        seed=stream(arguments["seed"], name),
+        image_size=arguments["image_size"],
+        bulb_radius=arguments["bulb_radius"],
+    )
+    return images, labels
 
 
 def single_ball_predictor(
@@ -155,17 +157,10 @@ def ball_metrics(model, frames, labels, directory):
 
 
 def preset_metrics(model, arguments):
-    """What the schema tells about the axis, and the errors of roll-outs."""
-    videos_of_test, axes, _ = single_ball.generate_videos(
-        arguments["dynamics"],
-        arguments["num_test"],
-        num_frames=arguments["num_frames"],
-        seed=stream(arguments["seed"], "test"),
-        image_size=arguments["image_size"],
-        bulb_radius=arguments["bulb_radius"],
-    )
+    """The schema's information about the axis, and the error of a roll-out."""
+    test, axes = videos_of(arguments, "test")
     with tempfile.TemporaryDirectory() as folder:
-        found = ball_metrics(model, videos_of_test, axes, pathlib.Path(folder))
+        found = ball_metrics(model, test, axes, pathlib.Path(folder))
     kept = {"information": found["settled"]["information"]}
     return {"settled": kept, "roll_out_error": found["roll_out_error"]}
 

@@ -21,9 +21,6 @@ def compile_predictor(model, learning_rate, loss="binary_crossentropy"):
 class VideoBatches(GeneratedBatches):
     """Videos without end: the frames that the model sees, and their targets.
 
-    Batch `i` is made with the seed `[seed, i]`, and `[seed, 0]` is `seed` for
-    NumPy: take another seed for test videos.
-
     Args:
         make_videos: Function of a number of videos and a `seed` to uint8 frames
             `(n, time, height, width, channels)`.
@@ -31,7 +28,7 @@ class VideoBatches(GeneratedBatches):
         initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
         num_given: Number of frames that the model sees. By default it sees all
-            frames but the last. It predicts all but the first.
+            frames but the last. The targets are all frames but the first.
     """
 
     def __init__(
@@ -86,7 +83,7 @@ def roll_out_errors(
 
 
 def simple_roll_out_errors(videos, num_given=15, num_frames=30):
-    """The same of two predictions that need no model.
+    """The errors of `roll_out_errors`, of two predictions without a model.
 
     `mean_image` is the mean of all frames of all videos, `last_frame` the last
     given frame.

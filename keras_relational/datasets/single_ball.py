@@ -24,12 +24,12 @@ from keras_relational.validation import check_positive_integers
 IMAGE_SHAPE = (64, 64, 1)
 NUM_FRAMES = 51
 RADIUS = 4
-# How many ways to move there are in each kind of video, and how many frames.
+# By the kind of video: the number of ways to move, and of frames by default.
 VIDEOS = {"fixed": (3, 20), "switching": (2, 51), "three_axes": (3, 51)}
 DYNAMICS = ("accelerate", "constant_velocity", "random_walk")
 OSCILLATIONS = ("horizontal", "vertical", "diagonal")
-# In pixels: how far a ball moves that does not turn, and the length of the
-# other balls' steps from frame to frame.
+# In pixels: the distance from the first frame to the last of a ball that keeps
+# its direction, and the length of a step from frame to frame of the others.
 DISTANCES = (25, 50)
 WALK_SPEEDS = (1, 2)
 OSCILLATION_SPEEDS = (2, 4)

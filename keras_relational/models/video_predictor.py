@@ -39,8 +39,8 @@ def video_predictor(
     2018](https://arxiv.org/abs/1802.10353), in the version of [Goyal et al.,
     2020](https://arxiv.org/abs/2006.16225), section 4 and appendix F.1: kernels
     of 4 × 4, layer normalization, ELU in the encoder, ReLU in the decoder, and
-    a sigmoid at the end. The sizes are from the earlier paper. What the later
-    paper calls deconvolutional are transposed convolutions here.
+    a sigmoid at the end. The sizes are from the earlier paper. The later
+    paper's deconvolutions are transposed convolutions here.
 
     A core that attends to positions reads a weighted sum of their features. The
     sum must show where an object is as well as what it is. So each position has

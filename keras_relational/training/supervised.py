@@ -115,6 +115,40 @@ def adam(learning_rate: float) -> keras.optimizers.Adam:
     return keras.optimizers.Adam(learning_rate, epsilon=1e-8)
 
 
+def compile_model(
+    model: keras.Model,
+    learning_rate: float,
+    loss: str | keras.losses.Loss | Callable,
+    metrics: list[str] | None = None,
+    convolutional: bool = False,
+) -> None:
+    """Compiles a model with Adam.
+
+    XLA compiles the training step, except on PyTorch. On a CPU XLA is slow at
+    convolutions, so with TensorFlow a model that has convolutions does without
+    it. JAX always uses XLA.
+
+    Args:
+        model: `keras.Model` that is built. It is compiled in place.
+        learning_rate: Positive number, the learning rate of `adam`.
+        loss: As in `keras.Model.compile`.
+        metrics: As in `keras.Model.compile`.
+        convolutional: If `True`, XLA is used on JAX only.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    >>> compile_model(model, 0.001, "mse")
+    >>> model.optimizer.epsilon
+    1e-08
+    """
+    backend = keras.backend.backend()
+    uses_xla = backend == "jax" if convolutional else backend != "torch"
+    model.compile(
+        adam(learning_rate), loss, metrics=metrics, jit_compile=uses_xla
+    )
+
+
 def fit(
     model: keras.Model,
     data_from: Callable[[int], keras.utils.PyDataset],
@@ -131,8 +165,8 @@ def fit(
     After every epoch `measure` is called. With a run, the curves are written to
     `curves.csv` and `tensorboard/` in its folder, and all that is needed to go
     on to a checkpoint. A run that was killed continues from there, with the
-    result that it would have had. One that has made fewer batches than asked
-    for goes on, and one that has made them trains nothing.
+    result that it would have had. A run with fewer batches than asked for goes
+    on. A run that has them all trains nothing.
 
     Args:
         model: A compiled `keras.Model` whose weights are built. It is trained
@@ -322,37 +356,3 @@ def _check_epochs(log, batches_per_epoch):
 
 def _rows(data, rows):
     return keras.tree.map_structure(lambda array: array[rows], data)
-
-
-def compile_model(
-    model: keras.Model,
-    learning_rate: float,
-    loss: str | keras.losses.Loss | Callable,
-    metrics: list[str] | None = None,
-    convolutional: bool = False,
-) -> None:
-    """Compiles a model with Adam.
-
-    XLA compiles the training step, except on PyTorch. On a CPU XLA is slow at
-    convolutions, so with TensorFlow a model that has convolutions does without
-    it. JAX always uses XLA.
-
-    Args:
-        model: `keras.Model` that is built. It is compiled in place.
-        learning_rate: Positive number, the learning rate of `adam`.
-        loss: As in `keras.Model.compile`.
-        metrics: As in `keras.Model.compile`.
-        convolutional: If `True`, XLA is used on JAX only.
-
-    Example:
-
-    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    >>> compile_model(model, 0.001, "mse")
-    >>> model.optimizer.epsilon
-    1e-08
-    """
-    backend = keras.backend.backend()
-    uses_xla = backend == "jax" if convolutional else backend != "torch"
-    model.compile(
-        adam(learning_rate), loss, metrics=metrics, jit_compile=uses_xla
-    )

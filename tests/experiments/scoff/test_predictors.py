@@ -10,9 +10,9 @@ from experiments.scoff.ball_coordinates import coordinates_predictor
 from experiments.scoff.bouncing_balls import bouncing_balls_predictor
 from experiments.scoff.intuitive_physics import CORES as PHYSICS_CORES
 from experiments.scoff.intuitive_physics import intuitive_physics_predictor
-from experiments.scoff.predictors import CORES
-from experiments.scoff.predictors import video_core
 from experiments.scoff.single_ball import single_ball_predictor
+from experiments.scoff.video_cores import CORES
+from experiments.scoff.video_cores import video_core
 from keras_relational import models
 from keras_relational.datasets import adding
 
