@@ -1,15 +1,13 @@
-"""Few examples: order, sorting, sets of cards and the Relations Game.
+"""Few examples: the tables and pictures of all tasks of `tasks.py`.
 
-Altabaa et al., 2024, *Abstractors and relational cross-attention*, section 4,
-and Altabaa and Lafferty, 2023, on relational convolutions.
-Figures are percent, mean ± standard error over the seeds. Those of the paper
-are the learning curves in its authors' repository.
+Numbers are percent, mean ± standard error over the seeds. Those of the paper,
+Altabaa et al., 2024, are the learning curves in its authors' repository.
 """
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.few_examples.tasks import REASONERS
+from experiments.few_examples.tasks import TASKS
 from experiments.records import Record
 from experiments.records import mean_text
 from experiments.records import read_paper
@@ -45,7 +43,7 @@ def figures(records: list[Record]) -> dict[str, Figure]:
 def overview(by_task: dict[str, Record]) -> str:
     """Mean test accuracy with the most examples, by mechanism and task."""
     lines: dict[str, dict[str, str]] = {x: {} for x in models.SET_REASONERS}
-    for task in (x for x in REASONERS if x in by_task):
+    for task in (x for x in TASKS if x in by_task):
         curves = _curves(by_task[task])
         for name, line in lines.items():
             shares = [100 * run["accuracy"][-1] for run in curves.get(name, ())]
@@ -66,8 +64,8 @@ def accuracy_table(task: str, record: Record) -> str:
     for name, runs in _curves(record).items():
         numbers = runs[0]["examples"]
         lines.append({"mechanism": name, "seeds": str(len(runs))})
-        for place, number in enumerate(numbers):
-            shares = [100 * run["accuracy"][place] for run in runs]
+        for index, number in enumerate(numbers):
+            shares = [100 * run["accuracy"][index] for run in runs]
             lines[-1][f"{number:,}"] = mean_text(shares, standard_error=True)
         if name in paper["figures"]:
             of_paper = dict(

@@ -19,8 +19,8 @@ from keras_relational.models.reasoners import SORTERS
 from keras_relational.models.reasoners import shift_right
 from keras_relational.random_streams import stream
 
-# The mechanisms that can do each task.
-REASONERS = {
+# By task, the mechanisms that can do it.
+TASKS = {
     "pairwise_order": models.SET_REASONERS,
     "sorting": SORTERS,
     "set_game": models.SET_REASONERS,
@@ -31,7 +31,7 @@ REASONERS = {
     "match_rows": models.SET_REASONERS,
     **dict.fromkeys(distribution_of_three.TASKS, models.SET_REASONERS),
 }
-NUMBERS = {"train": 5_000, "validation": 1_000, "test": 2_000}
+NUM_EXAMPLES = {"train": 5_000, "validation": 1_000, "test": 2_000}
 
 
 def model_and_data(task, reasoner, num_train=2_000, seed=0):
@@ -53,7 +53,7 @@ def model_and_data(task, reasoner, num_train=2_000, seed=0):
     elif task in distribution_of_three.TASKS:
         data = _rules(task, seed)
     else:
-        data = tuple(_tiles(task, part, seed) for part in NUMBERS)
+        data = tuple(_tiles(task, part, seed) for part in NUM_EXAMPLES)
     x, y = data[0]
     model = models.set_classifier(
         reasoner,
@@ -70,13 +70,13 @@ def _rules(task, seed):
     A filler is a random vector of 32 normal numbers. Training and validation
     have 50 fillers, the test 50 others.
     """
-    number = NUMBERS["train"]
+    number = NUM_EXAMPLES["train"]
     known, test = distribution_of_three.load_data(
         withheld=50,
         task=task,
         mode="multiple_choice",
-        num_train=number + NUMBERS["validation"],
-        num_test=NUMBERS["test"],
+        num_train=number + NUM_EXAMPLES["validation"],
+        num_test=NUM_EXAMPLES["test"],
         seed=seed,
     )
     rng = np.random.default_rng(stream(seed, "objects_beside_batches"))
@@ -98,7 +98,7 @@ def _tiles(task, part, seed):
     """
     images, labels, _ = relations_game.generate(
         task,
-        NUMBERS[part],
+        NUM_EXAMPLES[part],
         "hexominoes" if part == "test" else "pentominoes",
         stream(seed, f"{part}_beside_batches"),
     )

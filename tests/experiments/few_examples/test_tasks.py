@@ -1,12 +1,12 @@
 import keras
 import pytest
 
-from experiments.few_examples.tasks import REASONERS
+from experiments.few_examples.tasks import TASKS
 from experiments.few_examples.tasks import model_and_data
 from keras_relational import training
 
 
-@pytest.mark.parametrize("task", REASONERS)
+@pytest.mark.parametrize("task", TASKS)
 def test_model_and_data_fit(task):
     model, parts = model_and_data(task, "abstractor", 30, seed=1)
     for x, y in parts:
