@@ -1,8 +1,8 @@
 """Adds the model of a finished run to the presets of the library.
 
 The weights are stored in half precision. The model is then tested again. The
-card says how the run was made and what came out. Options that say where files
-lie are left out.
+card has the run's configuration and its metrics, without the options that say
+where files lie. `docs/presets.md` gets a row for it.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from keras_relational import models
 PRESETS = pathlib.Path(models.__file__).parents[1] / "presets"
 PAGE = PUBLISHED.parent / "presets.md"
 LICENSE = "Apache-2.0"
+# The text of `docs/presets.md` above its table: edit it here, not there.
 HEAD = """\
 # Presets
 
@@ -30,9 +31,9 @@ figures. `python -m keras_relational.demo --preset NAME` asks it a question. The
 that training never draws.
 
 `models.save_to_preset` makes presets of your own. If its path ends with `.zip`,
-it makes an archive. Publish its address and what `sha256sum` prints, and others
-load it by `models.from_preset(address, file_hash=...)`. It is downloaded once
-and checked, and none of its code is run.
+it makes an archive. Publish its address and its SHA-256, which `sha256sum`
+prints. Others load it by `models.from_preset(address, file_hash=...)`. It is
+downloaded once and checked, and none of its code is run.
 
 Presets of images take pixels from 0 to 255, or floats from 0 to 1. They know
 images like those that they were trained on, and no others:
@@ -49,7 +50,7 @@ images like those that they were trained on, and no others:
   them. It solves 11 % of those of another public program, which places keys and
   locks freely.
 
-| preset | size | what it reached | licence | last command |
+| preset | size | result | licence | last command |
 |---|---|---|---|---|"""
 
 
@@ -79,11 +80,11 @@ def add_preset(folder: pathlib.Path, preset_dir: pathlib.Path) -> None:
     (record,) = map(without_paths, records)
     model = keras.saving.load_model(folder / "model.keras", compile=False)
     models.save_to_preset(model, preset_dir, half_precision=True)
-    run, figures = record.config, record.result
+    run = record.config
     model = models.from_preset(preset_dir)
-    figures = _updated(figures, evaluate(model, run))
-    card = {"license": LICENSE, "headline": headline(run, figures)}
-    card |= {"run": run, "figures": figures}
+    metrics = _updated(record.result, evaluate(model, run))
+    card = {"license": LICENSE, "headline": headline(run, metrics)}
+    card |= {"run": run, "figures": metrics}
     models.save_to_preset(model, preset_dir, card, half_precision=True)
 
 

@@ -16,9 +16,9 @@ import keras
 from keras_relational import models
 
 TOLERANCE = 0.005
-# By the name of a preset's run, the module of its experiment. There
+# By the experiment that a preset's card names, its module. There
 # `preset_metrics(model, arguments)` tests a model as its run did, and
-# `preset_headline(arguments, metrics)` says in a few words what came out.
+# `preset_headline(arguments, metrics)` puts the metrics in a few words.
 MODULES = {
     "boxworld_positions": "two_simplicial.evaluation",
     "boxworld_teacher": "two_simplicial.evaluation",

@@ -170,11 +170,11 @@ def head_effects(
     others: np.ndarray | Sequence[np.ndarray],
     batch_size: int = 250,
 ) -> np.ndarray:
-    """How much each head decides: what its outputs add to the logits.
+    """How much each head decides: its effect on the logits of each image.
 
-    The effect of a head on an image is the difference between the logits and
-    what they would be if the head gave its mean output over other images. A
-    head that says the same about all images has no effect.
+    The effect of a head is the model's logits less the logits that result if
+    the head's output is replaced by its mean output over other images. A head
+    that says the same about all images has no effect.
 
     Args:
         model: As for `attention_maps`.
@@ -214,10 +214,10 @@ def head_contributions(
     x: np.ndarray | Sequence[np.ndarray],
     batch_size: int = 250,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each head adds to the first layer of the output MLP.
+    """The part of each head in the first layer of the output MLP.
 
-    Returns `(batch, num_heads, units)`, and what the heads do not change, the
-    bias and the one-hot code of a task, `(batch, units)`.
+    Returns `(batch, num_heads, units)`, and the part without heads, of the bias
+    and the one-hot code of a task, `(batch, units)`.
     """
     layer, hidden = layer_with_heads(model), models.part(model, "hidden")
     kernel, bias = map(as_float32, (hidden.kernel, hidden.bias))

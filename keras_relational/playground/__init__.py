@@ -5,7 +5,7 @@
 Each page is a kind of preset:
 
 - `relations_game`: place objects on a board. The page shows the answer, and
-  what the heads that decide look at.
+  where the heads look that decide it.
 - `boxworld`: play a puzzle, or let the agent move, with its attention.
 - `rules`: choose the symbols of a rule, and see which memories are read.
 - `video`: watch a video that the model continues.

@@ -39,9 +39,9 @@ class Analogies:
             "",
         ]
         for region in vaec.REGIONS:
-            made = vaec.generate(self.regime, region, [1, seed, region])
-            one = int(rng.integers(len(made.levels)))
-            problem = vaec.Problems(*(x[one : one + 1] for x in made))
+            problems = vaec.generate(self.regime, region, [1, seed, region])
+            index = int(rng.integers(len(problems.levels)))
+            problem = vaec.Problems(*(x[index : index + 1] for x in problems))
             inputs = vaec.model_inputs(problem, self.image_size)
             scores = self.model.predict(inputs, verbose=0)[0]
             chosen = problem.candidates[0, int(scores.argmax())]

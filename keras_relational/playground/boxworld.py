@@ -55,11 +55,11 @@ class BoxWorldPuzzles:
         self._reset = compiled(self.world.reset)
 
     def describe(self) -> dict[str, Any]:
-        """What the page needs to know: the names of the moves."""
+        """The names of the moves, for the page."""
         return {"moves": list(self.world.actions)}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The puzzle after some moves, and what the agent would do next.
+        """The puzzle after some moves, and the policy for the next one.
 
         Args:
             request: Dictionary of `puzzle`, a number from 0 on, and `moves`, a
@@ -75,7 +75,7 @@ class BoxWorldPuzzles:
             player gives to all entities.
 
         Raises:
-            ValueError: If the request is not like that.
+            ValueError: If the request has another form.
         """
         puzzle = integer(request, "puzzle", 0, NUM_PUZZLES)
         moves = integers(

@@ -62,17 +62,17 @@ class FewExamples:
         images, labels, _ = relations_game.generate(
             self.task, 2, "hexominoes", seed
         )
-        one = seed % 2
+        index = seed % 2
         return [
             QUESTIONS[self.task],
-            analysis.board_as_text(images[one]),
-            self._no_or_yes(relations_game.tiles(images)[one], labels[one]),
+            analysis.board_as_text(images[index]),
+            self._no_or_yes(relations_game.tiles(images)[index], labels[index]),
         ]
 
     def _hand(self, seed):
         _, _, (hands, labels) = set_game.load_data(2, 2, seed=self.seed)
-        one = seed % len(labels)
-        cards = hands[one].reshape(-1, 4, 3).argmax(-1)
+        index = seed % len(labels)
+        cards = hands[index].reshape(-1, 4, 3).argmax(-1)
         return [
             "Three cards are a set if each attribute is the same on all of "
             "them or another one on each. Is there a set?",
@@ -80,7 +80,7 @@ class FewExamples:
                 f"{i + 1} {SHADINGS[shading]} {COLOURS[colour]} {SHAPES[shape]}"
                 for i, colour, shape, shading in cards
             ),
-            self._no_or_yes(hands[one], labels[one]),
+            self._no_or_yes(hands[index], labels[index]),
         ]
 
     def _no_or_yes(self, entities, label):
@@ -94,8 +94,8 @@ class FewExamples:
 
     def _sequence(self, seed):
         test = ordered_objects.load_sequences(1, 1, seed=self.seed)[-1]
-        one = seed % len(test[0])
-        sequence, right = test[0][one], test[1][one]
+        index = seed % len(test[0])
+        sequence, right = test[0][index], test[1][index]
         objects = ordered_objects.products(
             stream(self.seed, "objects_beside_batches")
         )

@@ -1,9 +1,10 @@
 """The kinds of presets: each has a file that asks its models.
 
 A class of such a file takes a model and the arguments of the run that trained
-it. `experiments` are the names of the runs, `page` is the page of the
-playground or `None`. `question(seed)` asks one question in words; a class with
-a page also has `describe` and `answer`, whose dictionaries the page draws.
+it. `experiments` are the names of the runs. `page` is the page of the
+playground, which `static/PAGE.js` draws, or `None`. `question(seed)` asks one
+question in words. A class with a page also has `describe` and `answer`, whose
+dictionaries the page shows.
 """
 
 from typing import Any

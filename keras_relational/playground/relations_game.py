@@ -55,7 +55,7 @@ class RelationsGame:
         self.model = model
         self.tasks = arguments.get("target") or [arguments["task"]]
         self.answers = ANSWERS.get(self.tasks[0], NO_YES)
-        # What heads say on average, to tell how much each one decides.
+        # `head_effects` takes each head's mean output over these images.
         self.others, *_ = relations_game.generate(
             self.tasks, 500, "hexominoes", seed=[0]
         )
@@ -67,7 +67,7 @@ class RelationsGame:
         )
 
     def describe(self) -> dict[str, Any]:
-        """What the page needs to know to draw its objects.
+        """The questions, and how to draw the objects, for the page.
 
         Returns:
             Dictionary of `questions`, one for each task; `answers`; `shapes`,
@@ -102,7 +102,7 @@ class RelationsGame:
             its proposition as `text`.
 
         Raises:
-            ValueError: If the request is none of these.
+            ValueError: If the request has neither form.
         """
         right = None
         task = integer({"task": 0} | request, "task", 0, len(self.tasks) - 1)
@@ -113,8 +113,8 @@ class RelationsGame:
             )
             board, right = _tiles(images[0], "hexominoes"), int(labels[0])
         else:
-            board = _checked(request.get("board"))
-            images = _drawn(board)
+            board = _checked_board(request.get("board"))
+            images = _image_of(board)
         inputs, others = (self._inputs(x, task) for x in (images, self.others))
         logits = self._logits.predict_on_batch(inputs).astype("float32")
         probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
@@ -175,7 +175,7 @@ def question_of(task):
     )
 
 
-def _checked(board):
+def _checked_board(board):
     def is_object(tile):
         if not isinstance(tile, list) or len(tile) != 3:
             return False
@@ -198,7 +198,7 @@ def _checked(board):
     return board
 
 
-def _drawn(board):
+def _image_of(board):
     """A board as an image, `(1, 36, 36, 3)`."""
     layers = []
     for name in OBJECT_SETS:
@@ -211,7 +211,7 @@ def _drawn(board):
 
 
 def _tiles(image, name):
-    """The tiles of an image: the inverse of `_drawn`."""
+    """The tiles of an image: the inverse of `_image_of`."""
     blocks = image.reshape(3, 12, 3, 12, 3)[:, 2:10:3, :, 2:10:3]
     blocks = blocks.transpose(0, 2, 1, 3, 4).reshape(9, 9, 3)
     masks = relations_game.shape_masks(name).reshape(-1, 9)

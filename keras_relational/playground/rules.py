@@ -70,11 +70,11 @@ class Rules:
         )
 
     def describe(self) -> dict[str, Any]:
-        """What the page needs to know.
+        """The question and the symbols, for the page.
 
         Returns:
-            Dictionary of `question`; `fillers`, all images; and `num_trained`,
-            how many of them, the first ones, are in training.
+            Dictionary of `question`; `fillers`, all images; and `num_trained`:
+            so many of them, the first ones, are in training.
         """
         return {
             "question": QUESTIONS[self.task],
@@ -97,7 +97,7 @@ class Rules:
             when a step reads.
 
         Raises:
-            ValueError: If the request is none of these.
+            ValueError: If the request has neither form.
         """
         if "problem" in request:
             last = len(self.problems.labels) - 1

@@ -20,7 +20,7 @@ from keras_relational.playground.arrays import integer
 
 NUM_FRAMES = 40
 MIN_GIVEN = 2
-KINDS = ("switching", "three_axes")
+DYNAMICS = ("switching", "three_axes")
 
 
 class Videos:
@@ -44,10 +44,10 @@ class Videos:
         self, model: keras.Model, arguments: Mapping[str, Any]
     ) -> None:
         self.dynamics = arguments["dynamics"]
-        if self.dynamics not in KINDS:
+        if self.dynamics not in DYNAMICS:
             raise ValueError(
-                f"The page is for balls with the dynamics {', '.join(KINDS)}. "
-                f"Received: {self.dynamics}"
+                "The page is for balls with the dynamics "
+                f"{', '.join(DYNAMICS)}. Received: {self.dynamics}"
             )
         self.model = model
         roll_out = models.roll_out_model(model, NUM_FRAMES - MIN_GIVEN, True)
@@ -55,7 +55,7 @@ class Videos:
         self.size = arguments["image_size"], arguments["bulb_radius"]
 
     def describe(self) -> dict[str, Any]:
-        """What the page needs to know: the frames, axes and schemata."""
+        """Numbers of frames and schemata, and the axes, for the page."""
         num_axes, _ = single_ball.VIDEOS[self.dynamics]
         (scoff,) = (x for x in self.model.layers if isinstance(x, layers.SCOFF))
         return {
@@ -69,8 +69,9 @@ class Videos:
         """A video, and how the model continues its first frames.
 
         Args:
-            request: Dictionary of `video`, a number from 0 on, and `given`, how
-                many frames the model sees. Training draws none of the videos.
+            request: Dictionary of `video`, a number from 0 on, and `given`, the
+                number of frames that the model sees. Training draws none of the
+                videos.
 
         Returns:
             Dictionary of `true` and `predicted`, frames of 0 to 255; `axes`,
@@ -80,7 +81,7 @@ class Videos:
             from the predicted ones. The first frame is true in both.
 
         Raises:
-            ValueError: If the request is not like that.
+            ValueError: If the request has another form.
         """
         seed = [integer(request, "video", 0, 2**31), 0, 3]
         given = integer(request, "given", MIN_GIVEN, NUM_FRAMES - 1)

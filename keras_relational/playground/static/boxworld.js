@@ -18,7 +18,7 @@ export async function show(root, page, { moves: names }) {
   let puzzle = 0;
   let moves = [];
   let now = null;
-  let pause = null; // Stops the agent, while it plays.
+  let stopAgent = null; // A function, while the agent plays.
   let sampled = true;
   let last = Promise.resolve();
 
@@ -40,7 +40,7 @@ export async function show(root, page, { moves: names }) {
       + "tiles side by side are a box: the right one is its lock, the left one "
       + "what it holds. A key opens a lock of its colour, and the tile at the "
       + "top right shows your key. A wrong box ends the puzzle."),
-    el("div", { class: "columns", onclick: letGo },
+    el("div", { class: "columns", onclick: focusBoard },
       el("div", {}, canvas, state,
         el("div", { class: "row" },
           ...["left", "up", "down", "right"].map((name) => el("button", {
@@ -64,6 +64,7 @@ export async function show(root, page, { moves: names }) {
     attention,
   );
 
+  // The server has as many puzzles: NUM_PUZZLES of boxworld.py.
   function randomPuzzle() {
     return Math.floor(Math.random() * 100_000);
   }
@@ -142,24 +143,24 @@ export async function show(root, page, { moves: names }) {
   }
 
   function toggle() {
-    if (pause) return stop();
-    pause = page.repeat(agentMoves, PAUSE);
+    if (stopAgent) return stop();
+    stopAgent = page.repeat(agentMoves, PAUSE);
     label();
   }
 
   function stop() {
-    pause?.();
-    pause = null;
+    stopAgent?.();
+    stopAgent = null;
     label();
   }
 
   function label() {
-    play.textContent = pause ? "Pause" : "Agent plays";
+    play.textContent = stopAgent ? "Pause" : "Agent plays";
   }
 
   // After a click of the mouse, the arrow keys walk. A click by a key has no
   // detail, and keeps the focus.
-  function letGo(event) {
+  function focusBoard(event) {
     if (event.detail && event.target.closest("button")) {
       canvas.focus({ preventScroll: true });
     }

@@ -6,6 +6,7 @@ import * as relationsGame from "./relations_game.js";
 import * as rules from "./rules.js";
 import * as video from "./video.js";
 
+// By the page of a kind of preset: the title of its tab, and its module.
 const PAGES = {
   relations_game: ["Relations", relationsGame],
   boxworld: ["BoxWorld", boxworld],
@@ -27,13 +28,13 @@ function wantedNames() {
 const open = reporting(async (presets) => {
   page?.leave();
   const [wanted, chosen] = wantedNames();
-  const pages = Object.keys(PAGES).filter((page) => page in presets);
-  const kind = pages.includes(wanted) ? wanted : pages[0];
-  if (!kind) throw new Error("There are no presets to try.");
-  const names = presets[kind];
+  const tabs = Object.keys(PAGES).filter((name) => name in presets);
+  const tab = tabs.includes(wanted) ? wanted : tabs[0];
+  if (!tab) throw new Error("There are no presets to try.");
+  const names = presets[tab];
   const preset = names.includes(chosen) ? chosen : names[0];
-  replace(document.getElementById("tabs"), ...pages.map((name) => el("a", {
-    "aria-current": name === kind && "page",
+  replace(document.getElementById("tabs"), ...tabs.map((name) => el("a", {
+    "aria-current": name === tab && "page",
     href: `#${name}`,
     id: `tab-${name}`,
     onclick: letGo,
@@ -42,15 +43,15 @@ const open = reporting(async (presets) => {
   select.replaceChildren(
     ...names.map((n) => el("option", { selected: n === preset }, n)),
   );
-  select.onchange = () => { location.hash = `${kind}/${encodeURIComponent(select.value)}`; };
+  select.onchange = () => { location.hash = `${tab}/${encodeURIComponent(select.value)}`; };
   const root = document.getElementById("page");
   root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
   page = new Page(preset);
   const shown = page;
   const described = await shown.describe();
   root.replaceChildren();
-  await PAGES[kind][1].show(root, shown, described);
-  const found = wanted === kind && (chosen || preset) === preset;
+  await PAGES[tab][1].show(root, shown, described);
+  const found = wanted === tab && (chosen || preset) === preset;
   if (location.hash && !found && shown === page) {
     say(`No page has the address “${location.hash}”. This is ${preset}.`);
   }

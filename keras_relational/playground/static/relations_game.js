@@ -109,11 +109,11 @@ export async function show(root, page, { questions, shapes, colours }) {
 
   function clear() {
     board = Array(9).fill(null);
-    showNothing();
+    clearAnswer();
     drawBoard();
   }
 
-  function showNothing() {
+  function clearAnswer() {
     page.drop();
     for (const part of [answer, truth, heads]) part.replaceChildren();
   }
@@ -135,7 +135,7 @@ export async function show(root, page, { questions, shapes, colours }) {
 
   async function askBoard() {
     drawBoard();
-    if (board.filter(Boolean).length < 2) return showNothing();
+    if (board.filter(Boolean).length < 2) return clearAnswer();
     showAnswer(await page.ask({ task, board }));
   }
 

@@ -10,7 +10,7 @@ export async function show(root, page, described) {
   let number = 0;
   let reply = null;
   let frame = 0;
-  let pause = null; // Stops the video, while it plays.
+  let stopVideo = null; // A function, while the video plays.
 
   const given = el("input", {
     id: "given", type: "range", min: minGiven, max: numFrames - 1, value: 35,
@@ -47,7 +47,7 @@ export async function show(root, page, described) {
 
   function label() {
     givenText.textContent = ` ${given.value} of ${numFrames}`;
-    play.textContent = pause ? "Pause" : "Play";
+    play.textContent = stopVideo ? "Pause" : "Play";
   }
 
   async function refresh() {
@@ -86,7 +86,12 @@ export async function show(root, page, described) {
   }
 
   function toggle() {
-    pause = pause ? pause() : page.repeat(next, PAUSE);
+    if (stopVideo) {
+      stopVideo();
+      stopVideo = null;
+    } else {
+      stopVideo = page.repeat(next, PAUSE);
+    }
     label();
   }
 
