@@ -1,4 +1,4 @@
-"""A run: the folder of one experiment, with all that it was made from.
+"""A run: the folder of one experiment, with its configuration and results.
 
 A script that trains a model opens one `Run`. Models and agents are trained
 inside its `with` statement:
@@ -33,7 +33,7 @@ The folder holds
     tensorboard/     the same curves for TensorBoard
     checkpoint-*.npz or checkpoints/: the last two checkpoints
     model.keras      the model that `run.save_model` saved
-    result.json      the figures that `run.finish` wrote, once the run has
+    result.json      the metrics that `run.finish` wrote, once the run has
                      finished
     run.lock         the number of the process that uses the folder
 

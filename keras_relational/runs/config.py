@@ -1,4 +1,4 @@
-"""What a run was made with: its arguments, versions, commit and machine."""
+"""The content of `config.json`: arguments, versions, commit and machine."""
 
 import datetime
 import importlib.metadata
@@ -26,7 +26,7 @@ def new_config(
     experiment: str,
     arguments: Mapping[str, object],
     data: Mapping[str, str],
-    part: Mapping[str, object],
+    start: Mapping[str, object],
 ) -> dict:
     """The content of `config.json` for a run that starts now."""
     return {
@@ -34,13 +34,13 @@ def new_config(
         "experiment": experiment,
         "arguments": _as_json(arguments),
         "data": dict(data),
-        **part,
+        **start,
         "continued": [],
     }
 
 
-def current_part() -> dict:
-    """Describes this start: everything that may change when a run continues."""
+def this_start() -> dict:
+    """The command, versions, machine and date, which each later start adds."""
     return {
         "command": _command(),
         "versions": _versions(),

@@ -128,12 +128,12 @@ class Run:
         """Writes `result.json`, which marks the run as finished.
 
         Args:
-            figures: Dictionary of results that JSON can store.
+            figures: Dictionary of metrics that JSON can store.
 
         Returns:
             Dictionary, the content of the file: the date as `finished`, the
             `minutes` of all trainings in the folder, the progress as `batches`
-            or `steps`, and the figures. A figure replaces another entry of the
+            or `steps`, and the metrics. A metric replaces another entry of the
             same name.
 
         Raises:
@@ -169,8 +169,8 @@ class Run:
     def _read_or_write_config(self) -> None:
         experiment, arguments, data = self._started_with
         path = self.directory / "config.json"
-        part = config.current_part()
-        new = config.new_config(experiment, arguments, data, part)
+        start = config.this_start()
+        new = config.new_config(experiment, arguments, data, start)
         try:
             saved = read_json(path)
         except FileNotFoundError:
@@ -179,7 +179,7 @@ class Run:
         else:
             _check_format(saved, path)
             self._check_differences(saved)
-            continued = [*saved.get("continued", []), part]
+            continued = [*saved.get("continued", []), start]
             self.config = {
                 **saved,
                 "arguments": new["arguments"],
