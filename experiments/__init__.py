@@ -2,6 +2,6 @@
 
 `python -m experiments.tables` writes the tables in `docs/results/`,
 `experiments.figures` draws learning curves, and `experiments.add_runs` adds
-your own runs to the published ones. A run is read from what it left behind:
-`config.json` says what was run, `result.json` what came out.
+your own runs to the published ones. A run is read from its files:
+`config.json` has its command and arguments, `result.json` its metrics.
 """

@@ -8,7 +8,7 @@ PLAYERS = ("greedy", "sampled", "random")
 
 
 def play_each(world, seeds, model, players=PLAYERS):
-    """What `analysis.play` returns, for each player.
+    """The episodes of each player, as `analysis.play` returns them.
 
     Args:
         world: A world, such as `environments.boxworld.BoxWorld`.

@@ -1,9 +1,9 @@
-"""What the experiments' commands share: their options, errors and last lines.
+"""The options, errors and last lines of the experiments' commands.
 
 An experiment is a module with a function `main`, which takes a `Command`, an
 `argparse.ArgumentParser` that also opens and finishes the run. The `__main__`
-of a paper starts it, by `choose` or `start`. Every help text says what an
-option is; the default is added to it. A bad value ends in one line and exit
+of a paper starts it, by `choose` or `start`. Every help text describes its
+option; the default is added to it. A bad value ends in one line and exit
 status 2, Ctrl-C in one line and exit status 130. `python -X dev` shows the
 traceback of an error.
 """
@@ -63,7 +63,7 @@ class Command(argparse.ArgumentParser):
         experiment: Name of the experiment, with which its runs begin.
         program: The command without options.
         options: The options, a list of words. By default those of the process.
-        description: What `--help` shows first.
+        description: The first text of `--help`.
     """
 
     def __init__(self, experiment, program, options, description):
@@ -134,7 +134,7 @@ class Command(argparse.ArgumentParser):
             always: Names of options that stand in each name of a run.
             may_differ: Names of options that may differ when the run goes on.
             data: Digests of the files that were read, by name.
-            name: What the run's name begins with, if not the experiment.
+            name: Beginning of the run's name, by default the experiment.
             **values: Values of options in place of those given.
         """
         arguments = {**vars(self.args), **values}

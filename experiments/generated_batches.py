@@ -12,7 +12,7 @@ class GeneratedBatches(keras.utils.PyDataset):
     """New examples without end, made when they are needed.
 
     Batch `i` depends on the seed and on `i` alone, so a run that continues at
-    some batch sees what an unbroken one would have seen. The batches have no
+    some batch sees the same batches as an unbroken run. The batches have no
     end, so `fit` needs `steps_per_epoch`, and `shuffle=False`. A subclass has a
     method `generate(n, seed)`, which returns `n` examples: x and y.
 

@@ -1,4 +1,4 @@
-"""Finished runs, as records of what was run and what came out.
+"""Finished runs, as records of their configurations and results.
 
 Runs come from a folder in which the experiments left theirs, or from
 `docs/results/`, where `runs.json` and `curves.zip` hold the published ones.
@@ -23,8 +23,8 @@ PAPERS = pathlib.Path(__file__).with_name("papers.json")
 
 # Options that belong to a machine, and not to a result.
 MACHINE_OPTIONS = ("directory", "export", "verbose")
-# Arguments that do not change what is learned from a seed. How long a run was
-# is read from its result: a run that was continued has the last length there.
+# Arguments that do not change the training from a seed. The length of a run is
+# read from its result: there a run that was continued has its last length.
 NOT_SETTINGS = {
     *MACHINE_OPTIONS,
     "seed",

@@ -73,7 +73,7 @@ def _normalizations(records, columns, figures, kind):
 
     def place(row):
         name = _name(row)
-        # What the paper does not have stands at the end.
+        # Rows that the paper does not have stand at the end.
         known = order.index(name) if name in order else len(order)
         return row.options, row.length, known, name
 
@@ -121,7 +121,7 @@ def _visual_analogies_name(record):
     return f"visual_analogies{kind}_{record.arguments['image_size']}"
 
 
-# Of each example: the name of a run's table, and what makes that table.
+# By experiment: functions for the name of a run's table, and for the table.
 TABLES = {
     "vaec": (_vaec_name, vaec_table),
     "visual_analogies": (_visual_analogies_name, visual_analogies_table),

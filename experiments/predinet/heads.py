@@ -96,7 +96,7 @@ def head_weights(model):
 
 
 def plot_head_attention(objects, locations, weights, threshold=THRESHOLD):
-    """Draws what each head attends to, and its weight: Fig. S9.
+    """Draws the attention of each head, and its weight: Fig. S9.
 
     Three panels over the heads show `object_attention`, `attended_locations`
     and `head_weights`. The first two have mean and standard deviation over the
@@ -230,7 +230,7 @@ def plot_pruning(accuracies):
     panel = figure.subplots()
     for number, (name, of_sizes) in enumerate(accuracies.items()):
         sizes = np.arange(1, len(of_sizes) + 1)
-        for values, style, what in (
+        for values, style, statistic in (
             (of_sizes.mean(axis=1), "-", "mean"),
             (of_sizes.max(axis=1), "--", "best"),
         ):
@@ -240,7 +240,7 @@ def plot_pruning(accuracies):
                 style,
                 marker=".",
                 color=f"C{number}",
-                label=f"{name}, {what}",
+                label=f"{name}, {statistic}",
             )
     panel.set(xlabel="heads kept", ylabel="accuracy (%)")
     panel.grid(alpha=0.3)

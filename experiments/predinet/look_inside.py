@@ -109,7 +109,7 @@ def draw_head_components(model, examples, held_out, label_names, path):
 
 
 def draw_head_attention(model, images, directory):
-    """Draws what each head looks at, and returns the object heads.
+    """Draws where each head looks, and returns the object heads.
 
     Writes `attention_maps.png`, four images under the maps of four heads, and
     `head_attention.png`, a summary of all heads and images.

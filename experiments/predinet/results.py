@@ -46,7 +46,7 @@ def single_table(records: list[Record]) -> str:
     """One row a task, module and set of objects.
 
     The paper's Table 1 summarises "the top 10 batches" of its curves: here the
-    ten best points, and what `ten_best_of_few_images` makes of the curves. †
+    ten best points, and the value of `ten_best_of_few_images` beside them. †
     marks curves of fewer than 100 points, ‡ the older stripes, which were near
     misses.
     """
@@ -109,7 +109,7 @@ def ten_best_of_few_images(accuracies: np.ndarray) -> float:
 def transfer_table(records: list[Record]) -> str:
     """Accuracy on held-out stripes after each of the four stages."""
     columns = ("curriculum", "target", "central", "stripes")
-    # A run of one stage trains those that it builds on, too.
+    # A run of one stage also trains the stages that it builds on.
     rows, common = group_by_seed(records, columns, apart=("stages",))
 
     def place(row):
@@ -225,7 +225,7 @@ def _mark(record):
 
 
 def _minutes(record):
-    """Of all stages, also those that the one asked for builds on."""
+    """The minutes of all stages that the run trained."""
     stages = [record.read_curves(file) for file in record.curves]
     return sum(curves["minutes"][-1] for curves in stages)
 

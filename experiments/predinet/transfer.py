@@ -109,7 +109,7 @@ def four_stage_transfer(
         target: Such a pair for the target tasks.
         curriculum_tests: Dictionary of names and such pairs: held-out sets to
             measure stage 2 on.
-        target_tests: The same for the other stages.
+        target_tests: Such a dictionary for the other stages.
         stages: Numbers of the stages that are returned. Stages 3 and 4 need
             stage 2, which is then trained in any case.
         num_batches: Number of training steps of each stage.

@@ -126,7 +126,7 @@ def adding_model(core="scoff", num_active=None):
     return keras.Sequential(
         [
             keras.Input((None, 2), name="sequence"),
-            # For vectors an MLP encodes what SCOFF sees (section 3).
+            # Section 3: the encoder of vectors is an MLP.
             keras.layers.Dense(64, "relu", name="encoder"),
             recurrent,
             keras.layers.Dense(1, name="sum"),

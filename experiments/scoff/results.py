@@ -329,7 +329,7 @@ def _information(found):
 
 
 def _memory(record):
-    """What an agent of the maze remembers with, and its batch."""
+    """The memory of an agent of the maze, and its batch size."""
     settings = record.settings
     name = settings["core"].replace("_", " ")
     if settings["core"] == "scoff":

@@ -73,10 +73,11 @@ def label_information(found, labels, burn_in=BURN_IN, after_change=0):
 
 
 def schema_metrics(model, sequences, labels, directory):
-    """What the schemata of a predictor tell of the dynamics: `schemata.png`.
+    """The information of a predictor's schemata about the dynamics.
 
-    Returns the `label_information`, and as `settled` the same without the step
-    at which the dynamics change and the one after it.
+    Returns the `label_information`, and under `settled` the `label_information`
+    without the step at which the dynamics change and the one after it. Draws
+    `schemata.png`.
     """
     found = analysis.object_files(model, sequences[:, :-1])
     metrics = label_information(found, labels)

@@ -22,7 +22,7 @@ from keras_relational.environments.colours import pack_pixels
 
 
 class Picture(NamedTuple):
-    """What a picture shows.
+    """The contents of a picture of a puzzle.
 
     Attributes:
         board: Colours `(rows * columns,)`, without the player.

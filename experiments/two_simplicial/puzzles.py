@@ -107,7 +107,7 @@ def make_agent(command, args, world, num_iterations=2, recurrent_units=0):
 
 
 def solved_alone(world, model):
-    """A measure of an agent that is taught: what it solves by drawn moves."""
+    """A measure of an agent that is taught: the share that it solves alone."""
 
     def measure():
         seeds = unseen_world_seeds(100)

@@ -37,7 +37,7 @@ def tables(records: list[Record]) -> dict[str, str]:
 def boxworld_table(records: list[Record]) -> str:
     """One row a run: agents of two seeds never make the same steps."""
     columns = "world", "rows", "columns", "network", "num_iterations", "preset"
-    # What is measured and printed besides does not change what is learned.
+    # These options only add measurements. The training is the same.
     apart = ("shortest", "by_level")
     rows, common = group_by_seed(records, columns, apart)
     lines = []
@@ -189,7 +189,7 @@ def _teacher(arguments):
 
 
 def _short_teacher(arguments):
-    """The same for a legend: `"teacher 0.5"` is its share of the moves."""
+    """The teaching of a run for a legend: the teacher's share of the moves."""
     text = "no teacher"
     if arguments.get("teacher_share"):
         text = f"teacher {arguments['teacher_moves']}"

@@ -24,15 +24,15 @@ class TileAttention(typing.NamedTuple):
     """Mean attention between kinds of entities, the five of `KINDS`.
 
     Attributes:
-        uniform: Array `(5,)`, the share of the entities that are of a kind:
-            what attention to all entities alike would give.
+        uniform: Array `(5,)`, the share of the entities that are of a kind: the
+            share of an attention that is the same to all entities.
         standard: Array `(iterations, heads, 5, 5)`, the share of its attention
             that an entity of the first kind gives to all entities of the
             second.
         same_colour: Array `(iterations, heads)`, the share that a key or lock
             gives to the other keys and locks of its colour, if there are any.
-        same_colour_uniform: Number, what attention to all entities alike would
-            give there.
+        same_colour_uniform: Number, the same share for an attention that is the
+            same to all entities.
         virtual: Array `(iterations, heads, v, 5)`, the share that a virtual
             entity gives to all entities of a kind. `None` for an agent without
             virtual entities.
@@ -62,8 +62,8 @@ def tile_attention(model, world, images):
     - `"other"`: every other key, lock or gem;
     - `"blank"`: all others.
 
-    The images are of frames in which the episode goes on. What no image has is
-    NaN.
+    The images are of frames in which the episode goes on. A kind that is in no
+    image has NaN.
     """
     attention = block_attention(model, images)
     kinds = _kinds(world, images)
@@ -106,12 +106,13 @@ def tile_attention(model, world, images):
 
 
 def plot_tile_attention(found):
-    """Draws what kinds of tiles each head attends to, as tables in colour.
+    """Draws the attention of each head to kinds of tiles, as coloured tables.
 
-    A panel is an iteration and a head. Its rows are who attends, its columns
-    are to what. A number is the share of the attention. In brackets below a
-    column is what attention to all entities alike would give. Red is more than
-    that, blue is less, and the darkest are 8 times as much or as little.
+    A panel is an iteration and a head. Its rows are the kinds that attend, its
+    columns the kinds attended to. A number is the share of the attention. In
+    brackets below a column is the share of an attention that is the same to all
+    entities. Red is more than that, blue is less, and the darkest are 8 times
+    as much or as little.
     """
     iterations, heads = found.standard.shape[:2]
     names, tables = list(KINDS), found.standard

@@ -292,7 +292,10 @@ def _configuration(agent):
 
 
 def _acting(agent):
-    """What moves depend on: the teacher's share falls with the updates."""
+    """The variables that moves depend on.
+
+    The teacher's share of them falls with the number of updates.
+    """
     return [*agent.network.values, agent.train_step_counter]
 
 

@@ -96,7 +96,7 @@ def _scores(model):
 def plot_block_attention(
     image: np.ndarray, attention: BlockAttention
 ) -> Figure:
-    """Draws what the entities of one frame attend to.
+    """Draws the attention of the entities of one frame.
 
     The first panel is the image. The next panels show, over the image, the
     attention of the player's entity for each iteration and head. For a

@@ -41,8 +41,8 @@ def legend_below(
 ) -> None:
     """Adds one legend for all panels, wrapped to the figure's width.
 
-    Entry `i` of `names` looks like `line_style(i)`, but for what `style` says,
-    and is `entry_width` inches wide.
+    Entry `i` of `names` looks like `line_style(i)`, changed by `style`, and is
+    `entry_width` inches wide.
     """
     from matplotlib.lines import Line2D
 

@@ -79,7 +79,7 @@ def puzzle_as_text(image: np.ndarray) -> str:
 def proposition_as_text(
     propositions: Mapping[str, np.ndarray], heads: np.ndarray
 ) -> str:
-    """What one head of a PrediNet says about an image, as a sentence.
+    """The proposition of one head of a PrediNet about an image, a sentence.
 
     Of the heads, this is the one whose two entities lie farthest apart.
 

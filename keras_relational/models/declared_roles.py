@@ -280,8 +280,8 @@ def _in_order(
     given = _given_names(model)[: len(names)]
     if set(names) == set(given):
         return [x for x in given if x is not None]
-    # Names for other outputs than those that have them are a mistake. In a
-    # dictionary there is no order that an author would know.
+    # It is a mistake to give an output's name to another output. The outputs
+    # of a dictionary have no order that an author would know.
     is_dict = isinstance(getattr(model, "output", None), dict)
     pairs = zip(names, given, strict=True)
     is_moved = any(x != y and x in given for x, y in pairs)

@@ -285,8 +285,8 @@ def roll_out_model(
     Args:
         predictor: Model of `video_predictor`. The new model shares its weights.
         num_frames: Positive integer, number of frames to predict.
-        all_frames: Boolean. If `True`, the model also returns what it predicts
-            for the given frames, from the second on.
+        all_frames: Boolean. If `True`, the model also returns its predictions
+            of the given frames, from the second on.
 
     Returns:
         `keras.Model` from uint8 frames `(batch, time, 64, 64, channels)`, of

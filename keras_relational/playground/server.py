@@ -69,7 +69,7 @@ class Playground:
         return found
 
     def describe(self, preset: str) -> dict[str, Any]:
-        """What a page shows of a preset before the first question.
+        """The contents of a preset's page before the first question.
 
         Args:
             preset: Name of a preset.

@@ -1,4 +1,4 @@
-"""What the files of a SavedModel hold: signatures and warm-up requests.
+"""Signatures and warm-up requests in the files of a SavedModel.
 
 TensorFlow Serving runs the warm-up requests before it serves a model.
 """

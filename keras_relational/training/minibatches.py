@@ -66,8 +66,8 @@ class Minibatches(keras.utils.PyDataset):
     """Arrays in memory, shuffled without end, as blocks for `MinibatchModel`.
 
     Every example is used once before any is used again. Batch `i` depends on
-    the seed and on `i` alone, so a run that continues at some batch sees what
-    an unbroken one would have seen. Block `n` holds the batches from
+    the seed and on `i` alone, so a run that continues at some batch sees the
+    same batches as an unbroken run. Block `n` holds the batches from
     `n * steps_per_execution` on, so a block is shorter where the data begin or
     end within it. There is no end by default, so `fit` needs
     `steps_per_epoch`, a number of blocks.

@@ -29,9 +29,9 @@ def accuracy_after_few(
 ) -> float:
     """Trains a classifier on the first examples, and stops it early.
 
-    It is measured at 40 points of the training. What counts is the test
-    accuracy at the first point with the best validation accuracy, as if the
-    training had stopped there. The model is trained in place, to the end, by
+    It is measured at 40 points of the training. The result is the test accuracy
+    at the first point with the best validation accuracy, as if the training had
+    stopped there. The model is trained in place, to the end, by
     Adam with a learning rate of 0.001.
 
     Args:
