@@ -73,13 +73,14 @@ class Rules:
         """The question and the symbols, for the page.
 
         Returns:
-            Dictionary of `question`; `fillers`, all images; and `num_trained`:
-            so many of them, the first ones, are in training.
+            Dictionary of `question`; `fillers`, all images; `num_trained`: so
+            many of them, the first ones, are in training; and `num_problems`.
         """
         return {
             "question": QUESTIONS[self.task],
             "fillers": as_pixels(self.fillers),
             "num_trained": len(self.fillers) - self.withheld,
+            "num_problems": len(self.problems.labels),
         }
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ const NUM_SHOWN = 5;
 const LENGTH = 9;
 
 export async function show(root, page, described) {
-  const { question, num_trained: numTrained } = described;
+  const { question, num_trained: numTrained, num_problems: numProblems } = described;
   const fillers = decoded(described.fillers);
   let numbers = Array(LENGTH).fill(0);
   let slot = 0;
@@ -86,7 +86,7 @@ export async function show(root, page, described) {
   }
 
   async function next() {
-    const problem = Math.floor(Math.random() * 1_000);
+    const problem = Math.floor(Math.random() * numProblems);
     showReply(await page.ask({ problem }));
   }
 
