@@ -287,7 +287,7 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
         nobody.bind(("127.0.0.1", 0))  # And does not listen.
         training._address = f"127.0.0.1:{nobody.getsockname()[1]}"
         for _ in range(2):
-            with pytest.raises(ConnectionError, match="it has learned is lost"):
+            with pytest.raises(ConnectionError, match="its training is lost"):
                 training.train()
         training.checkpointed(tmp_path / "run")
         with pytest.raises(
