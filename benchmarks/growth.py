@@ -29,29 +29,16 @@ MIB = 2**20
 
 
 class Case(NamedTuple):
-    """A layer of some size.
-
-    Args:
-        layer: The layer.
-        shape: The shape of an example.
-        batch: The number of examples.
-        base: Number of the first entities that pairs are made of, or 0.
-    """
+    """A layer of some size."""
 
     layer: keras.layers.Layer
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Of an example.
     batch: int = BATCH
-    base: int = 0
+    base: int = 0  # Number of the first entities that pairs are made of.
 
 
 class Line(NamedTuple):
-    """A layer, one of whose sizes grows.
-
-    Args:
-        name: The layer, in words.
-        sizes: The sizes.
-        case: Function of a size that returns the layer.
-    """
+    """A layer, one of whose sizes grows."""
 
     name: str
     sizes: Sequence[int]
@@ -141,17 +128,11 @@ PANELS = {
 
 
 class Point(NamedTuple):
-    """What was found for one size.
-
-    Args:
-        seconds: Seconds of a step.
-        mib: MiB of memory of a step.
-        floor: Seconds of its multiplications alone.
-    """
+    """What was found for a step of one size."""
 
     seconds: float
     mib: float
-    floor: float
+    floor: float  # Seconds of its multiplications alone.
 
 
 def main() -> None:
@@ -207,10 +188,7 @@ def measured(case: Case) -> Point:
 
 
 def multiplications(program) -> int:
-    """The multiplications in products of matrices of a JAX program.
-
-    Products of tensors that are summed right away are among them.
-    """
+    """The multiplications in products, also of tensors summed right away."""
     import jax
 
     summed = {

@@ -30,12 +30,7 @@ def print_header():
 def report(name, theirs, ours, flops, steps=1):
     """Prints milliseconds of a step of both, their ratio, and the rate's share.
 
-    Args:
-        name: What was timed.
-        theirs: Seconds of each round.
-        ours: The same.
-        flops: Floating-point operations of a step in products.
-        steps: Number of steps of a round.
+    Times are seconds of rounds of `steps`, `flops` the operations of a step.
     """
     medians = [statistics.median(times) / steps for times in (theirs, ours)]
     spreads = [
@@ -131,13 +126,7 @@ def epoch_of(model, *data, **arguments):
 
 
 def torch_epoch(optimizer, loss, *batches):
-    """A function that trains a PyTorch program for an epoch.
-
-    Args:
-        optimizer: Of PyTorch.
-        loss: Function of a batch of each of the `batches`.
-        *batches: Sequences of tensors.
-    """
+    """A function that trains a PyTorch program for an epoch of batches."""
 
     def epoch():
         for batch in zip(*batches, strict=True):
@@ -173,8 +162,7 @@ def seconds_of(function):
 def interleaved(timed, rounds=ROUNDS):
     """Calls functions in turn: the seconds of each one's rounds.
 
-    Other work on the machine then slows all of them down alike. Their first
-    calls, which compile, are left out.
+    Other work then slows all of them alike. First calls compile: left out.
     """
     for function in timed:
         function()

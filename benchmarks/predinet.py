@@ -55,10 +55,7 @@ def main() -> None:
 
 
 def training_step(images, labels):
-    """One SGD step at batch 10, with its input pipeline.
-
-    The reference is `fit` with its default arguments.
-    """
+    """One SGD step at batch 10, beside `fit` with its default arguments."""
     model = models.relations_classifier()
     reference = plain_classifier(model)
     check_equal(model(images[:10]), reference(images[:10]))

@@ -8,16 +8,10 @@ PLAYERS = ("greedy", "sampled", "random")
 
 
 def play_each(world, seeds, model, players=PLAYERS):
-    """What `analysis.play` returns, for each player.
+    """What `analysis.play` returns for each player.
 
-    Args:
-        world: A world, such as `environments.boxworld.BoxWorld`.
-        seeds: Seeds of the episodes, the same for every player.
-        model: `keras.Model` of an agent, as `models.boxworld_agent` builds.
-        players: Some of `"greedy"`, the agent with its likeliest actions,
-            `"sampled"`, the agent with actions drawn from its policy,
-            `"random"`, random actions, and `"teacher"`, the first of the
-            world's `expert_moves`.
+    The agent is `"greedy"`, with its likeliest actions, or `"sampled"` from its
+    policy. `"teacher"` takes the first of the world's `expert_moves`.
     """
     return {
         player: analysis.play(

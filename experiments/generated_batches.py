@@ -11,16 +11,10 @@ from keras_relational.random_streams import stream
 class GeneratedBatches(keras.utils.PyDataset):
     """New examples without end, made when they are needed.
 
-    Batch `i` depends on the seed and on `i` alone, so a run that continues at
-    some batch sees what an unbroken one would have seen. The batches have no
-    end, so `fit` needs `steps_per_epoch`, and `shuffle=False`. A subclass has a
-    method `generate(n, seed)`, which returns `n` examples: x and y.
-
-    Args:
-        batch_size: Number of examples of a batch.
-        initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer. Batch `i` is made with `[seed, i]`, and for
-            NumPy `[seed, 0]` is `seed`: take another seed for test examples.
+    Batch `i` is made with `[seed, i]` alone, so a run that continues sees what
+    an unbroken one would have seen. For NumPy `[seed, 0]` is `seed`: take
+    another seed for test examples. `fit` needs `steps_per_epoch`, and
+    `shuffle=False`. A subclass has a method `generate(n, seed)`.
     """
 
     def __init__(

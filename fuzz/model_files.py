@@ -111,10 +111,8 @@ def make_saved_models(folder):
 def read_saved_models(folder):
     """The answers of version 2, where the server serves it.
 
-    Raises:
-        ValueError: With what the server says, if it serves version 1 instead,
-            as it should where 2 is damaged.
-        RuntimeError: If it does neither.
+    A `ValueError` has what the server says if it serves version 1 instead, as
+    it should where 2 is damaged.
     """
     from fuzz.targets import targets
     from keras_relational import serving

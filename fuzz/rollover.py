@@ -27,11 +27,6 @@ def run(report, num_requests, patience):
 
     Version 2 appears, renamed into its place, after a quarter of them. Requests
     go on until one is answered by version 2; the last tenth then must be.
-
-    Args:
-        report: `report.Report`.
-        num_requests: Number of requests, at least; as many over each interface.
-        patience: Seconds until a request counts as lost.
     """
     began = time.monotonic()
     target = targets()[0]
@@ -84,10 +79,7 @@ class _Load:
         self.seen = collections.Counter()
 
     def ask(self, by):
-        """Asks over one interface until there were enough requests.
-
-        Before the last tenth it waits, asking, for the new version.
-        """
+        """Asks over one interface until there were enough requests."""
         try:
             self._ask(by)
         finally:

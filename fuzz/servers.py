@@ -28,14 +28,7 @@ def export(target, folder, version=1, seed=0):
 
 
 class Server:
-    """A running server.
-
-    Attributes:
-        name: What requests call the model.
-        rest_url: Such as `"http://127.0.0.1:8501"`.
-        rest: Address of REST, `(host, port)`.
-        grpc: Address of gRPC, such as `"127.0.0.1:8500"`.
-    """
+    """A running server, with its addresses of REST and gRPC."""
 
     def __init__(self, process, name, rest_url, grpc, log):
         self.process, self.name, self.log = process, name, log
@@ -69,13 +62,7 @@ class Server:
 
 @contextlib.contextmanager
 def running(folder, name, log):
-    """Serves the models in `folder` while a `with` block runs.
-
-    Args:
-        folder: What `export` wrote.
-        name: What requests call the model.
-        log: Path for what the server says.
-    """
+    """Serves the models in `folder` while a `with` block runs."""
     with open(log, "w") as file:
         process = subprocess.Popen(
             [

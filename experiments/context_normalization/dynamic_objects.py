@@ -94,12 +94,11 @@ def main(command):
 
 
 class FrameBatches(GeneratedBatches):
-    """Single images without end, for an autoencoder.
+    """Single images without end, with squares of all widths.
 
-    The squares have all widths, small and large. Only the predictor has to
-    extrapolate: its training sequences show small squares. Webb et al., 2020,
-    do not say so, but in section 7 they name their two other tasks as those in
-    which the encoder has seen no object of the test domain.
+    Only the predictor has to extrapolate: its training sequences show small
+    squares. Webb et al., 2020, name in section 7 their two other tasks as those
+    in which the encoder has seen no object of the test domain.
     """
 
     def __init__(self, batch_size=32, initial_batch=0, seed=0):
@@ -136,9 +135,8 @@ def sequences_of_large_squares(num_test, seed=0):
 
 
 def prediction_error(model, sequences, batch_size=32):
-    """Mean squared error of predicted images, with pixels between 0 and 1.
+    """Mean squared error of all images but the first, pixels from 0 to 1.
 
-    The model sees each frame but the last, and predicts each but the first.
     Some normalizations use the statistics of the batch.
     """
     errors = []
@@ -151,11 +149,7 @@ def prediction_error(model, sequences, batch_size=32):
 
 
 def plot_predicted_frames(sequence, predictions, every=3):
-    """True frames in the first row, and a row of predictions for each model.
-
-    `predictions` has for each model its predictions of all frames but the
-    first. The last frame is drawn, and every third before it.
-    """
+    """A row of true frames, and one of each model's, without the first."""
     frames = sequence[1:] / 255
     rows = {"true": frames, **predictions}
     shown = range(len(frames) - 1, -1, -every)[::-1]

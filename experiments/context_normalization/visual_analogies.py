@@ -116,10 +116,7 @@ class VisualAnalogyBatches(GeneratedBatches):
 
 
 class VisualAnalogyFiles(training.Minibatches):
-    """Published problems, one a file, read when they are needed.
-
-    Read at once they would take some 35 GB as images of 80 pixels.
-    """
+    """Published problems, one a file. Together they would take some 35 GB."""
 
     def __init__(
         self, paths, batch_size=32, image_size=80, initial_batch=0, seed=0
@@ -147,10 +144,7 @@ def generated_tests(
     seed=0,
     distraction=True,
 ):
-    """Test problems of values never seen (test), and of familiar ones (near).
-
-    They differ from the batches that `VisualAnalogyBatches` draws of this seed.
-    """
+    """Test problems of values never seen (test), and of familiar ones."""
     return {
         name: visual_analogies.generate(
             num_test,
@@ -170,8 +164,8 @@ def generated_tests(
 def files_digest(*sets):
     """A digest of published problems, to tell runs on other files apart.
 
-    It depends on the names of all files, without their folders, and on the
-    content of a hundred files or so of each set. A set may have a million.
+    It takes the names of all files, and the content of some hundred of each
+    set, which may have a million.
     """
     parts = []
     for paths in sets:

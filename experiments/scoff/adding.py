@@ -95,10 +95,9 @@ def main(command):
 def adding_model(core="scoff", num_active=None):
     """A model from sequences `(batch, time, 2)` to sums, of 300 units in all.
 
-    Sizes as in appendix B of Goyal et al., 2020: five object files or modules
-    of 60 units, or one LSTM of 300; sizes of attention are those of a head. The
-    paper says neither how large the encoder is nor how many object files and
-    modules are updated in a step: here 1 for SCOFF and 3 for RIMs.
+    Sizes as in appendix B of Goyal et al., 2020; sizes of attention are those
+    of a head. The paper says neither how large the encoder is nor how many
+    object files and modules are updated in a step: here 1 and 3.
     """
     check_choice("core", core, CORES)
     if core == "lstm":

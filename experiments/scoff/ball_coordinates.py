@@ -86,11 +86,7 @@ def main(command):
 def coordinates_predictor(
     num_coordinates, num_schemata=2, units=12, schema_keys="shared", balance=0.0
 ):
-    """A model from coordinates to the next ones: one object file, one Dense.
-
-    It is the smallest model in which schemata can be seen to divide the work,
-    and no paper's.
-    """
+    """A model from coordinates to the next ones: one object file, one Dense."""
     core = layers.SCOFF(
         units,
         num_object_files=1,

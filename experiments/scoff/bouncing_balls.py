@@ -108,8 +108,7 @@ def bouncing_balls_predictor(
 ):
     """The `video_predictor` of bouncing balls, with one of five cores.
 
-    SCOFF and RIMs attend to the positions of a frame. The other cores get a
-    frame as one vector.
+    SCOFF and RIMs attend to the positions of a frame. Others get one vector.
     """
     slots = num_object_files or (8 if "678" in task else 4)
     of_scoff = {"gated_messages": True} if gated_messages else {}
@@ -124,11 +123,7 @@ def bouncing_balls_predictor(
 
 
 def roll_out_metrics(model, frames, directory):
-    """Errors of 10 and 30 frames predicted after 15, with pictures.
-
-    The same of two predictions that need no model, and for a SCOFF core the
-    number of schemata in use.
-    """
+    """Errors of 10 and 30 frames after 15, also of two simple predictions."""
     metrics = _of_frames(videos.roll_out_errors(model, frames))
     simple = videos.simple_roll_out_errors(frames)
     metrics |= {name: _of_frames(errors) for name, errors in simple.items()}
@@ -157,11 +152,7 @@ def draw_roll_out(model, video, directory, num_given=15, num_frames=30):
 
 
 def save_videos(shown, path, milliseconds=100, scale=3):
-    """Writes videos beside each other to a GIF file.
-
-    They have one shape `(time, height, width, channels)`, and pixels in uint8
-    or floats between 0 and 1.
-    """
+    """Writes videos, uint8 or floats between 0 and 1, side by side to a GIF."""
     edges = [(0, 0), (1, 1), (1, 1), (0, 0)]
     rows = np.concatenate(
         [

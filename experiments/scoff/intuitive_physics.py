@@ -116,9 +116,8 @@ def intuitive_physics_predictor(
 ):
     """The `video_predictor` of intuitive physics, with one of its cores.
 
-    SCOFF has four heads and attends to the positions of a frame. The other
-    cores get a frame as one vector; the relational memory has five heads. The
-    sizes are those of Table 6 of Goyal et al., 2020.
+    SCOFF attends to the positions of a frame. The others get one vector. Sizes
+    are those of Table 6 of Goyal et al., 2020.
     """
     check_choice("core", core, CORES)
     of_scoff = {"gated_messages": True} if gated_messages else {}
@@ -144,10 +143,7 @@ def physics_tests(
     num_frames=intuitive_physics.NUM_FRAMES,
     image_size=intuitive_physics.IMAGE_SHAPE[0],
 ):
-    """Sets of each block, of two possible videos and two impossible ones.
-
-    They share nothing with batches of the same seed.
-    """
+    """Sets of each block, of two possible videos and two impossible ones."""
     return {
         block: intuitive_physics.generate(
             block,
@@ -165,8 +161,6 @@ def plausibility(predictor, frames, batch_size=50):
 
     This is the log-likelihood under a Gaussian, up to a factor and a constant.
     Goyal et al., 2020, section 5, use "model likelihood", and say no more.
-    Videos of a set are alike until something impossible happens in some of
-    them, so until then they count the same.
     """
     return -videos.pixel_errors(
         predictor.predict_on_batch,
@@ -180,14 +174,8 @@ def plausibility(predictor, frames, batch_size=50):
 def relative_error(plausibilities):
     """The share of matched sets in which the possible videos seem less likely.
 
-    Args:
-        plausibilities: Array `(num_sets, 4)`: of each set two possible videos,
-            then two impossible ones. A set whose sums are equal counts half.
-
-    Example:
-
-    >>> relative_error([[3, 1, 0, 2], [0, 0, 1, 0]])
-    0.5
+    `plausibilities` are `(num_sets, 4)`, first two possible videos, then two
+    impossible ones. A set whose sums are equal counts half.
     """
     plausibilities = np.asarray(plausibilities)
     if plausibilities.ndim != 2 or plausibilities.shape[1] != 4:

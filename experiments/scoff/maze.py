@@ -108,21 +108,12 @@ def memory(
 ):
     """An RNN cell, the memory of the agent.
 
-    Sizes as in Table 5 of Goyal et al., 2020, which has 510 units. With LSTMs
-    as schemata, four heads read values of 256, and four heads read messages.
-    With GRUs, one head reads values of 64, a quarter of the work, and there are
+    Sizes as in Table 5 of Goyal et al., 2020, which has 510 units. With GRUs as
+    schemata, one head reads values of 64, a quarter of the work, and there are
     no messages: a single object file has no other to read. Its messages to
     itself made the state of GRUs grow beyond all bounds in episodes of 324
-    steps, and the agent forgot all it had learned.
-
-    Args:
-        name: `"scoff"`, with one object file; `"gru"`, with as many units; or
-            `"gru_of_equal_size"`, with about as many parameters as the SCOFF of
-            the other arguments, after a layer of 256.
-        units: Number of units of the object file, and of `"gru"`.
-        num_schemata: Number of schemata of `"scoff"`. Table 5 has four.
-        schema_keys: As for `layers.SCOFF`.
-        dynamics: As for `layers.SCOFF`.
+    steps, and the agent forgot all it had learned. `"gru_of_equal_size"` has
+    about as many parameters as the SCOFF, after a layer of 256.
     """
     if name == "gru":
         return keras.layers.GRUCell(units)

@@ -22,13 +22,9 @@ def schemata_in_use(found, share=0.01):
 def label_tables(found, labels, burn_in=BURN_IN, after_change=0):
     """How often each schema meets each label, a table an object file.
 
-    Args:
-        found: `ObjectFiles` of `n` sequences of `time` steps.
-        labels: Integers `(n, time)`, the true dynamics at each step, or `(n,)`,
-            the dynamics of each sequence. Labels of later steps are left out.
-        burn_in: Number of steps that are left out at the beginning.
-        after_change: Number of steps that are left out whenever the label
-            changes, the step of the change included.
+    `labels` are the true dynamics at each step `(n, time)`, or of each sequence
+    `(n,)`. So many steps are left out at the beginning, and after each change,
+    the step of the change included.
     """
     schemata = found.schemata.argmax(-1)
     labels = np.asarray(labels)
@@ -73,11 +69,7 @@ def label_information(found, labels, burn_in=BURN_IN, after_change=0):
 
 
 def schema_metrics(model, sequences, labels, directory):
-    """What the schemata of a predictor tell of the dynamics: `schemata.png`.
-
-    Returns the `label_information`, and as `settled` the same without the step
-    at which the dynamics change and the one after it.
-    """
+    """The `label_information`, and as `settled` that of steps after changes."""
     found = analysis.object_files(model, sequences[:, :-1])
     metrics = label_information(found, labels)
     metrics["settled"] = label_information(found, labels, after_change=2)
@@ -86,10 +78,7 @@ def schema_metrics(model, sequences, labels, directory):
 
 
 def draw_object_files(found, directory, frames=None, labels=None):
-    """Draws the first sequence: `schemata.png`, with frames `attention.png`.
-
-    `labels` are integers, one a step, or one for all.
-    """
+    """Draws the first sequence: `schemata.png`, with frames `attention.png`."""
     if labels is not None:
         time = found.schemata.shape[1]
         labels = (
@@ -104,11 +93,7 @@ def draw_object_files(found, directory, frames=None, labels=None):
 
 
 def plot_spatial_attention(frames, found, sequence=0, every=5):
-    """Draws where each object file looks, the mean over heads.
-
-    The frames are in the first row, then comes a row for each object file.
-    `every` is the interval between drawn frames.
-    """
+    """Draws frames and where each object file looks, the mean over heads."""
     scores = found.inputs[sequence].mean(axis=1)
     time, files, positions = scores.shape
     side = round(positions**0.5)

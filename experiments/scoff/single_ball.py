@@ -111,9 +111,8 @@ def single_ball_predictor(
 ):
     """The `video_predictor` of one ball, with a SCOFF core.
 
-    The attention to the input has four heads with values of 64. With linear
-    networks a frame is one vector. Attention has nothing to choose then, and
-    there is no dropout.
+    With linear networks a frame is one vector. Attention has nothing to choose
+    then, and there is no dropout.
     """
     core = video_core(
         "scoff",
@@ -137,11 +136,7 @@ def single_ball_predictor(
 
 
 def ball_metrics(model, frames, labels, directory):
-    """The `schema_metrics`, and the error of a roll-out.
-
-    `roll_out_error` is the mean squared error of the last two thirds of the
-    first 200 videos, predicted from their first third.
-    """
+    """The `schema_metrics`, and the error of a roll-out after a third."""
     metrics = schema_metrics(model, frames, labels, directory)
     given = frames.shape[1] // 3
     errors = videos.roll_out_errors(

@@ -21,17 +21,9 @@ def compile_predictor(model, learning_rate, loss="binary_crossentropy"):
 class VideoBatches(GeneratedBatches):
     """Videos without end: the frames that the model sees, and their targets.
 
-    Batch `i` is made with the seed `[seed, i]`, and `[seed, 0]` is `seed` for
-    NumPy: take another seed for test videos.
-
-    Args:
-        make_videos: Function of a number of videos and a `seed` to uint8 frames
-            `(n, time, height, width, channels)`.
-        batch_size: Number of videos of a batch.
-        initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
-        num_given: Number of frames that the model sees. By default it sees all
-            frames but the last. It predicts all but the first.
+    The model sees `num_given` frames, by default all but the last, and predicts
+    all but the first. `make_videos` takes a number of videos and a `seed`, and
+    returns uint8 frames `(n, time, height, width, channels)`.
     """
 
     def __init__(
@@ -52,10 +44,7 @@ class VideoBatches(GeneratedBatches):
 
 
 def pixel_errors(predict, inputs, targets, axis, batch_size):
-    """Mean squared errors over `axis` of predicted images, batch by batch.
-
-    `targets` are images as uint8, `predict` returns pixels between 0 and 1.
-    """
+    """Mean squared errors over `axis` of predictions of uint8 images."""
     errors = []
     for i in range(0, len(targets), batch_size):
         rows = slice(i, i + batch_size)
@@ -73,8 +62,7 @@ def roll_out_errors(
 ):
     """Mean squared error of each frame that is predicted from predictions.
 
-    Fig. 7 of Goyal et al., 2020, shows errors relative to those of a GRU, and
-    does not say of which kind. Returns an array `(num_frames,)`.
+    Fig. 7 of Goyal et al., 2020, shows errors relative to those of a GRU.
     """
     return _errors_of_frames(
         models.roll_out_model(predictor, num_frames).predict_on_batch,
@@ -86,11 +74,7 @@ def roll_out_errors(
 
 
 def simple_roll_out_errors(videos, num_given=15, num_frames=30):
-    """The same of two predictions that need no model.
-
-    `mean_image` is the mean of all frames of all videos, `last_frame` the last
-    given frame.
-    """
+    """The same of the mean image, and of the last given frame."""
     videos = to_pixels(videos)
     mean = np.float32(videos.mean((0, 1)) / 255)
     predictions = {

@@ -24,30 +24,8 @@ class Curriculum(World):
         r ← r + (solved − r) / num_episodes
 
     If r has then reached `threshold`, d grows by `step`, and r is 0 again. With
-    d = 1 the puzzles are those of `board`.
-
-    The state of a board has two more arrays, `difficulty` and `share_solved`,
-    both float32 `(batch,)`. A checkpoint of the state has the curriculum, too.
-
-    Args:
-        board: A `boxworld.BoxWorld` or `boxworld.BridgeBoxWorld`.
-        threshold: Number above 0 and below 1, the share solved at which puzzles
-            become larger.
-        step: Number above 0, at most 1: how much larger.
-        num_episodes: Integer, 1 or more: over how many episodes the share is
-            taken.
-
-    Raises:
-        ValueError: If an argument is out of its range, or `board` is not a
-            board.
-
-    Example:
-
-    >>> from keras_relational.environments import boxworld
-    >>> world = Curriculum(boxworld.BoxWorld(9, 9, (1, 5), (0, 4)))
-    >>> state = world.reset([0, 1, 2])
-    >>> keras.ops.convert_to_numpy(state["level"][:, 0])
-    array([1, 1, 1], dtype=int32)
+    d = 1 the puzzles are those of `board`. The state of a board has two more
+    arrays, `difficulty` and `share_solved`, both float32 `(batch,)`.
     """
 
     def __init__(

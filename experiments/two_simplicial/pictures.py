@@ -22,41 +22,25 @@ from keras_relational.environments.colours import pack_pixels
 
 
 class Picture(NamedTuple):
-    """What a picture shows.
+    """What a picture shows."""
 
-    Attributes:
-        board: Colours `(rows * columns,)`, without the player.
-        inventory: Colours `(2,)`.
-        losing: Booleans `(slots,)`. `True` marks a slot whose box ends the
-            episode.
-        player: The cell on which the player stands.
-        ways: A list for each lock of the gem: the slots and locks of the boxes
-            on the way, from the gem backwards.
-        others: The keys and locks of all other boxes.
-    """
-
-    board: np.ndarray
-    inventory: np.ndarray
-    losing: np.ndarray
-    player: int
+    board: np.ndarray  # Colours (rows * columns,), without the player.
+    inventory: np.ndarray  # Colours (2,).
+    losing: np.ndarray  # Whether the box of a slot ends the episode.
+    player: int  # The cell on which the player stands.
+    # For each lock of the gem the slots and locks on the way, backwards.
     ways: list
-    others: list
+    others: list  # The keys and locks of all other boxes.
 
 
 def state_from_images(world, images):
     """Reads boards from pictures, so that they can be played on.
 
-    This is the inverse of `render`. A picture may show any position of a
-    puzzle, and may be drawn by `render` or painted by hand. A box that is not
-    on the way to the gem ends the episode. A picture does not show the history
-    of an episode: `steps` is 0, the seeds of the next episodes are 0, 1, 2, …,
-    and `level` counts what is still on the board.
-
-    The world is a `BoxWorld` or a `BridgeBoxWorld`, and images are uint8
-    `(batch, rows, columns + 1, 3)`, as `render` returns them. A `ValueError`
-    says if a picture shows no board that can be played: if it has other
-    colours, not exactly one player and one gem, a key or a lock where none can
-    be, or no way to the gem, or if its episode is over.
+    This is the inverse of `render`. A picture, uint8 `(batch, rows, columns +
+    1, 3)`, may show any position of a puzzle, drawn or painted by hand. A box
+    that is not on the way to the gem ends the episode. The history of an
+    episode is not shown: `steps` is 0, the seeds of the next episodes are 0, 1,
+    2, …, and `level` counts what is still on the board.
     """
     images = np.asarray(ops.convert_to_numpy(images))
     fits = images.shape[1:] == world.image_shape and len(images)
@@ -94,10 +78,7 @@ def state_from_images(world, images):
 
 
 def level_of(picture):
-    """The level of what is on a board, as `reset` gives it for a new puzzle.
-
-    A bridge counts if it still leads from one path to the other.
-    """
+    """The level of a board, in which a bridge counts if it still connects."""
     if len(picture.ways) == 1:
         # A branch begins at a key that is in no other distractor box.
         keys = [key for key, _ in picture.others]
@@ -125,11 +106,8 @@ def read_picture(
 ) -> Picture:
     """Reads a board, its inventory included, or raises a `ValueError`.
 
-    Args:
-        picture: Colours `(rows, columns + 1)`.
-        cells_of_slot: Integers `(slots, 4)`: the cells of a slot's key and
-            lock, and of the second key and lock below.
-        num_gem_locks: 1, or 2 for a gem with two locks.
+    `cells_of_slot` `(slots, 4)` are the cells of a slot's key and lock, and of
+    the second key and lock below.
     """
     board, inventory = picture[:, :-1].ravel(), picture[:2, -1]
     (players,) = np.nonzero(board == PLAYER)
@@ -235,8 +213,7 @@ def _items(board, cells_of_slot, columns):
 def _ways(colour, items, held, taken, seen=()):
     """Finds all ways to a key, each as the boxes to open, the last one first.
 
-    No way may lead through the locks that were `taken` on the other way, since
-    that would be a bridge. `seen` holds the slots of the boxes so far.
+    A way through locks that were `taken` on the other way would be a bridge.
     """
     ways = [[] for held_colour in held if held_colour == colour]
     for item in items:
