@@ -27,15 +27,18 @@ def print_header():
     print(f"{'':50s}{'plain':>10s}{'ours':>16s}{'ratio':>12s}{'of rate':>9s}")
 
 
-def report(name, theirs, ours, flops, steps=1):
-    """Prints milliseconds of a step of both, their ratio, and the rate's share.
+def report(name, timed, flops, steps=1, rounds=ROUNDS):
+    """Times functions in turn, and returns the seconds of each one's rounds.
 
-    Times are seconds of rounds of `steps`, `flops` the operations of a step.
+    Prints milliseconds of a step of the first, plain one and of the second,
+    ours, their ratio, and the rate's share. `flops` are the operations of a
+    step, of which a round has `steps`.
     """
-    medians = [statistics.median(times) / steps for times in (theirs, ours)]
+    found = interleaved(timed, rounds)
+    medians = [statistics.median(times) / steps for times in found[:2]]
     spreads = [
         (max(times) - min(times)) / (2 * statistics.median(times))
-        for times in (theirs, ours)
+        for times in found[:2]
     ]
     columns = "".join(
         f"{median * 1e3:7.2f} ms ±{spread:4.0%}"
@@ -47,6 +50,7 @@ def report(name, theirs, ours, flops, steps=1):
         f"{floor / medians[1]:9.0%}",
         flush=True,
     )
+    return found
 
 
 def compilers():
@@ -83,12 +87,8 @@ def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
             )
             for tested in (reference, layer)
         ]
-        report(
-            f"{name}, batch {batch}, {compiler}",
-            *interleaved(epochs),
-            3 * batch * flops,
-            steps,
-        )
+        title = f"{name}, batch {batch}, {compiler}"
+        report(title, epochs, 3 * batch * flops, steps)
 
 
 def layer_epoch(layer, entities, targets, batch, jit_compile):
@@ -170,9 +170,9 @@ def interleaved(timed, rounds=ROUNDS):
     return list(zip(*found, strict=True))
 
 
-def median_seconds(function, rounds=ROUNDS):
+def median_seconds(function):
     """Seconds a function takes. Its first call, which compiles, is left out."""
-    (times,) = interleaved([seconds_of(function)], rounds)
+    (times,) = interleaved([seconds_of(function)])
     return statistics.median(times)
 
 

@@ -7,13 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import check_equal
-from benchmarks.measuring import compilers
-from benchmarks.measuring import epoch_of
-from benchmarks.measuring import interleaved
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
 from keras_relational import layers
 
 
@@ -30,7 +25,7 @@ def main() -> None:
             keras.optimizers.SGD(1e-9), "mse", jit_compile=jit_compile
         )
         targets = np.zeros(layer.compute_output_shape(inputs.shape), "float32")
-        return epoch_of(model, inputs, targets, batch_size=batch)
+        return measuring.epoch_of(model, inputs, targets, batch_size=batch)
 
     def scoff(num_object_files=6, num_schemata=4):
         return layers.SCOFF(
@@ -44,11 +39,11 @@ def main() -> None:
     reference = keras.layers.RNN(
         PlainSCOFFCell(ours.cell), return_sequences=True
     )
-    check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
-    for compiler, jit_compile in compilers().items():
-        report(
+    measuring.check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
+    for compiler, jit_compile in measuring.compilers().items():
+        measuring.report(
             f"SCOFF, file by file, a step of 64, {compiler}",
-            *interleaved([epoch(x, jit_compile) for x in (reference, ours)]),
+            [epoch(x, jit_compile) for x in (reference, ours)],
             3 * batch * scoff_flops(),
             4 * time,
         )
@@ -67,7 +62,9 @@ def main() -> None:
     other_sizes["Keras' GRU of 600 units"] = keras.layers.GRU(
         600, return_sequences=True
     )
-    found = interleaved([epoch(layer) for layer in other_sizes.values()])
+    found = measuring.interleaved(
+        [epoch(layer) for layer in other_sizes.values()]
+    )
     for name, times in zip(other_sizes, found, strict=True):
         step = statistics.median(times) / (4 * time)
         print(f"    {name}: {1e3 * step:.2f} ms", flush=True)
@@ -196,5 +193,5 @@ class PlainSCOFFCell(keras.layers.Layer):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

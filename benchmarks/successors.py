@@ -13,15 +13,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import compilers
-from benchmarks.measuring import interleaved
-from benchmarks.measuring import layer_epoch
-from benchmarks.measuring import layer_step
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
-from benchmarks.measuring import seconds_of
-from benchmarks.measuring import torch_epoch
 from keras_relational import layers
 
 FEATURES = 64
@@ -53,8 +46,8 @@ def main():
             ),
         ):
             title = f"{name}, n = {n}"
-            layer_step(title, entities, layer, plain, flops, batch)
-        layer_step(
+            measuring.layer_step(title, entities, layer, plain, flops, batch)
+        measuring.layer_step(
             f"slot attention, n = {n}",
             entities,
             layers.SlotAttention(5, 64, 128),
@@ -62,7 +55,7 @@ def main():
             slot_attention_flops(n),
             batch,
         )
-        layer_step(
+        measuring.layer_step(
             f"shared workspace, n = {n}",
             entities,
             Workspace(),
@@ -71,7 +64,7 @@ def main():
             batch,
         )
         if n == 9:  # 64 entities have 41,664 groups of three.
-            layer_step(
+            measuring.layer_step(
                 f"relational convolution, n = {n}",
                 entities,
                 PatternsOfRelations(),
@@ -107,16 +100,18 @@ def beside_the_package(entities, batch):
     optimizer = torch.optim.SGD(theirs.parameters(), 1e-6)
     batches = torch.tensor(entities).split(batch)
 
-    epoch = torch_epoch(
+    epoch = measuring.torch_epoch(
         optimizer, lambda x: (theirs(x, x) ** 2).mean(), batches
     )
     targets = np.zeros_like(entities)
-    for compiler, jit_compile in compilers().items():
+    for compiler, jit_compile in measuring.compilers().items():
         ours = OwnSymbols(layers.DualAttentionBlock(2, 2, 64))
-        own_epoch = layer_epoch(ours, entities, targets, batch, jit_compile)
-        report(
+        own_epoch = measuring.layer_epoch(
+            ours, entities, targets, batch, jit_compile
+        )
+        measuring.report(
             f"dual-attention on PyTorch, n = {n}, batch {batch}, {compiler}",
-            *interleaved([seconds_of(epoch), own_epoch]),
+            [measuring.seconds_of(epoch), own_epoch],
             3 * batch * dual_attention_flops(n),
             steps,
         )
@@ -463,5 +458,5 @@ def take_attention(attention, layer):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()
