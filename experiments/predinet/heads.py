@@ -51,12 +51,6 @@ def object_attention(maps, images):
     num_maps)`.
     """
     masks = content_masks(images)
-    if (len(maps), *maps.shape[3:]) != masks.shape:
-        raise ValueError(
-            "Maps (batch, num_heads, num_maps, 5, 5) and images (batch, 36, "
-            "36, 3) must belong to the same batch. Received: maps.shape="
-            f"{maps.shape}, images.shape={images.shape}"
-        )
     return np.einsum("bhmyx,byx->bhm", maps, masks)
 
 
@@ -140,11 +134,6 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
     """
     layer = layer_with_heads(model)
     kept, labels = np.asarray(kept), np.asarray(labels)
-    if kept.ndim != 2 or kept.shape[1] != layer.num_heads:
-        raise ValueError(
-            "`kept` must have one row a set and one column a head, "
-            f"(num_sets, {layer.num_heads}). Received: kept.shape={kept.shape}"
-        )
     of_heads, always = head_contributions(model, x, batch_size)
     hidden, last = models.part(model, "hidden"), models.part(model, "logits")
     last_kernel, last_bias = map(as_float32, (last.kernel, last.bias))
@@ -174,11 +163,6 @@ def pruning_curve(model, x, labels, heads=None, num_subsets=100, seed=0):
     """
     num_heads = layer_with_heads(model).num_heads
     heads = np.arange(num_heads) if heads is None else np.unique(list(heads))
-    if not len(heads) or not set(heads) <= set(range(num_heads)):
-        raise ValueError(
-            f"`heads` must name one or more of the heads 0 to {num_heads - 1}. "
-            f"Received: heads={heads.tolist()}"
-        )
     sizes = np.arange(1, len(heads) + 1).repeat(num_subsets)
     order = np.random.default_rng(seed).random((len(sizes), len(heads)))
     kept = np.zeros((len(sizes), num_heads), bool)

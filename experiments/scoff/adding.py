@@ -15,7 +15,6 @@ from keras_relational import layers
 from keras_relational import training
 from keras_relational.datasets import adding
 from keras_relational.random_streams import stream
-from keras_relational.validation import check_choice
 
 CORES = ("scoff", "rims", "lstm")
 ACTIVE = "slots of 5 updated in a step (default: 1 for scoff, 3 for rims)"
@@ -99,7 +98,6 @@ def adding_model(core="scoff", num_active=None):
     of a head. The paper says neither how large the encoder is nor how many
     object files and modules are updated in a step: here 1 and 3.
     """
-    check_choice("core", core, CORES)
     if core == "lstm":
         if num_active is not None:
             raise ValueError(

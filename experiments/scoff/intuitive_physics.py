@@ -21,7 +21,6 @@ from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
-from keras_relational.validation import check_choice
 
 CORES = ("scoff", "relational_memory", "gru")
 LINES = ["relative error in O1: {O1:.3f}, in O2: {O2:.3f}, in O3: {O3:.3f}"]
@@ -119,7 +118,6 @@ def intuitive_physics_predictor(
     SCOFF attends to the positions of a frame. The others get one vector. Sizes
     are those of Table 6 of Goyal et al., 2020.
     """
-    check_choice("core", core, CORES)
     of_scoff = {"gated_messages": True} if gated_messages else {}
     return models.video_predictor(
         video_core(
@@ -178,11 +176,6 @@ def relative_error(plausibilities):
     impossible ones. A set whose sums are equal counts half.
     """
     plausibilities = np.asarray(plausibilities)
-    if plausibilities.ndim != 2 or plausibilities.shape[1] != 4:
-        raise ValueError(
-            "Matched sets have four videos each, (num_sets, 4). Received: "
-            f"plausibilities.shape={plausibilities.shape}"
-        )
     if np.isnan(plausibilities).any():
         raise ValueError(
             "The plausibility of a video is NaN, so it cannot be compared: has "

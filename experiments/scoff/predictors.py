@@ -3,8 +3,6 @@
 import keras
 
 from keras_relational import layers
-from keras_relational.validation import check_choice
-from keras_relational.validation import check_positive_integers
 
 CORES = ("scoff", "scoff_sparse", "rims", "relational_memory", "gru")
 
@@ -24,8 +22,6 @@ def video_core(
     paper), `"scoff_sparse"` and `"rims"` half of them. By default one head
     attends to the input, in a relational memory four.
     """
-    check_choice("core", name, CORES)
-    check_positive_integers(units=units, num_slots=num_slots)
     if of_scoff and not name.startswith("scoff"):
         raise ValueError(
             f"These arguments are for SCOFF alone: {', '.join(of_scoff)}. "

@@ -31,12 +31,6 @@ def label_tables(found, labels, burn_in=BURN_IN, after_change=0):
     if labels.ndim == 1:
         labels = np.repeat(labels[:, None], schemata.shape[1], axis=1)
     labels = labels[:, : schemata.shape[1]]
-    if labels.shape != schemata.shape[:2]:
-        raise ValueError(
-            "There must be a label for each sequence, or for each of its "
-            f"{schemata.shape[1]} steps. Received: found.schemata.shape="
-            f"{found.schemata.shape}, labels.shape={labels.shape}"
-        )
     is_counted = np.ones(labels.shape, bool)
     is_counted[:, :burn_in] = False
     is_changed = labels[:, 1:] != labels[:, :-1]
@@ -97,11 +91,6 @@ def plot_spatial_attention(frames, found, sequence=0, every=5):
     scores = found.inputs[sequence].mean(axis=1)
     time, files, positions = scores.shape
     side = round(positions**0.5)
-    if side**2 != positions:
-        raise ValueError(
-            f"The {positions} positions do not form a square image. Expected a "
-            "model whose SCOFF layer sees the positions of a square image"
-        )
     shown = range(0, time, every)
     figure = new_figure(0.9 * len(shown) + 1, 0.95 * (files + 1) + 0.4)
     grid = figure.subplots(files + 1, len(shown), squeeze=False)

@@ -35,20 +35,6 @@ class Curriculum(World):
         step: float = 0.05,
         num_episodes: int = 10,
     ):
-        if not isinstance(board, Board):
-            raise ValueError(
-                "`board` must be a `BoxWorld` or a `BridgeBoxWorld`. Received: "
-                f"board={board!r}"
-            )
-        for name, value, is_right, expected in (
-            ("threshold", threshold, 0 < threshold < 1, "above 0 and below 1"),
-            ("step", step, 0 < step <= 1, "above 0 and at most 1"),
-            ("num_episodes", num_episodes, num_episodes >= 1, "1 or more"),
-        ):
-            if not is_right:
-                raise ValueError(
-                    f"`{name}` must be {expected}. Received: {name}={value}"
-                )
         super().__init__(board.max_episode_steps)
         self.board = board
         self.threshold = threshold

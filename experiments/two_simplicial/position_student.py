@@ -22,7 +22,6 @@ from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.random_streams import stream
-from keras_relational.validation import check_positive_integers
 
 _APART, _POSITIONS = 8, 8  # Moves between positions; positions of an episode.
 _BATCHES = 32  # Batches that are made at a time.
@@ -45,7 +44,6 @@ class PositionBatches(GeneratedBatches):
     """
 
     def __init__(self, world, batch_size=64, initial_batch=0, seed=0):
-        check_positive_integers(batch_size=batch_size)
         super().__init__(batch_size, initial_batch, seed)
         self.world = world
         self._advance = _compiled_advance(world)
@@ -128,13 +126,6 @@ def position_student(agent, learning_rate, attention_weight=0.6):
     second head from the lock of a box to the colour of its key. w and b serve
     training alone.
     """
-    roles = models.roles(agent)
-    if "block" not in roles.parts or roles.states:
-        raise ValueError(
-            "Positions teach a relational or a simplicial agent without a "
-            f"memory. Received: {agent.name} with the parts "
-            f"{', '.join(roles.parts)}"
-        )
     block = models.part(agent, "block")
     inputs, after = [models.part(agent, "entities").output], block.output
     if isinstance(block, SimplicialTransformerBlock):

@@ -80,13 +80,12 @@ class Board(World):
     `level` is `(batch, 3)`.
 
     `cells_of_slot` `(slots, 4)` holds the cells of a slot: those of its key and
-    lock, and of the second key and lock below. A subclass defines
-    `num_gem_locks`, 1 or 2, and the method `draw_puzzle`.
+    lock, and of the second key and lock below. A subclass defines the method
+    `draw_puzzle`.
     """
 
     actions = ACTIONS
     success_reward = GEM_REWARD
-    num_gem_locks: int
 
     def __init__(self, rows: int, columns: int, max_episode_steps: int | None):
         check_positive_integers(rows=rows, columns=columns)
