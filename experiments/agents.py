@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_relational import analysis
+from keras_relational.random_streams import unseen_world_seeds
 
 PLAYERS = ("greedy", "sampled", "random")
 
@@ -54,6 +55,17 @@ def by_level(episodes):
         }
         for number, level in enumerate(levels)
     }
+
+
+def solved_share(world, model, name="solved_alone"):
+    """A measure of an agent in training: what it solves by drawn moves."""
+
+    def measure():
+        seeds = unseen_world_seeds(100)
+        played = analysis.play(world, seeds, model, greedy=False)
+        return {name: float(played["solved"].mean())}
+
+    return measure
 
 
 def draw_solved_share(curves, name, directory, quantity="solved"):

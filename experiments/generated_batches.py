@@ -5,7 +5,20 @@ from typing import Any
 
 import keras
 
+from keras_relational import training
 from keras_relational.random_streams import stream
+
+
+def shuffled(x, y, batch_size, seed):
+    """A function from the number of a batch to the arrays' batches from it."""
+    return lambda first: training.Minibatches(
+        x,
+        y,
+        batch_size=batch_size,
+        steps_per_execution=None,
+        initial_batch=first,
+        seed=seed,
+    )
 
 
 class GeneratedBatches(keras.utils.PyDataset):
@@ -18,7 +31,7 @@ class GeneratedBatches(keras.utils.PyDataset):
     """
 
     def __init__(
-        self, batch_size: int, initial_batch: int = 0, seed: int = 0
+        self, batch_size: int = 32, initial_batch: int = 0, seed: int = 0
     ) -> None:
         # On TensorFlow, `fit` from a single thread goes on waiting after its
         # last step, for up to as long again or a minute.

@@ -12,6 +12,7 @@ import numpy as np
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
 from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import shuffled
 from keras_relational import models
 from keras_relational import training
 from keras_relational.analysis.plotting import new_figure
@@ -68,14 +69,7 @@ def main(command):
         ) as run:
             training.fit(
                 predictor,
-                lambda first: training.Minibatches(
-                    x=z[:, :-1],
-                    y=z[:, 1:],
-                    batch_size=32,
-                    steps_per_execution=None,
-                    initial_batch=first,
-                    seed=args.seed,
-                ),
+                shuffled(z[:, :-1], z[:, 1:], batch_size=32, seed=args.seed),
                 num_batches=args.num_batches,
                 batches_per_epoch=1_000,
                 run=run,
@@ -100,9 +94,6 @@ class FrameBatches(GeneratedBatches):
     squares. Webb et al., 2020, name in section 7 their two other tasks as those
     in which the encoder has seen no object of the test domain.
     """
-
-    def __init__(self, batch_size=32, initial_batch=0, seed=0):
-        super().__init__(batch_size, initial_batch, seed)
 
     def generate(self, n, seed):
         """uint8 images `(n, 64, 64, 1)`, and the same from 0 to 1."""

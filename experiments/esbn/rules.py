@@ -20,6 +20,7 @@ from experiments.esbn.evaluation import decoder_targets
 from experiments.esbn.evaluation import nearest_filler
 from experiments.esbn.evaluation import rule_accuracy
 from experiments.esbn.settings import settings_of
+from experiments.generated_batches import shuffled
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import runs
@@ -226,14 +227,7 @@ def train_rule_learner(
     some = type(test)(*(x[:NUM_TESTED] for x in test))
     training.fit(
         trained,
-        lambda first: training.Minibatches(
-            x=shown.fillers,
-            y=targets,
-            batch_size=32,
-            steps_per_execution=None,
-            initial_batch=first,
-            seed=seed,
-        ),
+        shuffled(shown.fillers, targets, batch_size=32, seed=seed),
         num_batches=NUM_POINTS * batches_per_point,
         batches_per_epoch=batches_per_point,
         measure=lambda: {"test": rule_accuracy(tested, some, candidates)},

@@ -9,6 +9,7 @@ squared errors. An epoch takes 3 to 9 minutes on one core.
 
 import keras
 
+from experiments.generated_batches import shuffled
 from experiments.scoff.schemata import draw_object_files
 from keras_relational import analysis
 from keras_relational import layers
@@ -54,16 +55,6 @@ def main(command):
         for number in adding.TEST_VALUES
     }
 
-    def batches(first):
-        return training.Minibatches(
-            x,
-            y[:, None],
-            batch_size=64,
-            steps_per_execution=None,
-            initial_batch=first,
-            seed=args.seed,
-        )
-
     def measure():
         errors = adding_errors(model, tests, num_tested=500)
         return {f"error_{number}": error for number, error in errors.items()}
@@ -72,7 +63,7 @@ def main(command):
         batches_per_epoch = len(y) // 64
         curves = training.fit(
             model,
-            batches,
+            shuffled(x, y[:, None], batch_size=64, seed=args.seed),
             num_batches=args.epochs * batches_per_epoch,
             batches_per_epoch=batches_per_epoch,
             measure=measure,

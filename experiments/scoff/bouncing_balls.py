@@ -16,7 +16,6 @@ from experiments.scoff.schemata import draw_object_files
 from experiments.scoff.schemata import schemata_in_use
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational import training
 from keras_relational.analysis.plotting import save_gif
 from keras_relational.datasets import bouncing_balls
 from keras_relational.models.image_model import to_pixels
@@ -70,26 +69,8 @@ def main(command):
     trained = models.roll_out_model(
         model, num_frames=args.num_frames - given, all_frames=True
     )
-    videos.compile_predictor(trained, args.learning_rate, args.loss)
-
-    def batches(first):
-        return videos.VideoBatches(
-            train,
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
-            num_given=given,
-        )
-
     with command.open_run(["task", "core"], ["num_batches", "num_test"]) as run:
-        training.fit(
-            trained,
-            batches,
-            num_batches=args.num_batches,
-            batches_per_epoch=100,
-            run=run,
-            verbose=args.verbose,
-        )
+        videos.train_predictor(command, trained, train, given)
         figures = roll_out_metrics(model, test, run.directory)
         rolling = models.roll_out_model(model, num_frames=10)
         command.finish(run, model, figures, [ERRORS], NEXT, rolling)

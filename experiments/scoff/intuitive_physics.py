@@ -17,7 +17,6 @@ from experiments.scoff import videos
 from experiments.scoff.predictors import video_core
 from keras_relational import models
 from keras_relational import runs
-from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
@@ -74,26 +73,9 @@ def main(command):
         image_size=args.image_size,
         networks=args.networks,
     )
-    videos.compile_predictor(model, args.learning_rate, args.loss)
-
-    def batches(first):
-        return videos.VideoBatches(
-            make_videos,
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
-        )
-
     may_differ = ["num_batches", "num_sets", "folder"]
     with command.open_run(["core"], may_differ) as run:
-        training.fit(
-            model,
-            batches,
-            num_batches=args.num_batches,
-            batches_per_epoch=100,
-            run=run,
-            verbose=args.verbose,
-        )
+        videos.train_predictor(command, model, make_videos)
         errors = relative_errors(model, tests)
         command.finish(run, model, errors, LINES, NEXT)
     if args.folder:

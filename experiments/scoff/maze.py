@@ -10,6 +10,7 @@ import keras
 from experiments.agents import draw_solved_share
 from experiments.agents import play_each
 from experiments.agents import player_means
+from experiments.agents import solved_share
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational.agents.actor_learner import actor_learner
@@ -65,12 +66,6 @@ def main(command):
         epsilon=1e-5,
         entropy_regularization=5e-4,
     )
-
-    def measure():
-        seeds = unseen_world_seeds(100)
-        played = analysis.play(larger, seeds, model, greedy=False)
-        return {"solved_in_10_by_10": float(played["solved"].mean())}
-
     with command.open_run(
         always=["core"], may_differ=["num_steps", "num_test"]
     ) as run:
@@ -80,7 +75,7 @@ def main(command):
             world.success_reward,
             run=run,
             updates_per_epoch=300,
-            measure=measure,
+            measure=solved_share(larger, model, "solved_in_10_by_10"),
             verbose=args.verbose,
         )
         draw_solved_share(curves, args.core, run.directory)

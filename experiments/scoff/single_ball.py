@@ -15,7 +15,6 @@ from experiments.scoff import videos
 from experiments.scoff.predictors import video_core
 from experiments.scoff.schemata import schema_metrics
 from keras_relational import models
-from keras_relational import training
 from keras_relational.datasets import single_ball
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
@@ -70,30 +69,14 @@ def main(command):
         image_size=args.image_size,
         networks=args.networks,
     )
-    videos.compile_predictor(model, args.learning_rate, args.loss)
 
     def sample(n, seed):
         """Draws training videos; one may come again in the same batch."""
         rng = np.random.default_rng(seed)
         return train[rng.integers(len(train), size=n)]
 
-    def batches(first):
-        return videos.VideoBatches(
-            sample,
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
-        )
-
     with command.open_run(["dynamics"], ["num_batches", "num_test"]) as run:
-        training.fit(
-            model,
-            batches,
-            num_batches=args.num_batches,
-            batches_per_epoch=100,
-            run=run,
-            verbose=args.verbose,
-        )
+        videos.train_predictor(command, model, sample)
         figures = ball_metrics(model, test, labels, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
 

@@ -7,15 +7,33 @@ from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational import training
 from keras_relational.models.image_model import to_pixels
-from keras_relational.validation import check_choice
 
 LOSSES = ("binary_crossentropy", "mean_squared_error")
 
 
-def compile_predictor(model, learning_rate, loss="binary_crossentropy"):
-    """Compiles a predictor of frames with Adam; the loss is of each pixel."""
-    check_choice("loss", loss, LOSSES)
-    training.compile_model(model, learning_rate, loss, convolutional=True)
+def train_predictor(command, model, make_videos, num_given=None):
+    """Trains a predictor of frames in the open run of a command.
+
+    `make_videos` and `num_given` are as for `VideoBatches`.
+    """
+    args = command.args
+    training.compile_model(
+        model, args.learning_rate, args.loss, convolutional=True
+    )
+    training.fit(
+        model,
+        lambda first: VideoBatches(
+            make_videos,
+            batch_size=args.batch_size,
+            initial_batch=first,
+            seed=args.seed,
+            num_given=num_given,
+        ),
+        num_batches=args.num_batches,
+        batches_per_epoch=100,
+        run=command.run,
+        verbose=args.verbose,
+    )
 
 
 class VideoBatches(GeneratedBatches):
