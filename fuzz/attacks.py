@@ -120,14 +120,13 @@ class Connection:
         self._socket.settimeout(left)
 
 
-def request(method, url, body=b"", headers=()):
+def request(method, url, body):
     """The bytes of a well-formed request, but for what is in `url`."""
     lines = [
         f"{method} {url} HTTP/1.1",
         "Host: 127.0.0.1",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
-        *headers,
     ]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "replace") + body
 

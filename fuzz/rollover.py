@@ -9,11 +9,11 @@ import threading
 import time
 
 import grpc
-import tensorflow as tf
 
 from fuzz import servers
 from fuzz.targets import Known
 from fuzz.targets import equal
+from fuzz.targets import saved_answers
 from fuzz.targets import targets
 
 _NUM_THREADS = 4
@@ -36,7 +36,7 @@ def run(report, num_requests, patience):
         servers.export(target, models, version=1, seed=1)
         servers.export(target, aside, version=2, seed=2)
         answers = {
-            version: _answers(os.path.join(path, str(version)), target)
+            version: saved_answers(os.path.join(path, str(version)), target)
             for version, path in ((1, models), (2, aside))
         }
         log = os.path.join(folder, "log")
@@ -130,11 +130,3 @@ class _Load:
             if equal(arrays, expected):
                 return version
         return 0
-
-
-def _answers(saved_model, target):
-    """What a version answers, without a server."""
-    model = tf.saved_model.load(saved_model)
-    inputs = {name: tf.constant(x) for name, x in target.inputs.items()}
-    outputs = model.signatures["serving_default"](**inputs)
-    return {name: x.numpy() for name, x in outputs.items()}

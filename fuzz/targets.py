@@ -93,6 +93,14 @@ def predict_request(target):
     return request
 
 
+def saved_answers(saved_model, target):
+    """What a SavedModel answers, without a server."""
+    model = tf.saved_model.load(saved_model)
+    inputs = {name: tf.constant(x) for name, x in target.inputs.items()}
+    outputs = model.signatures["serving_default"](**inputs)
+    return {name: x.numpy() for name, x in outputs.items()}
+
+
 class Known:
     """The right answers of a server, as it gave them at first."""
 
