@@ -11,7 +11,7 @@ from keras_relational import models
 from keras_relational.datasets import vaec
 
 
-def main() -> None:
+def main():
     training_step()
     problems, mebibytes = measuring.in_a_process(_vaec_epoch)
     print(

@@ -45,7 +45,7 @@ class Line(NamedTuple):
     case: Callable[[int], Case]
 
 
-def doubled(low: int, high: int) -> list[int]:
+def doubled(low, high):
     """Sizes from `low` to `high`, each twice the one before."""
     return [low << x for x in range(int(math.log2(high // low)) + 1)]
 
@@ -135,7 +135,7 @@ class Point(NamedTuple):
     floor: float  # Seconds of its multiplications alone.
 
 
-def main() -> None:
+def main():
     """Times every line, prints it, and draws all if asked to."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -157,7 +157,7 @@ def main() -> None:
         draw(found, args.figure)
 
 
-def measured(case: Case) -> Point:
+def measured(case):
     """Compiles and times a step of a layer."""
     import jax
 
@@ -187,7 +187,7 @@ def measured(case: Case) -> Point:
     return Point(seconds, memory / MIB, floor)
 
 
-def multiplications(program) -> int:
+def multiplications(program):
     """The multiplications in products, also of tensors summed right away."""
     import jax
 
@@ -216,7 +216,7 @@ def multiplications(program) -> int:
     return count
 
 
-def table_row(line: Line, points: Sequence[Point]) -> str:
+def table_row(line, points):
     """Times, and by how much the last doubling multiplies time and memory."""
     times = " ".join(f"{1e3 * point.seconds:7.2f}" for point in points)
     before, last = points[-2:]
@@ -230,9 +230,7 @@ def table_row(line: Line, points: Sequence[Point]) -> str:
     )
 
 
-def draw(
-    found: dict[tuple[str, str], Sequence[Point]], path: pathlib.Path
-) -> None:
+def draw(found, path):
     """Draws a column for each kind of size: time above, memory below."""
     import matplotlib.pyplot as plt
 

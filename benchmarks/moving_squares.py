@@ -23,7 +23,7 @@ from keras_relational.datasets import dynamic_objects
 NUM_SEQUENCES, NUM_FRAMES, BATCH = 640, 20, 32
 
 
-def main() -> None:
+def main():
     keras.utils.set_random_seed(0)
     sequences = dynamic_objects.generate(NUM_SEQUENCES, seed=0)
     autoencoder = image_autoencoder()

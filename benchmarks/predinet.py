@@ -18,7 +18,7 @@ from keras_relational.datasets import relations_game
 ENCODER = 25 * 432 * 32 * 2
 
 
-def main() -> None:
+def main():
     images, labels, _ = relations_game.generate("same", 20_000, seed=0)
     training_step(images, labels)
     inference(images)

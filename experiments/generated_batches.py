@@ -1,8 +1,5 @@
 """Batches of new examples, made when they are needed."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 
 from keras_relational import training
@@ -30,9 +27,7 @@ class GeneratedBatches(keras.utils.PyDataset):
     `shuffle=False`. A subclass has a method `generate(n, seed)`.
     """
 
-    def __init__(
-        self, batch_size: int = 32, initial_batch: int = 0, seed: int = 0
-    ) -> None:
+    def __init__(self, batch_size=32, initial_batch=0, seed=0):
         # On TensorFlow, `fit` from a single thread goes on waiting after its
         # last step, for up to as long again or a minute.
         super().__init__(workers=2, max_queue_size=2)
@@ -41,14 +36,14 @@ class GeneratedBatches(keras.utils.PyDataset):
         self.seed = seed
 
     @property
-    def num_batches(self) -> None:
+    def num_batches(self):
         return None
 
-    def generate(self, n: int, seed: Sequence[int]) -> tuple[Any, Any]:
+    def generate(self, n, seed):
         """Makes `n` examples, x and y, from a seed for NumPy."""
         raise NotImplementedError("A subclass makes the examples.")
 
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
+    def __getitem__(self, index):
         number = self.initial_batch + index
         return self.generate(
             self.batch_size, stream(self.seed, "batch", number)

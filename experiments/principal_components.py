@@ -13,9 +13,7 @@ class PrincipalComponents(typing.NamedTuple):
     shares: np.ndarray  # Of the variance along each axis.
 
 
-def principal_components(
-    vectors: np.ndarray, num_components: int = 2
-) -> PrincipalComponents:
+def principal_components(vectors, num_components=2):
     """Principal components of vectors `(num_examples, [num_heads,] size)`.
 
     They are the first singular vectors of the covariance `Xᵀ X`, where `X` is
@@ -45,14 +43,14 @@ def principal_components(
     return PrincipalComponents(mean, axes, shares)
 
 
-def project(vectors: np.ndarray, components: PrincipalComponents) -> np.ndarray:
+def project(vectors, components):
     """`(vectors − mean) axesᵀ`; the components may come from another set."""
     return np.einsum(
         "n...s,...cs->n...c", vectors - components.mean, components.axes
     )
 
 
-def axis_labels(components: PrincipalComponents) -> dict[str, str]:
+def axis_labels(components):
     """`xlabel` and `ylabel` of a plot on two components, with their shares."""
     first, second = (f"{100 * share:.3g} %" for share in components.shares)
     return {

@@ -1,6 +1,5 @@
 """Training on videos, and the errors of predicted frames."""
 
-import keras
 import numpy as np
 
 from experiments.generated_batches import GeneratedBatches
@@ -72,11 +71,7 @@ def pixel_errors(predict, inputs, targets, axis, batch_size):
 
 
 def roll_out_errors(
-    predictor: keras.Model,
-    videos,
-    num_given=15,
-    num_frames=30,
-    batch_size=50,
+    predictor, videos, num_given=15, num_frames=30, batch_size=50
 ):
     """Mean squared error of each frame that is predicted from predictions.
 

@@ -1,13 +1,8 @@
 """Puzzles that grow with the share of them that is solved."""
 
-from collections.abc import Sequence
-
-import keras
 from keras import ops
 
-from keras_relational.environments.batched_world import State
 from keras_relational.environments.batched_world import World
-from keras_relational.environments.boxworld.rules import Board
 
 
 class Curriculum(World):
@@ -28,13 +23,7 @@ class Curriculum(World):
     arrays, `difficulty` and `share_solved`, both float32 `(batch,)`.
     """
 
-    def __init__(
-        self,
-        board: Board,
-        threshold: float = 0.8,
-        step: float = 0.05,
-        num_episodes: int = 10,
-    ):
+    def __init__(self, board, threshold=0.8, step=0.05, num_episodes=10):
         super().__init__(board.max_episode_steps)
         self.board = board
         self.threshold = threshold
@@ -44,9 +33,7 @@ class Curriculum(World):
         self.image_shape = board.image_shape
         self.success_reward = board.success_reward
 
-    def new_episode(
-        self, seed: keras.KerasTensor, episode: keras.KerasTensor
-    ) -> State:
+    def new_episode(self, seed, episode):
         """Makes the smallest puzzles."""
         return self._with_shares(
             self.board.new_episode(seed, episode, 0.0),
@@ -54,7 +41,7 @@ class Curriculum(World):
             ops.zeros_like(episode, dtype="float32"),
         )
 
-    def next_episode(self, state: State) -> State:
+    def next_episode(self, state):
         """Makes puzzles as large as the difficulty of each row allows."""
         difficulty, share = state["difficulty"], state["share_solved"]
         new = self.board.new_episode(
@@ -62,18 +49,11 @@ class Curriculum(World):
         )
         return self._with_shares(new, difficulty, share)
 
-    def move(
-        self, state: State, actions: keras.KerasTensor
-    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
+    def move(self, state, actions):
         """The rules of the board."""
         return self.board.move(state, actions)
 
-    def step_or_restart(
-        self,
-        state: State,
-        actions: Sequence[int],
-        over: keras.KerasTensor,
-    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
+    def step_or_restart(self, state, actions, over):
         """As for any world. Where an episode ends, r and d change."""
         state, reward, terminated, truncated = super().step_or_restart(
             state, actions, over
@@ -91,11 +71,11 @@ class Curriculum(World):
         )
         return state, reward, terminated, truncated
 
-    def render(self, state: State) -> keras.KerasTensor:
+    def render(self, state):
         """Draws the board."""
         return self.board.render(state)
 
-    def expert_moves(self, state: State) -> keras.KerasTensor:
+    def expert_moves(self, state):
         """The right moves, as `boxworld.rules.Board.expert_moves` has them."""
         return self.board.expert_moves(state)
 
