@@ -37,8 +37,7 @@ class AgentCheckpoints:
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints, from the newest to the oldest.
 
-        It also removes files that a killed process left: temporary files, and
-        files of a checkpoint that is not in TensorFlow's list.
+        It also removes files that a killed process left.
         """
         names = self._listed()
         for path in self.directory.glob("ckpt-*"):

@@ -16,9 +16,8 @@ class CompiledPart(keras.Model):
 
     Keras cannot build a functional model of a layer that was first called for
     one output and later for several. This model only calls the layer. The
-    function takes a batch of inputs and calls layers of the model, whose
-    weights may change later. It does not refer to the model itself. It returns
-    nested tensors, batch first.
+    function returns nested tensors, batch first. It does not refer to the model
+    itself, whose weights may change later.
     """
 
     def __init__(self, model: keras.Model, function: Callable) -> None:

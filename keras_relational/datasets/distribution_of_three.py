@@ -212,9 +212,9 @@ def split_fillers(
 def _divided(task, mode, num_fillers, sizes, seed):
     """Draws problems one by one, and divides them into two sets.
 
-    Twice the needed number of problems is drawn, because some problems are
-    drawn several times. The different problems of each label are divided in the
-    proportion of the sizes, so the sets have no problem in common.
+    Twice the needed number is drawn, as some problems are drawn several times.
+    The different problems of each label are divided in the proportion of the
+    sizes.
     """
     rng = np.random.default_rng(stream(seed, "divided"))
     drawn = generate(

@@ -497,8 +497,7 @@ def _between(draw):
     """Three objects in a line. The outer two are equal.
 
     False: in 22 % of these images (47 % on stripes) three unrelated objects are
-    not in a line. In the others the outer two differ in one of the three ways,
-    equally often (by chance on stripes).
+    not in a line. In the others the outer two differ in one of the three ways.
     """
     label = draw.coin()
     share = _OFF_LINE_SHARES[draw.object_set]
@@ -534,11 +533,9 @@ def _occurs(draw):
 def _xoccurs(draw):
     """`occurs`, but the other two objects of the bottom row must differ.
 
-    The paper says "the other two objects in the bottom row are different". Here
-    they differ from each other and from the top object. In true images the two
-    differ in one of the three ways, equally often. False, in equal shares: the
-    top object does not occur (as in `occurs`), or it does and the other two are
-    equal.
+    They differ from each other, in one of the three ways, and from the top
+    object. False, in equal shares: the top object does not occur (as in
+    `occurs`), or it does and the other two are equal.
     """
     label, fails_to_occur = draw.coin(), draw.coin()
     kind, pair_kind = draw.choice(3), draw.choice(3)

@@ -356,13 +356,11 @@ def _lit_rows():
     """The visible cells of a row, and those that it shows of the row above.
 
     A visible cell that can be seen through makes its neighbours in the row
-    visible, and so on along the row. It also makes three cells of the row above
-    visible: the cell above it and the two beside that cell.
+    visible, and so on along the row, and three cells of the row above.
 
     Returns two int32 arrays, indexed by 32 c + l: c has a bit for each cell of
     the row that can be seen through, and l for each that the row below shows.
-    The values have a bit for each visible cell, of the row and of the row
-    above.
+    The values have a bit for each visible cell of the two rows.
     """
     bit = np.arange(VIEW)[:, None]
     lit = list(np.tile(np.arange(2**VIEW), 2**VIEW) >> bit & 1)

@@ -43,22 +43,12 @@ def draw_panels(
     image_size: int,
     distraction: bool,
 ) -> np.ndarray:
-    """Draws panels that have given values in one domain.
+    """Draws panels `(n, image_size, image_size)`, with values in one domain.
 
-    Args:
-        rng: `np.random.Generator`.
-        domains: Integers `(n,)`, the domain of each panel, an index into
-            `DOMAINS`.
-        values: Booleans `(n, NUM_VALUES)`: which values a panel has in its
-            domain.
-        is_far: Booleans `(n,)`: whether these values are beyond training.
-        image_size: Height and width in pixels.
-        distraction: `True` if panels vary at random in all other domains.
-            `False` if they have three lines or three shapes, and vary only from
-            row to row.
-
-    Returns:
-        uint8 array `(n, image_size, image_size)`.
+    Booleans `(n, NUM_VALUES)` are the values that a panel has in its domain, an
+    index into `DOMAINS`, and `is_far` says if these are beyond training.
+    Without `distraction` panels have three lines or three shapes, and vary only
+    from row to row in other domains.
     """
     objects = _choose_objects(rng, domains, values, is_far, distraction)
     images = np.empty((len(domains), image_size, image_size), "uint8")

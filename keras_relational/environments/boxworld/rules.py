@@ -129,21 +129,17 @@ class Board(World):
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a puzzle in each row. A subclass defines it.
 
-        Args:
-            uniform: Function that takes the number of a draw, 1 or more, and a
-                size, and returns random numbers `(batch, size)`.
-            hues: `Hues`, from which colours are drawn.
-            difficulty: Numbers from 0 to 1, `(batch,)`. The random numbers that
-                decide how many boxes there are are multiplied by it.
+        `uniform` takes the number of a draw, 1 or more, and a size, and returns
+        random numbers `(batch, size)`. Those that decide how many boxes there
+        are are multiplied by the difficulty, from 0 to 1, `(batch,)`.
 
-        Returns:
-            `(items, ranks, level)`. `items` is a list of dictionaries, one for
-            each loose key or box. A dictionary has `present`, boolean
-            `(batch,)`, and `losing`, a boolean that is `True` if the item ends
-            the episode. It also has colours `(batch,)` under some of the names
-            `key`, `lock`, `second_key` and `second_lock`. `ranks` `(batch,
-            num_slots)` holds the index into `items` of the item in each slot.
-            `level` holds three integer tensors `(batch,)`.
+        Returns `(items, ranks, level)`. `items` is a list of dictionaries, one
+        for each loose key or box. A dictionary has `present`, boolean
+        `(batch,)`, and `losing`, a boolean that is `True` if the item ends the
+        episode. It also has colours `(batch,)` under some of the names `key`,
+        `lock`, `second_key` and `second_lock`. `ranks` `(batch, num_slots)`
+        holds the index into `items` of the item in each slot. `level` holds
+        three integer tensors `(batch,)`.
         """
         raise NotImplementedError
 
