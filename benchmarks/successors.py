@@ -25,7 +25,7 @@ def main():
         rng = np.random.default_rng(0)
         shape = (steps * batch, n, FEATURES)
         entities = rng.normal(size=shape).astype("float32")
-        for name, layer, plain, flops in (
+        compared = [
             (
                 "CoRelNet",
                 layers.CoRelNet(),
@@ -44,34 +44,30 @@ def main():
                 PlainDualAttention(),
                 dual_attention_flops(n),
             ),
-        ):
-            title = f"{name}, n = {n}"
-            measuring.layer_step(title, entities, layer, plain, flops, batch)
-        measuring.layer_step(
-            f"slot attention, n = {n}",
-            entities,
-            layers.SlotAttention(5, 64, 128),
-            PlainSlotAttention(),
-            slot_attention_flops(n),
-            batch,
-        )
-        measuring.layer_step(
-            f"shared workspace, n = {n}",
-            entities,
-            Workspace(),
-            PlainWorkspace(),
-            workspace_flops(n),
-            batch,
-        )
-        if n == 9:  # 64 entities have 41,664 groups of three.
-            measuring.layer_step(
-                f"relational convolution, n = {n}",
-                entities,
+            (
+                "slot attention",
+                layers.SlotAttention(5, 64, 128),
+                PlainSlotAttention(),
+                slot_attention_flops(n),
+            ),
+            (
+                "shared workspace",
+                Workspace(),
+                PlainWorkspace(),
+                workspace_flops(n),
+            ),
+            (
+                "relational convolution",
                 PatternsOfRelations(),
                 PlainPatternsOfRelations(),
                 2 * n * FEATURES * 256 + 2 * 84 * 9 * 16 * 16,
-                batch,
-            )
+            ),
+        ]
+        if n > 9:  # 64 entities have 41,664 groups of three.
+            del compared[-1]
+        for name, layer, plain, flops in compared:
+            title = f"{name}, n = {n}"
+            measuring.layer_step(title, entities, layer, plain, flops, batch)
         if importlib.util.find_spec("dual_attention"):
             beside_the_package(entities, batch)
 

@@ -46,18 +46,8 @@ def main(command):
     keras.utils.set_random_seed(args.seed)
     num_dynamics, _ = single_ball.VIDEOS[args.dynamics]
 
-    def data(name, number):
-        return single_ball.generate_videos(
-            args.dynamics,
-            number,
-            num_frames=args.num_frames,
-            seed=stream(args.seed, name),
-            image_size=args.image_size,
-            bulb_radius=args.bulb_radius,
-        )
-
-    train, *_ = data("train", args.num_train)
-    test, labels, _ = data("test", args.num_test)
+    train, _ = videos_of(vars(args), "train")
+    test, labels = videos_of(vars(args), "test")
     model = single_ball_predictor(
         units=args.units,
         num_object_files=args.num_object_files,
@@ -79,6 +69,19 @@ def main(command):
         videos.train_predictor(command, model, sample)
         figures = ball_metrics(model, test, labels, run.directory)
         command.finish(run, model, figures, LINES, NEXT)
+
+
+def videos_of(arguments, part):
+    """The videos and labels of `"train"` or `"test"`."""
+    images, labels, _ = single_ball.generate_videos(
+        arguments["dynamics"],
+        arguments[f"num_{part}"],
+        num_frames=arguments["num_frames"],
+        seed=stream(arguments["seed"], part),
+        image_size=arguments["image_size"],
+        bulb_radius=arguments["bulb_radius"],
+    )
+    return images, labels
 
 
 def single_ball_predictor(
@@ -134,16 +137,9 @@ def ball_metrics(model, frames, labels, directory):
 
 def preset_metrics(model, arguments):
     """What the schema tells about the axis, and the errors of roll-outs."""
-    videos_of_test, axes, _ = single_ball.generate_videos(
-        arguments["dynamics"],
-        arguments["num_test"],
-        num_frames=arguments["num_frames"],
-        seed=stream(arguments["seed"], "test"),
-        image_size=arguments["image_size"],
-        bulb_radius=arguments["bulb_radius"],
-    )
+    test, labels = videos_of(arguments, "test")
     with tempfile.TemporaryDirectory() as folder:
-        found = ball_metrics(model, videos_of_test, axes, pathlib.Path(folder))
+        found = ball_metrics(model, test, labels, pathlib.Path(folder))
     kept = {"information": found["settled"]["information"]}
     return {"settled": kept, "roll_out_error": found["roll_out_error"]}
 
