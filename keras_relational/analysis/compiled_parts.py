@@ -37,11 +37,10 @@ class CompiledPart(keras.Model):
 
 
 def once_for_each_model(make: Callable) -> Callable:
-    """Decorates a function that makes a `CompiledPart` of a model.
+    """Decorates a function that makes a `CompiledPart` of a model, once.
 
-    It is called once for each model, and its result is kept as long as the
-    model. The part takes images as the model does. It must not refer to the
-    model, or both are kept forever.
+    The part takes images as the model does, and is kept as long as the model.
+    It must not refer to the model, or both are kept forever.
     """
     made: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 

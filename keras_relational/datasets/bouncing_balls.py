@@ -47,21 +47,13 @@ class Balls(NamedTuple):
     """Balls that move, without their images.
 
     An absent ball, such as the eighth of seven, has mass and radius 0.
-
-    Attributes:
-        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels
-            from the left and from the top.
-        velocities: float64 `(n, num_frames, balls, 2)`, in pixels a frame.
-        masses: float64 `(n, balls)`.
-        radii: float64 `(n, balls)`, in pixels.
-        colours: uint8 `(n, balls, channels)`.
     """
 
-    positions: np.ndarray
-    velocities: np.ndarray
-    masses: np.ndarray
-    radii: np.ndarray
-    colours: np.ndarray
+    positions: np.ndarray  # (n, num_frames, balls, 2), pixels from the top left
+    velocities: np.ndarray  # (n, num_frames, balls, 2), in pixels a frame
+    masses: np.ndarray  # (n, balls)
+    radii: np.ndarray  # (n, balls), in pixels
+    colours: np.ndarray  # uint8 (n, balls, channels)
 
 
 _RADII = {"4balls": (5, 6, 7, 8), "678balls": (5,) * 8, "curtain": (7,) * 3}

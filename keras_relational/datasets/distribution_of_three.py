@@ -243,10 +243,9 @@ def _divided(task, mode, num_fillers, sizes, seed):
 
 
 def num_problems(task: str, num_fillers: int) -> int | None:
-    """The number of problems of a task, without their options.
+    """The number of problems without their options: 36 C(N, 3), N fillers.
 
-    36 C(N, 3) for the distribution of three and N fillers. `None` for the other
-    tasks, whose problems are drawn independently.
+    `None` for the tasks whose problems are drawn independently.
     """
     check_choice("task", task, TASKS)
     if task != "distribution_of_three":
@@ -435,10 +434,7 @@ def _same_different(rng, size, n, mode):
 
 
 def _with_options(rng, shown, answer, options):
-    """Appends options in random order, and returns the index of the answer.
-
-    Of the four options `(size, 4)` one is the answer `(size,)`.
-    """
+    """Appends options in random order, and returns the index of the answer."""
     options = rng.permuted(options, axis=1)
     label = (options == answer[:, None]).argmax(axis=1)
     return np.concatenate([shown, options], axis=1), label

@@ -76,8 +76,7 @@ def read_npz(
 class _File(io.FileIO):
     """A file that is never read in large pieces.
 
-    `zipfile` reads the whole directory of an archive at once, and its objects
-    take about 20 times as much memory.
+    `zipfile` reads the whole directory of an archive at once.
     """
 
     def read(self, size=-1):

@@ -179,9 +179,8 @@ def _check_shape(name, sizes, info):
 def _array(name, tensor, info):
     """The NumPy array in a `TensorProto` that came over the network.
 
-    A message may declare a shape of any size, with a single value for all of
-    it. The declared shape is therefore compared with the signature and with the
-    number of values, before an array is created.
+    A message may declare a shape of any size. It is compared with the signature
+    and with the number of values before an array is created.
     """
     try:
         dtype = tf.as_dtype(tensor.dtype)

@@ -30,11 +30,7 @@ _COUNTERS_PER_DRAW = 100
 
 
 class Hues:
-    """Hues in a random order, each of which is drawn once.
-
-    A hue is an integer, an index into `HUES`. `ranks` `(batch, NUM_HUES)` is
-    the place of each hue in the order.
-    """
+    """Hues, indices into `HUES`, in the order `ranks` `(batch, NUM_HUES)`."""
 
     def __init__(self, ranks: keras.KerasTensor):
         self.ranks = ranks
