@@ -24,13 +24,14 @@ class GeneratedBatches(keras.utils.PyDataset):
     Batch `i` is made with `[seed, i]` alone, so a run that continues sees what
     an unbroken one would have seen. For NumPy `[seed, 0]` is `seed`: take
     another seed for test examples. `fit` needs `steps_per_epoch`, and
-    `shuffle=False`. A subclass has a method `generate(n, seed)`.
+    `shuffle=False`. `generate(n, seed)` returns `n` examples, x and y.
     """
 
-    def __init__(self, batch_size=32, initial_batch=0, seed=0):
+    def __init__(self, generate, batch_size=32, initial_batch=0, seed=0):
         # On TensorFlow, `fit` from a single thread goes on waiting after its
         # last step, for up to as long again or a minute.
         super().__init__(workers=2, max_queue_size=2)
+        self.generate = generate
         self.batch_size = batch_size
         self.initial_batch = initial_batch
         self.seed = seed
@@ -38,10 +39,6 @@ class GeneratedBatches(keras.utils.PyDataset):
     @property
     def num_batches(self):
         return None
-
-    def generate(self, n, seed):
-        """Makes `n` examples, x and y, from a seed for NumPy."""
-        raise NotImplementedError("A subclass makes the examples.")
 
     def __getitem__(self, index):
         number = self.initial_batch + index

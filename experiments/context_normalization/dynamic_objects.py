@@ -46,7 +46,9 @@ def main(command):
     ) as run:
         training.fit(
             autoencoder,
-            lambda first: FrameBatches(initial_batch=first, seed=args.seed),
+            lambda first: GeneratedBatches(
+                single_frames, initial_batch=first, seed=args.seed
+            ),
             num_batches=args.num_autoencoder_batches,
             batches_per_epoch=1_000,
             run=run,
@@ -87,24 +89,17 @@ def main(command):
             command.finish(run, model, {"errors": errors}, LINES, NEXT)
 
 
-class FrameBatches(GeneratedBatches):
-    """Single images without end, with squares of all widths.
+def single_frames(n, seed):
+    """Images `(n, 64, 64, 1)` of squares of all widths, also from 0 to 1.
 
     Only the predictor has to extrapolate: its training sequences show small
     squares. Webb et al., 2020, name in section 7 their two other tasks as those
     in which the encoder has seen no object of the test domain.
     """
-
-    def generate(self, n, seed):
-        """uint8 images `(n, 64, 64, 1)`, and the same from 0 to 1."""
-        (images,) = np.moveaxis(
-            dynamic_objects.generate(
-                n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
-            ),
-            1,
-            0,
-        )
-        return images, images.astype("float32") / 255
+    images = dynamic_objects.generate(
+        n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
+    )[:, 0]
+    return images, images.astype("float32") / 255
 
 
 def frame_embeddings(autoencoder, sequences, batch_size=10):

@@ -65,11 +65,14 @@ def main(command):
         kind = {
             "candidates": args.candidates,
             "image_size": args.image_size,
-            "seed": args.seed,
             "distraction": not args.no_distraction,
         }
-        tests = generated_tests(args.num_test, **kind)
-        batches = functools.partial(VisualAnalogyBatches, **kind)
+        tests = generated_tests(args.num_test, seed=args.seed, **kind)
+        batches = functools.partial(
+            GeneratedBatches,
+            lambda n, seed: visual_analogies.generate(n, seed=seed, **kind)[:2],
+            seed=args.seed,
+        )
 
     with command.open_run(
         always=["normalization"],
@@ -88,31 +91,6 @@ def main(command):
         result = evaluate(model, tests)
         lines = [f"accuracy on {WORDS[x]}: {{{x}:.1%}}" for x in tests]
         command.finish(run, model, result, lines, NEXT)
-
-
-class VisualAnalogyBatches(GeneratedBatches):
-    """New problems without end, for `models.visual_analogy_scorer`."""
-
-    def __init__(
-        self,
-        batch_size=32,
-        regime="train",
-        candidates="contrasting",
-        image_size=80,
-        initial_batch=0,
-        seed=0,
-        distraction=True,
-    ):
-        super().__init__(batch_size, initial_batch, seed)
-        self.arguments = (regime, candidates, image_size)
-        self.distraction = distraction
-
-    def generate(self, n, seed):
-        """Images `(n, 9, image_size, image_size, 1)` and labels `(n,)`."""
-        problems = visual_analogies.generate(
-            n, *self.arguments, seed, self.distraction
-        )
-        return problems.images, problems.labels
 
 
 class VisualAnalogyFiles(training.Minibatches):

@@ -11,22 +11,18 @@ LOSSES = ("binary_crossentropy", "mean_squared_error")
 
 
 def train_predictor(command, model, make_videos, num_given=None):
-    """Trains a predictor of frames in the open run of a command.
-
-    `make_videos` and `num_given` are as for `VideoBatches`.
-    """
+    """Trains a predictor of frames in the open run of a command."""
     args = command.args
     training.compile_model(
         model, args.learning_rate, args.loss, convolutional=True
     )
     training.fit(
         model,
-        lambda first: VideoBatches(
-            make_videos,
+        lambda first: GeneratedBatches(
+            given_and_targets(make_videos, num_given),
             batch_size=args.batch_size,
             initial_batch=first,
             seed=args.seed,
-            num_given=num_given,
         ),
         num_batches=args.num_batches,
         batches_per_epoch=100,
@@ -35,29 +31,20 @@ def train_predictor(command, model, make_videos, num_given=None):
     )
 
 
-class VideoBatches(GeneratedBatches):
-    """Videos without end: the frames that the model sees, and their targets.
+def given_and_targets(make_videos, num_given=None):
+    """A function that makes the frames that a model sees, and their targets.
 
     The model sees `num_given` frames, by default all but the last, and predicts
     all but the first. `make_videos` takes a number of videos and a `seed`, and
     returns uint8 frames `(n, time, height, width, channels)`.
     """
+    given = slice(-1 if num_given is None else num_given)
 
-    def __init__(
-        self,
-        make_videos,
-        batch_size=64,
-        initial_batch=0,
-        seed=0,
-        num_given=None,
-    ):
-        super().__init__(batch_size, initial_batch, seed)
-        self.make_videos = make_videos
-        self.num_given = -1 if num_given is None else num_given
+    def generate(n, seed):
+        frames = to_pixels(make_videos(n, seed=seed))
+        return frames[:, given], frames[:, 1:] / np.float32(255)
 
-    def generate(self, n, seed):
-        frames = to_pixels(self.make_videos(n, seed=seed))
-        return frames[:, : self.num_given], frames[:, 1:] / np.float32(255)
+    return generate
 
 
 def pixel_errors(predict, inputs, targets, axis, batch_size):

@@ -44,7 +44,8 @@ class PositionBatches(GeneratedBatches):
     """
 
     def __init__(self, world, batch_size=64, initial_batch=0, seed=0):
-        super().__init__(batch_size, initial_batch, seed)
+        # Batches are made in chunks, by `_make`.
+        super().__init__(None, batch_size, initial_batch, seed)
         self.world = world
         self._advance = _compiled_advance(world)
         # `fit` asks from two threads, which may be in two chunks at a time.
