@@ -22,12 +22,9 @@ from keras_relational.training.supervised import predictions
 class BlockAttention(typing.NamedTuple):
     """Attention of a Transformer block: arrays `(batch, iterations, heads, …)`.
 
-    Attributes:
-        standard: Array `(…, n, n)`, attention of each entity to each entity.
-        virtual: Array `(…, v, n + v)`, attention of each virtual entity to all
-            entities. `None` for an agent without virtual entities.
-        pairs: Array `(…, n, v, v)`, attention of each entity to each pair of
-            virtual entities. `None` for an agent without virtual entities.
+    It is that of each entity to each entity `(…, n, n)`, and, if there are
+    virtual entities, that of each to all entities `(…, v, n + v)`, and that of
+    each entity to each pair of virtual entities `(…, n, v, v)`.
     """
 
     standard: np.ndarray

@@ -183,27 +183,19 @@ class Board(World):
         return state, reward, won | lost
 
     def expert_moves(self, state: State) -> keras.KerasTensor:
-        """The moves that shorten the way to the nearest useful tile.
+        """The moves that shorten the way to the nearest of the `useful_tiles`.
 
-        A tile is useful if it is one of `useful_tiles`. With d(c) for the
-        number of moves over blank tiles from cell c to the nearest useful tile,
-        a move from cell p to cell c is right if d(c) = d(p) − 1. A player that
-        makes right moves only solves every puzzle, though not always in the
-        fewest moves: the nearest key need not be the best first.
+        With d(c) for the number of moves over blank tiles from cell c to the
+        nearest useful tile, a move from cell p to cell c is right if d(c) =
+        d(p) − 1. A player that makes right moves only solves every puzzle,
+        though not always in the fewest moves: the nearest key need not be the
+        best first. In an episode that is over no move is right.
 
-        The distances grow from all useful tiles at once. A row of the board is
-        an integer with one bit a cell, so a step of the growth takes a few
-        operations on integers. It stops where it meets the player.
-
-        Args:
-            state: A state of a board with at most 30 columns.
-
-        Returns:
-            Boolean tensor `(batch, 4)`, one column for each of `ACTIONS`. In an
-            episode that is over no move is right.
-
-        Raises:
-            ValueError: If the board has more than 30 columns.
+        The distances grow from all useful tiles at once. A row of the board,
+        of at most 30 columns, is an integer with one bit a cell, so a step of
+        the growth takes a few operations on integers. It stops where it meets
+        the player. Returns booleans `(batch, 4)`, a column for each of
+        `ACTIONS`.
         """
         if self.columns > 30:
             raise ValueError(
