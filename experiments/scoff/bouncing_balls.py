@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.scoff import videos
 from experiments.scoff.predictors import CORES
-from experiments.scoff.predictors import video_core
+from experiments.scoff.predictors import predictor
 from experiments.scoff.schemata import draw_object_files
 from experiments.scoff.schemata import schemata_in_use
 from keras_relational import analysis
@@ -54,17 +54,7 @@ def main(command):
     sample = generate(50, seed=stream(args.seed, "sample_beside_batches"))
     test_seed = stream(args.seed, "test_beside_batches")
     test = generate(args.num_test, seed=test_seed)
-    model = bouncing_balls_predictor(
-        args.task,
-        core=args.core,
-        units=args.units,
-        num_object_files=args.num_object_files,
-        num_schemata=args.num_schemata,
-        gated_messages=args.gated_messages,
-        mean_pixel=sample.mean() / 255,
-        image_size=args.image_size,
-        networks=args.networks,
-    )
+    model = bouncing_balls_predictor(args, sample.mean() / 255)
     given = args.num_given or args.num_frames - 1
     trained = models.roll_out_model(
         model, num_frames=args.num_frames - given, all_frames=True
@@ -76,30 +66,14 @@ def main(command):
         command.finish(run, model, figures, [ERRORS], NEXT, rolling)
 
 
-def bouncing_balls_predictor(
-    task="4balls",
-    core="scoff",
-    units=100,
-    num_object_files=None,
-    num_schemata=4,
-    gated_messages=False,
-    mean_pixel=0.5,
-    image_size=64,
-    networks="convolutional",
-):
-    """The `video_predictor` of bouncing balls, with one of five cores.
-
-    SCOFF and RIMs attend to the positions of a frame. Others get one vector.
-    """
-    slots = num_object_files or (8 if "678" in task else 4)
-    of_scoff = {"gated_messages": True} if gated_messages else {}
-    return models.video_predictor(
-        video_core(core, units, slots, num_schemata, **of_scoff),
-        num_channels=3 if task.startswith("colored") else 1,
+def bouncing_balls_predictor(options, mean_pixel):
+    """The `video_predictor` of bouncing balls, with one of five cores."""
+    slots = options.num_object_files or (8 if "678" in options.task else 4)
+    return predictor(
+        options,
+        slots,
+        num_channels=3 if options.task.startswith("colored") else 1,
         mean_pixel=mean_pixel,
-        positions=core.startswith(("scoff", "rims")),
-        image_size=image_size,
-        networks=networks,
     )
 
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from experiments import command_line
 from experiments.scoff import videos
-from experiments.scoff.predictors import video_core
-from keras_relational import models
+from experiments.scoff.predictors import predictor
 from keras_relational import runs
 from keras_relational.datasets import intuitive_physics
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
@@ -64,15 +63,7 @@ def main(command):
         image_size=args.image_size,
     )
     keras.utils.set_random_seed(args.seed)
-    model = intuitive_physics_predictor(
-        core=args.core,
-        units=args.units,
-        num_object_files=args.num_object_files,
-        num_schemata=args.num_schemata,
-        gated_messages=args.gated_messages,
-        image_size=args.image_size,
-        networks=args.networks,
-    )
+    model = intuitive_physics_predictor(args)
     may_differ = ["num_batches", "num_sets", "folder"]
     with command.open_run(["core"], may_differ) as run:
         videos.train_predictor(command, model, make_videos)
@@ -86,34 +77,13 @@ def main(command):
             command.finish(run, None, errors, LINES, NEXT)
 
 
-def intuitive_physics_predictor(
-    core="scoff",
-    units=85,
-    num_object_files=6,
-    num_schemata=4,
-    gated_messages=False,
-    image_size=64,
-    networks="convolutional",
-):
-    """The `video_predictor` of intuitive physics, with one of its cores.
-
-    SCOFF attends to the positions of a frame. The others get one vector. Sizes
-    are those of Table 6 of Goyal et al., 2020.
-    """
-    of_scoff = {"gated_messages": True} if gated_messages else {}
-    return models.video_predictor(
-        video_core(
-            core,
-            units,
-            num_object_files,
-            num_schemata,
-            num_heads=5 if core == "relational_memory" else 4,
-            **of_scoff,
-        ),
+def intuitive_physics_predictor(options):
+    """The `video_predictor` of intuitive physics, with heads as in Table 6."""
+    return predictor(
+        options,
+        options.num_object_files,
+        num_heads=5 if options.core == "relational_memory" else 4,
         num_channels=3,
-        positions=core == "scoff",
-        image_size=image_size,
-        networks=networks,
     )
 
 

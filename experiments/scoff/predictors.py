@@ -3,8 +3,32 @@
 import keras
 
 from keras_relational import layers
+from keras_relational import models
 
 CORES = ("scoff", "scoff_sparse", "rims", "relational_memory", "gru")
+
+
+def predictor(options, num_slots, num_heads=None, **arguments):
+    """A `video_predictor` with the core and the sizes of a command's options.
+
+    SCOFF and RIMs attend to the positions of a frame. Others get one vector.
+    """
+    of_scoff = {"gated_messages": True} if options.gated_messages else {}
+    core = video_core(
+        options.core,
+        options.units,
+        num_slots,
+        num_schemata=options.num_schemata,
+        num_heads=num_heads,
+        **of_scoff,
+    )
+    return models.video_predictor(
+        core,
+        positions=options.core.startswith(("scoff", "rims")),
+        image_size=options.image_size,
+        networks=options.networks,
+        **arguments,
+    )
 
 
 def video_core(

@@ -1,5 +1,7 @@
 """What schemata tell, and pictures of object files and of roll-outs."""
 
+import argparse
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -119,9 +121,17 @@ def test_figures_of_coordinates(tmp_path):
 @pytest.mark.parametrize("core", ["scoff", "gru"])
 def test_figures_of_roll_outs(core, tmp_path):
     videos = bouncing_balls.generate("4balls", 2, 46, image_size=16)
-    model = bouncing_balls_predictor(
-        "4balls", core, 4, image_size=16, networks="linear"
+    options = argparse.Namespace(
+        task="4balls",
+        core=core,
+        units=4,
+        num_object_files=None,
+        num_schemata=4,
+        gated_messages=False,
+        image_size=16,
+        networks="linear",
     )
+    model = bouncing_balls_predictor(options, mean_pixel=0.5)
     figures = roll_out_metrics(model, videos, tmp_path)
     errors = roll_out_errors(model, videos)
     assert figures["error_10"] == pytest.approx(errors[:10].mean())
