@@ -11,9 +11,7 @@ import argparse
 
 import keras
 
-from benchmarks.measuring import in_a_process
-from benchmarks.measuring import print_header
-from benchmarks.measuring import run_main
+from benchmarks import measuring
 
 SUBJECTS = (
     "predinet",
@@ -49,13 +47,13 @@ def main():
             parser.error(
                 f"no subject {subject!r}. Known: {', '.join(SUBJECTS)}"
             )
-    print_header()
+    measuring.print_header()
     for subject in subjects:
         if subject in ON_TENSORFLOW and keras.backend.backend() != "tensorflow":
             print(f"{subject} needs TensorFlow: left out.")
             continue
         # In a process of its own, which gives its memory back.
-        in_a_process(run_main, f"benchmarks.{subject}")
+        measuring.in_a_process(measuring.run_main, f"benchmarks.{subject}")
 
 
 if __name__ == "__main__":

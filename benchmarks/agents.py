@@ -5,10 +5,7 @@ The gradient of all frames at once is compared with the gradient in parts.
 
 import statistics
 
-from benchmarks.measuring import interleaved
-from benchmarks.measuring import matrix_product_rate
-from benchmarks.measuring import median_seconds
-from benchmarks.measuring import seconds_of
+from benchmarks import measuring
 from benchmarks.two_simplicial_attention import simplicial_flops
 from keras_relational import models
 from keras_relational.environments import boxworld
@@ -22,12 +19,14 @@ def main():
     print("                act ms  once ms  parts ms  ratio  frames/s  of rate")
     for network in models.NETWORKS:
         whole, parts = (new_learner(network, n) for n in (None, 48))
-        act = median_seconds(lambda t=parts: t.act()[0].reward.numpy())
+        act = measuring.median_seconds(
+            lambda t=parts: t.act()[0].reward.numpy()
+        )
         # Forward to act; forward and backward to learn.
         flops = agent_flops(network) * (1_280 + 3 * 1_312)
-        times = interleaved(
+        times = measuring.interleaved(
             [
-                seconds_of(lambda t=t: t.train()[0].loss.numpy())
+                measuring.seconds_of(lambda t=t: t.train()[0].loss.numpy())
                 for t in (whole, parts)
             ]
         )
@@ -37,7 +36,7 @@ def main():
             f"{network:15s}{act * 1e3:7.1f}{once * 1e3:9.1f}"
             f"{pieces * 1e3:10.1f}{once / pieces:7.2f}"
             f"{1_280 / seconds[1]:10,.0f}"
-            f"{flops / matrix_product_rate() / seconds[1]:9.0%}",
+            f"{flops / measuring.matrix_product_rate() / seconds[1]:9.0%}",
             flush=True,
         )
 

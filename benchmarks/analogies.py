@@ -5,22 +5,15 @@ import time
 import keras
 from keras import ops
 
-from benchmarks.measuring import check_equal
-from benchmarks.measuring import compilers
-from benchmarks.measuring import epoch_of
-from benchmarks.measuring import in_a_process
-from benchmarks.measuring import interleaved
-from benchmarks.measuring import memory
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
+from benchmarks import measuring
 from experiments.context_normalization.vaec import AnalogyBatches
 from keras_relational import models
 from keras_relational.datasets import vaec
 
 
-def main() -> None:
+def main():
     training_step()
-    problems, mebibytes = in_a_process(_vaec_epoch)
+    problems, mebibytes = measuring.in_a_process(_vaec_epoch)
     print(
         f"VAEC, an epoch drawn at 128 pixels: {problems:,.0f} problems a second"
         f" in {mebibytes:.0f} MiB"
@@ -33,8 +26,8 @@ def training_step():
     reference = plain_analogy_scorer(model)
     batches = AnalogyBatches(vaec.generate(seed=0))
     inputs, _ = batches[0]
-    check_equal(model(inputs), reference(inputs))
-    for compiler, jit_compile in compilers().items():
+    measuring.check_equal(model(inputs), reference(inputs))
+    for compiler, jit_compile in measuring.compilers().items():
         epochs = []
         for scorer in (reference, model):
             scorer.compile(
@@ -43,19 +36,17 @@ def training_step():
                 jit_compile=jit_compile,
             )
             epochs.append(
-                epoch_of(scorer, batches, steps_per_epoch=8, shuffle=False)
+                measuring.epoch_of(
+                    scorer, batches, steps_per_epoch=8, shuffle=False
+                )
             )
-        report(
-            f"VAEC, each candidate's images encoded, {compiler}",
-            *interleaved(epochs),
-            3 * 32 * analogy_flops(),
-            steps=8,
-        )
+        title = f"VAEC, each candidate's images encoded, {compiler}"
+        measuring.report(title, epochs, 3 * 32 * analogy_flops(), steps=8)
 
 
 def _vaec_epoch():
     """Problems per second, and the memory in MiB that an epoch needs."""
-    before = memory("VmHWM")
+    before = measuring.memory("VmHWM")
     batches = AnalogyBatches(vaec.generate(seed=0))
     batches[0]
     num_batches = 19_040 // 32
@@ -63,7 +54,7 @@ def _vaec_epoch():
     for number in range(num_batches):
         batches[number]
     seconds = time.perf_counter() - started
-    return 32 * num_batches / seconds, memory("VmHWM") - before
+    return 32 * num_batches / seconds, measuring.memory("VmHWM") - before
 
 
 def analogy_flops(num_images=7, num_terms=4, units=256):
@@ -104,5 +95,5 @@ def plain_analogy_scorer(model):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

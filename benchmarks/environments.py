@@ -30,10 +30,7 @@ def main():
 
 
 def rate_of_play(world, batch=1024, steps=100):
-    """Steps a second of random play, an image each step.
-
-    Finished episodes are replaced by freshly made ones.
-    """
+    """Steps a second of random play, an image each step, without end."""
 
     def play(state):
         def step(_, carry):

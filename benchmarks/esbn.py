@@ -9,16 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import check_equal
-from benchmarks.measuring import compilers
-from benchmarks.measuring import epoch_of
-from benchmarks.measuring import give_to_torch
-from benchmarks.measuring import interleaved
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
-from benchmarks.measuring import seconds_of
-from benchmarks.measuring import torch_epoch
 from keras_relational import models
 from keras_relational.datasets import distribution_of_three
 from keras_relational.layers.memory import esbn
@@ -28,7 +20,7 @@ from keras_relational.training import predictions
 def main():
     """The rule learner on images, then the recurrence on vectors."""
     rule_learners()
-    for compiler, jit_compile in compilers().items():
+    for compiler, jit_compile in measuring.compilers().items():
         recurrences(compiler, jit_compile)
 
 
@@ -40,15 +32,15 @@ def rule_learners():
     reference = plain_rule_learner(model)
     known = models.over_fillers(model, fillers)
     images = fillers[problems.fillers]
-    check_equal(model(images[:32]), reference(images[:32]))
-    check_equal(model(images[:32]), known(problems.fillers[:32]))
+    measuring.check_equal(model(images[:32]), reference(images[:32]))
+    measuring.check_equal(model(images[:32]), known(problems.fillers[:32]))
     learners = (
         (reference, images),
         (model, images),
         (known, problems.fillers),
     )
     flops = 32 * rule_flops()
-    for compiler, jit_compile in compilers().items():
+    for compiler, jit_compile in measuring.compilers().items():
         for learner, _ in learners:
             learner.compile(
                 keras.optimizers.Adam(1e-9),
@@ -56,21 +48,20 @@ def rule_learners():
                 jit_compile=jit_compile,
             )
         training = [
-            epoch_of(learner, x, problems.labels, batch_size=32)
+            measuring.epoch_of(learner, x, problems.labels, batch_size=32)
             for learner, x in learners
         ]
         inference = [
-            seconds_of(functools.partial(predictions, learner, x, 32))
+            measuring.seconds_of(functools.partial(predictions, learner, x, 32))
             for learner, x in learners
         ]
         for what, timed, floor in (
             ("training", training, 3 * flops),
             ("inference", inference, flops),
         ):
-            theirs, ours, with_known = interleaved(timed)
             name = f"ESBN {what}, step by step, batch 32, {compiler}"
-            report(name, theirs, ours, floor, steps=100)
-            ours, with_known = map(statistics.median, (ours, with_known))
+            times = measuring.report(name, timed, floor, steps=100)
+            ours, with_known = map(statistics.median, times[1:])
             print(
                 f"    fillers known: {with_known * 10:.1f} ms; "
                 f"{3_200 / ours:,.0f} and {3_200 / with_known:,.0f} problems "
@@ -121,25 +112,24 @@ def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
         ("training", train, 3 * flops),
         ("inference", predict, flops),
     ):
-        times = interleaved(
-            [
-                seconds_of(functools.partial(patched, function, *pair))
-                for pair in layer_models
-            ],
-            rounds,
-        )
+        timed = [
+            measuring.seconds_of(functools.partial(patched, function, *pair))
+            for pair in layer_models
+        ]
         name = f"ESBN recurrence, {what}, {compiler}"
-        report(name, *times, floor, steps)
-    check_equal(*(predict_with(*pair, values[:batch]) for pair in layer_models))
+        measuring.report(name, timed, floor, steps, rounds)
+    measuring.check_equal(
+        *(predict_with(*pair, values[:batch]) for pair in layer_models)
+    )
     if importlib.util.find_spec("torch"):
         _, model = layer_models[1]
         theirs = torch_training(model, values, targets, batch)
-        times = interleaved(
-            [seconds_of(theirs), seconds_of(functools.partial(train, model))],
-            rounds,
-        )
+        timed = [
+            measuring.seconds_of(theirs),
+            measuring.seconds_of(lambda: train(model)),
+        ]
         name = f"ESBN recurrence, training, PyTorch, {compiler}"
-        report(name, *times, 3 * flops, steps)
+        measuring.report(name, timed, 3 * flops, steps, rounds)
 
 
 def predict_with(recurrence, model, values):
@@ -212,8 +202,8 @@ def torch_training(model, values, targets, batch):
         )
     )
     kernels = kernel.T, recurrent_kernel.T
-    give_to_torch(cell, *kernels, bias, np.zeros_like(bias))
-    give_to_torch(write, write_kernel.T, write_bias)
+    measuring.give_to_torch(cell, *kernels, bias, np.zeros_like(bias))
+    measuring.give_to_torch(write, write_kernel.T, write_bias)
     parameters = [*cell.parameters(), *write.parameters()]
     optimizer = torch.optim.Adam(parameters, 1e-9)
 
@@ -233,12 +223,12 @@ def torch_training(model, values, targets, batch):
                 read = gate.sigmoid() * read
             keys.append(key.relu())
 
-    check_equal(
+    measuring.check_equal(
         model(values[:batch]),
         outputs(torch.tensor(values[:batch])).detach().numpy(),
     )
     x, y = (torch.tensor(a).split(batch) for a in (values, targets))
-    return torch_epoch(
+    return measuring.torch_epoch(
         optimizer, lambda x, y: ((outputs(x) - y) ** 2).mean(), x, y
     )
 
@@ -257,5 +247,5 @@ def plain_rule_learner(model):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

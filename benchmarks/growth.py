@@ -29,36 +29,23 @@ MIB = 2**20
 
 
 class Case(NamedTuple):
-    """A layer of some size.
-
-    Args:
-        layer: The layer.
-        shape: The shape of an example.
-        batch: The number of examples.
-        base: Number of the first entities that pairs are made of, or 0.
-    """
+    """A layer of some size."""
 
     layer: keras.layers.Layer
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Of an example.
     batch: int = BATCH
-    base: int = 0
+    base: int = 0  # Number of the first entities that pairs are made of.
 
 
 class Line(NamedTuple):
-    """A layer, one of whose sizes grows.
-
-    Args:
-        name: The layer, in words.
-        sizes: The sizes.
-        case: Function of a size that returns the layer.
-    """
+    """A layer, one of whose sizes grows."""
 
     name: str
     sizes: Sequence[int]
     case: Callable[[int], Case]
 
 
-def doubled(low: int, high: int) -> list[int]:
+def doubled(low, high):
     """Sizes from `low` to `high`, each twice the one before."""
     return [low << x for x in range(int(math.log2(high // low)) + 1)]
 
@@ -141,20 +128,14 @@ PANELS = {
 
 
 class Point(NamedTuple):
-    """What was found for one size.
-
-    Args:
-        seconds: Seconds of a step.
-        mib: MiB of memory of a step.
-        floor: Seconds of its multiplications alone.
-    """
+    """What was found for a step of one size."""
 
     seconds: float
     mib: float
-    floor: float
+    floor: float  # Seconds of its multiplications alone.
 
 
-def main() -> None:
+def main():
     """Times every line, prints it, and draws all if asked to."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -176,7 +157,7 @@ def main() -> None:
         draw(found, args.figure)
 
 
-def measured(case: Case) -> Point:
+def measured(case):
     """Compiles and times a step of a layer."""
     import jax
 
@@ -206,11 +187,8 @@ def measured(case: Case) -> Point:
     return Point(seconds, memory / MIB, floor)
 
 
-def multiplications(program) -> int:
-    """The multiplications in products of matrices of a JAX program.
-
-    Products of tensors that are summed right away are among them.
-    """
+def multiplications(program):
+    """The multiplications in products, also of tensors summed right away."""
     import jax
 
     summed = {
@@ -238,7 +216,7 @@ def multiplications(program) -> int:
     return count
 
 
-def table_row(line: Line, points: Sequence[Point]) -> str:
+def table_row(line, points):
     """Times, and by how much the last doubling multiplies time and memory."""
     times = " ".join(f"{1e3 * point.seconds:7.2f}" for point in points)
     before, last = points[-2:]
@@ -252,9 +230,7 @@ def table_row(line: Line, points: Sequence[Point]) -> str:
     )
 
 
-def draw(
-    found: dict[tuple[str, str], Sequence[Point]], path: pathlib.Path
-) -> None:
+def draw(found, path):
     """Draws a column for each kind of size: time above, memory below."""
     import matplotlib.pyplot as plt
 

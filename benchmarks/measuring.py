@@ -27,20 +27,18 @@ def print_header():
     print(f"{'':50s}{'plain':>10s}{'ours':>16s}{'ratio':>12s}{'of rate':>9s}")
 
 
-def report(name, theirs, ours, flops, steps=1):
-    """Prints milliseconds of a step of both, their ratio, and the rate's share.
+def report(name, timed, flops, steps=1, rounds=ROUNDS):
+    """Times functions in turn, and returns the seconds of each one's rounds.
 
-    Args:
-        name: What was timed.
-        theirs: Seconds of each round.
-        ours: The same.
-        flops: Floating-point operations of a step in products.
-        steps: Number of steps of a round.
+    Prints milliseconds of a step of the first, plain one and of the second,
+    ours, their ratio, and the rate's share. `flops` are the operations of a
+    step, of which a round has `steps`.
     """
-    medians = [statistics.median(times) / steps for times in (theirs, ours)]
+    found = interleaved(timed, rounds)
+    medians = [statistics.median(times) / steps for times in found[:2]]
     spreads = [
         (max(times) - min(times)) / (2 * statistics.median(times))
-        for times in (theirs, ours)
+        for times in found[:2]
     ]
     columns = "".join(
         f"{median * 1e3:7.2f} ms ±{spread:4.0%}"
@@ -52,6 +50,7 @@ def report(name, theirs, ours, flops, steps=1):
         f"{floor / medians[1]:9.0%}",
         flush=True,
     )
+    return found
 
 
 def compilers():
@@ -88,12 +87,8 @@ def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
             )
             for tested in (reference, layer)
         ]
-        report(
-            f"{name}, batch {batch}, {compiler}",
-            *interleaved(epochs),
-            3 * batch * flops,
-            steps,
-        )
+        title = f"{name}, batch {batch}, {compiler}"
+        report(title, epochs, 3 * batch * flops, steps)
 
 
 def layer_epoch(layer, entities, targets, batch, jit_compile):
@@ -131,13 +126,7 @@ def epoch_of(model, *data, **arguments):
 
 
 def torch_epoch(optimizer, loss, *batches):
-    """A function that trains a PyTorch program for an epoch.
-
-    Args:
-        optimizer: Of PyTorch.
-        loss: Function of a batch of each of the `batches`.
-        *batches: Sequences of tensors.
-    """
+    """A function that trains a PyTorch program for an epoch of batches."""
 
     def epoch():
         for batch in zip(*batches, strict=True):
@@ -173,8 +162,7 @@ def seconds_of(function):
 def interleaved(timed, rounds=ROUNDS):
     """Calls functions in turn: the seconds of each one's rounds.
 
-    Other work on the machine then slows all of them down alike. Their first
-    calls, which compile, are left out.
+    Other work then slows all of them alike. First calls compile: left out.
     """
     for function in timed:
         function()
@@ -182,9 +170,9 @@ def interleaved(timed, rounds=ROUNDS):
     return list(zip(*found, strict=True))
 
 
-def median_seconds(function, rounds=ROUNDS):
+def median_seconds(function):
     """Seconds a function takes. Its first call, which compiles, is left out."""
-    (times,) = interleaved([seconds_of(function)], rounds)
+    (times,) = interleaved([seconds_of(function)])
     return statistics.median(times)
 
 

@@ -11,14 +11,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import check_equal
-from benchmarks.measuring import give_to_torch
-from benchmarks.measuring import interleaved
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
-from benchmarks.measuring import seconds_of
-from benchmarks.measuring import torch_epoch
 from experiments.context_normalization.dynamic_objects import frame_embeddings
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
@@ -29,7 +23,7 @@ from keras_relational.datasets import dynamic_objects
 NUM_SEQUENCES, NUM_FRAMES, BATCH = 640, 20, 32
 
 
-def main() -> None:
+def main():
     keras.utils.set_random_seed(0)
     sequences = dynamic_objects.generate(NUM_SEQUENCES, seed=0)
     autoencoder = image_autoencoder()
@@ -47,9 +41,9 @@ def main() -> None:
     if importlib.util.find_spec("torch"):
         others["PyTorch"] = torch_program(encoder, predictor, sequences)
     for name, program in others.items():
-        report(
+        measuring.report(
             f"Moving squares, {NUM_SEQUENCES} sequences, {name}",
-            *interleaved([seconds_of(program), seconds_of(ours)]),
+            [measuring.seconds_of(program), measuring.seconds_of(ours)],
             NUM_SEQUENCES * NUM_FRAMES * encoder_flops(),
         )
 
@@ -87,7 +81,7 @@ def plain_program(encoder, predictor, sequences):
         layer.set_weights(models.part(predictor, name).get_weights())
     z = encoder(sequences[:4].reshape(-1, 64, 64, 1))
     z = ops.reshape(z, (4, NUM_FRAMES, 10))
-    check_equal(trained(z), predictor(z))
+    measuring.check_equal(trained(z), predictor(z))
     trained.compile(keras.optimizers.Adam(5e-4), "mse")
     frames = sequences.reshape(-1, 64, 64, 1)
 
@@ -134,17 +128,17 @@ def torch_program(encoder, predictor, sequences):
     ):
         kernel, bias = (own(x) for x in source.weights)
         order = (3, 2, 0, 1) if kernel.ndim == 4 else (1, 0)
-        give_to_torch(module, kernel.transpose(order), bias)
+        measuring.give_to_torch(module, kernel.transpose(order), bias)
     recurrent, prediction = nn.LSTM(10, 20, batch_first=True), nn.Linear(20, 10)
     kernel, recurrent_kernel, bias = (
         own(x) for x in models.part(predictor, "recurrent").weights
     )
     kernels = kernel.T, recurrent_kernel.T
-    give_to_torch(recurrent, *kernels, bias, np.zeros_like(bias))
+    measuring.give_to_torch(recurrent, *kernels, bias, np.zeros_like(bias))
     kernel, bias = (
         own(x) for x in models.part(predictor, "prediction").weights
     )
-    give_to_torch(prediction, kernel.T, bias)
+    measuring.give_to_torch(prediction, kernel.T, bias)
     gain, shift = (nn.Parameter(x) for x in (torch.ones(10), torch.zeros(10)))
     trained = [*recurrent.parameters(), *prediction.parameters(), gain, shift]
     optimizer = torch.optim.Adam(trained, 5e-4)
@@ -168,12 +162,12 @@ def torch_program(encoder, predictor, sequences):
     few = sequences[:4]
     z = encoded(torch.tensor(few))
     own_z = encoder(few.reshape(-1, 64, 64, 1))
-    check_equal(ops.reshape(own_z, z.shape), z.numpy())
-    check_equal(predictor(z.numpy()), predicted(z).detach().numpy())
+    measuring.check_equal(ops.reshape(own_z, z.shape), z.numpy())
+    measuring.check_equal(predictor(z.numpy()), predicted(z).detach().numpy())
     batches = torch.tensor(sequences).split(BATCH)
-    return torch_epoch(optimizer, loss, batches)
+    return measuring.torch_epoch(optimizer, loss, batches)
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

@@ -7,15 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import check_equal
-from benchmarks.measuring import compilers
-from benchmarks.measuring import epoch_of
-from benchmarks.measuring import interleaved
-from benchmarks.measuring import layer_step
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
-from benchmarks.measuring import seconds_of
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import training
@@ -25,27 +18,27 @@ from keras_relational.datasets import relations_game
 ENCODER = 25 * 432 * 32 * 2
 
 
-def main() -> None:
+def main():
     images, labels, _ = relations_game.generate("same", 20_000, seed=0)
     training_step(images, labels)
     inference(images)
     entities = np.random.default_rng(0).normal(size=(5_000, 25, 34))
     entities = entities.astype("float32")
-    layer_step(
+    measuring.layer_step(
         "PrediNet, head by head",
         entities,
         layers.PrediNet(32, 16, 16),
         PlainPrediNet(32, 16, 16),
         predinet_flops(),
     )
-    layer_step(
+    measuring.layer_step(
         "RelationNetwork, n² pairs concatenated",
         entities[:500],  # A step takes some 60 times as long as the others.
         layers.RelationNetwork(640, 256),
         PlainRelationNetwork(640, 256),
         relation_network_flops(),
     )
-    layer_step(
+    measuring.layer_step(
         "MultiHeadAttentionPooling, head by head",
         entities,
         layers.MultiHeadAttentionPooling(32, 16, 20),
@@ -55,13 +48,10 @@ def main() -> None:
 
 
 def training_step(images, labels):
-    """One SGD step at batch 10, with its input pipeline.
-
-    The reference is `fit` with its default arguments.
-    """
+    """One SGD step at batch 10, beside `fit` with its default arguments."""
     model = models.relations_classifier()
     reference = plain_classifier(model)
-    check_equal(model(images[:10]), reference(images[:10]))
+    measuring.check_equal(model(images[:10]), reference(images[:10]))
     reference.compile(
         keras.optimizers.SGD(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -81,10 +71,10 @@ def training_step(images, labels):
         )
         return 60 * np.diff(curves["minutes"])[-1]
 
-    theirs = epoch_of(reference, images, labels, batch_size=10)
-    report(
+    theirs = measuring.epoch_of(reference, images, labels, batch_size=10)
+    measuring.report(
         "Training step, batch 10: fit with defaults",
-        *interleaved([theirs, ours]),
+        [theirs, ours],
         3 * 10 * (ENCODER + predinet_flops()),
         steps,
     )
@@ -94,28 +84,22 @@ def inference(images):
     """Predictions at batch 250."""
     model = models.relations_classifier()
     reference = plain_classifier(model)
-    check_equal(model(images[:10]), reference(images[:10]))
+    measuring.check_equal(model(images[:10]), reference(images[:10]))
     batches = len(images) // 250
-    for compiler, jit_compile in compilers().items():
+    for compiler, jit_compile in measuring.compilers().items():
         for classifier in (reference, model):
             classifier.compile(jit_compile=jit_compile)
-        times = interleaved(
-            [
-                seconds_of(
-                    functools.partial(
-                        training.predictions, classifier, images, 250
-                    )
-                )
-                for classifier in (reference, model)
-            ]
-        )
-        report(
+        timed = [
+            functools.partial(training.predictions, classifier, images, 250)
+            for classifier in (reference, model)
+        ]
+        _, times = measuring.report(
             f"Inference, batch 250: Keras' Conv2D, {compiler}",
-            *times,
+            list(map(measuring.seconds_of, timed)),
             250 * (ENCODER + predinet_flops()),
             batches,
         )
-        rate = len(images) / statistics.median(times[1])
+        rate = len(images) / statistics.median(times)
         print(f"{'':4s}{rate:,.0f} images a second")
 
 
@@ -269,5 +253,5 @@ def plain_classifier(model):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

@@ -7,17 +7,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import check_equal
-from benchmarks.measuring import compilers
-from benchmarks.measuring import epoch_of
-from benchmarks.measuring import interleaved
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
 from keras_relational import layers
 
 
-def main() -> None:
+def main():
     """Times SCOFF, forward and backward, on 64 sequences of 50 steps."""
     batch, time = 64, 50
     inputs = np.random.default_rng(0).normal(size=(4 * batch, time, 128))
@@ -30,7 +25,7 @@ def main() -> None:
             keras.optimizers.SGD(1e-9), "mse", jit_compile=jit_compile
         )
         targets = np.zeros(layer.compute_output_shape(inputs.shape), "float32")
-        return epoch_of(model, inputs, targets, batch_size=batch)
+        return measuring.epoch_of(model, inputs, targets, batch_size=batch)
 
     def scoff(num_object_files=6, num_schemata=4):
         return layers.SCOFF(
@@ -44,11 +39,11 @@ def main() -> None:
     reference = keras.layers.RNN(
         PlainSCOFFCell(ours.cell), return_sequences=True
     )
-    check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
-    for compiler, jit_compile in compilers().items():
-        report(
+    measuring.check_equal(ours(inputs[:2, :10]), reference(inputs[:2, :10]))
+    for compiler, jit_compile in measuring.compilers().items():
+        measuring.report(
             f"SCOFF, file by file, a step of 64, {compiler}",
-            *interleaved([epoch(x, jit_compile) for x in (reference, ours)]),
+            [epoch(x, jit_compile) for x in (reference, ours)],
             3 * batch * scoff_flops(),
             4 * time,
         )
@@ -67,20 +62,15 @@ def main() -> None:
     other_sizes["Keras' GRU of 600 units"] = keras.layers.GRU(
         600, return_sequences=True
     )
-    found = interleaved([epoch(layer) for layer in other_sizes.values()])
+    found = measuring.interleaved(
+        [epoch(layer) for layer in other_sizes.values()]
+    )
     for name, times in zip(other_sizes, found, strict=True):
         step = statistics.median(times) / (4 * time)
         print(f"    {name}: {1e3 * step:.2f} ms", flush=True)
 
 
-def scoff_flops(
-    files: int = 6,
-    schemata: int = 4,
-    units: int = 100,
-    m: int = 128,
-    key: int = 64,
-    value: int = 100,
-) -> int:
+def scoff_flops(files=6, schemata=4, units=100, m=128, key=64, value=100):
     """Floating point operations of one step forward, for one example."""
     of_inputs = m * (key + value)
     gates = schemata * 3 * units * (value + units)
@@ -95,7 +85,7 @@ class PlainSCOFFCell(keras.layers.Layer):
     It draws no noise in training, which is in its favour.
     """
 
-    def __init__(self, cell: layers.SCOFFCell):
+    def __init__(self, cell):
         super().__init__()
         # Hidden from Keras, which would add its weights to this cell's.
         self.given = types.SimpleNamespace(cell=cell)
@@ -105,7 +95,7 @@ class PlainSCOFFCell(keras.layers.Layer):
             keras.layers.GRUCell(cell.units) for _ in range(cell.num_schemata)
         ]
 
-    def build(self, input_shape: tuple) -> None:
+    def build(self, input_shape):
         cell = self.given.cell
         sizes = {
             name: getattr(cell, f"{name}_kernel").shape[1]
@@ -131,12 +121,7 @@ class PlainSCOFFCell(keras.layers.Layer):
                 ]
             )
 
-    def call(
-        self,
-        inputs: keras.KerasTensor,
-        states: list[keras.KerasTensor],
-        training: bool = False,
-    ) -> tuple[keras.KerasTensor, list[keras.KerasTensor]]:
+    def call(self, inputs, states, training=False):
         cell = self.given.cell
         files = ops.split(states[0], cell.num_object_files, axis=-1)
         key, value = self.key(inputs), self.value(inputs)
@@ -174,9 +159,7 @@ class PlainSCOFFCell(keras.layers.Layer):
         outputs = ops.concatenate(outputs, axis=-1)
         return outputs, [outputs]
 
-    def update(
-        self, z: keras.KerasTensor, h: keras.KerasTensor
-    ) -> keras.KerasTensor:
+    def update(self, z, h):
         """The candidate of the schema that is chosen for one object file."""
         candidates = [schema(z, [h])[0] for schema in self.schemata]
         query = self.schema_query(h)
@@ -189,12 +172,10 @@ class PlainSCOFFCell(keras.layers.Layer):
         choice = hard + soft - ops.stop_gradient(soft)
         return sum(choice[:, j, None] * x for j, x in enumerate(candidates))
 
-    def get_initial_state(
-        self, batch_size: int | None = None
-    ) -> list[keras.KerasTensor]:
+    def get_initial_state(self, batch_size=None):
         return self.given.cell.get_initial_state(batch_size)
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

@@ -13,15 +13,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import compilers
-from benchmarks.measuring import interleaved
-from benchmarks.measuring import layer_epoch
-from benchmarks.measuring import layer_step
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
-from benchmarks.measuring import report
-from benchmarks.measuring import seconds_of
-from benchmarks.measuring import torch_epoch
 from keras_relational import layers
 
 FEATURES = 64
@@ -32,7 +25,7 @@ def main():
         rng = np.random.default_rng(0)
         shape = (steps * batch, n, FEATURES)
         entities = rng.normal(size=shape).astype("float32")
-        for name, layer, plain, flops in (
+        compared = [
             (
                 "CoRelNet",
                 layers.CoRelNet(),
@@ -51,34 +44,30 @@ def main():
                 PlainDualAttention(),
                 dual_attention_flops(n),
             ),
-        ):
-            title = f"{name}, n = {n}"
-            layer_step(title, entities, layer, plain, flops, batch)
-        layer_step(
-            f"slot attention, n = {n}",
-            entities,
-            layers.SlotAttention(5, 64, 128),
-            PlainSlotAttention(),
-            slot_attention_flops(n),
-            batch,
-        )
-        layer_step(
-            f"shared workspace, n = {n}",
-            entities,
-            Workspace(),
-            PlainWorkspace(),
-            workspace_flops(n),
-            batch,
-        )
-        if n == 9:  # 64 entities have 41,664 groups of three.
-            layer_step(
-                f"relational convolution, n = {n}",
-                entities,
+            (
+                "slot attention",
+                layers.SlotAttention(5, 64, 128),
+                PlainSlotAttention(),
+                slot_attention_flops(n),
+            ),
+            (
+                "shared workspace",
+                Workspace(),
+                PlainWorkspace(),
+                workspace_flops(n),
+            ),
+            (
+                "relational convolution",
                 PatternsOfRelations(),
                 PlainPatternsOfRelations(),
                 2 * n * FEATURES * 256 + 2 * 84 * 9 * 16 * 16,
-                batch,
-            )
+            ),
+        ]
+        if n > 9:  # 64 entities have 41,664 groups of three.
+            del compared[-1]
+        for name, layer, plain, flops in compared:
+            title = f"{name}, n = {n}"
+            measuring.layer_step(title, entities, layer, plain, flops, batch)
         if importlib.util.find_spec("dual_attention"):
             beside_the_package(entities, batch)
 
@@ -107,16 +96,18 @@ def beside_the_package(entities, batch):
     optimizer = torch.optim.SGD(theirs.parameters(), 1e-6)
     batches = torch.tensor(entities).split(batch)
 
-    epoch = torch_epoch(
+    epoch = measuring.torch_epoch(
         optimizer, lambda x: (theirs(x, x) ** 2).mean(), batches
     )
     targets = np.zeros_like(entities)
-    for compiler, jit_compile in compilers().items():
+    for compiler, jit_compile in measuring.compilers().items():
         ours = OwnSymbols(layers.DualAttentionBlock(2, 2, 64))
-        own_epoch = layer_epoch(ours, entities, targets, batch, jit_compile)
-        report(
+        own_epoch = measuring.layer_epoch(
+            ours, entities, targets, batch, jit_compile
+        )
+        measuring.report(
             f"dual-attention on PyTorch, n = {n}, batch {batch}, {compiler}",
-            *interleaved([seconds_of(epoch), own_epoch]),
+            [measuring.seconds_of(epoch), own_epoch],
             3 * batch * dual_attention_flops(n),
             steps,
         )
@@ -463,5 +454,5 @@ def take_attention(attention, layer):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

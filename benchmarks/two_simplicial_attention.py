@@ -6,11 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from benchmarks.measuring import in_a_process
-from benchmarks.measuring import layer_step
-from benchmarks.measuring import memory
+from benchmarks import measuring
 from benchmarks.measuring import own
-from benchmarks.measuring import print_header
 from keras_relational import layers
 
 
@@ -26,7 +23,7 @@ def main():
     ):
         rng = np.random.default_rng(0)
         entities = rng.normal(size=(steps * batch, n, 64)).astype("float32")
-        layer_step(
+        measuring.layer_step(
             f"2-simplicial, N = {n}, M = {v}",
             entities,
             layers.TwoSimplicialAttention(1, 48),
@@ -53,7 +50,7 @@ def report_peak_memory(n, v, batch):
 
 def peak_memory(kind, n, v, batch):
     """MiB that compiling a step leaves, and a step takes (Linux)."""
-    return in_a_process(_added_memory, kind, n, v, batch)
+    return measuring.in_a_process(_added_memory, kind, n, v, batch)
 
 
 def _added_memory(kind, n, v, batch):
@@ -66,12 +63,12 @@ def _added_memory(kind, n, v, batch):
     x = np.zeros((batch, n, 64), "float32")
     y = np.zeros((batch, n, 48), "float32")
     model.train_on_batch(x[:1], y[:1])
-    before = memory("VmRSS")
+    before = measuring.memory("VmRSS")
     model.train_on_batch(x, y)
     # What compiling takes for a while is not counted, only what is kept.
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # Resets the peak.
     model.train_on_batch(x, y)
-    return memory("VmHWM") - before
+    return measuring.memory("VmHWM") - before
 
 
 def simplicial_flops(n, v, m=64, d=48):
@@ -134,5 +131,5 @@ class PlainTwoSimplicialAttention(keras.layers.Layer):
 
 
 if __name__ == "__main__":
-    print_header()
+    measuring.print_header()
     main()

@@ -40,10 +40,7 @@ def main() -> None:
 
 
 def add_runs(folder: pathlib.Path, directory: pathlib.Path) -> list[Record]:
-    """Adds the finished runs of a folder to those in `directory`.
-
-    Returns the runs that were not there before.
-    """
+    """Adds finished runs to those in `directory`; returns those added."""
     known = {record.name: record for record in read_runs(directory)}
     added = []
     for record in map(without_paths, read_runs(folder)):

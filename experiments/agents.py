@@ -3,21 +3,16 @@
 import numpy as np
 
 from keras_relational import analysis
+from keras_relational.random_streams import unseen_world_seeds
 
 PLAYERS = ("greedy", "sampled", "random")
 
 
 def play_each(world, seeds, model, players=PLAYERS):
-    """The episodes of each player, as `analysis.play` returns them.
+    """What `analysis.play` returns for each player.
 
-    Args:
-        world: A world, such as `environments.boxworld.BoxWorld`.
-        seeds: Seeds of the episodes, the same for every player.
-        model: `keras.Model` of an agent, as `models.boxworld_agent` builds.
-        players: Some of `"greedy"`, the agent with its likeliest actions,
-            `"sampled"`, the agent with actions drawn from its policy,
-            `"random"`, random actions, and `"teacher"`, the first of the
-            world's `expert_moves`.
+    The agent is `"greedy"`, with its likeliest actions, or `"sampled"` from its
+    policy. `"teacher"` takes the first of the world's `expert_moves`.
     """
     return {
         player: analysis.play(
@@ -60,6 +55,17 @@ def by_level(episodes):
         }
         for number, level in enumerate(levels)
     }
+
+
+def solved_share(world, model, name="solved_alone"):
+    """A measure of an agent in training: what it solves by drawn moves."""
+
+    def measure():
+        seeds = unseen_world_seeds(100)
+        played = analysis.play(world, seeds, model, greedy=False)
+        return {name: float(played["solved"].mean())}
+
+    return measure
 
 
 def draw_solved_share(curves, name, directory, quantity="solved"):

@@ -24,8 +24,7 @@ MAX_LISTED = 8  # Files of learning curves; more are named by a pattern.
 def choose(package, experiments):
     """Runs the experiment that the first word of the command names.
 
-    `experiments` is a dictionary from the name of a module of the paper's
-    package, such as `"experiments.predinet"`, to the name of its runs.
+    `experiments` maps modules of the paper's package to names of runs.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {package}")
     parser.add_argument("experiment", choices=experiments)
@@ -35,14 +34,10 @@ def choose(package, experiments):
 
 
 def start(module, experiment, program=None, options=None):
-    """Runs an experiment, and turns an error or Ctrl-C into one line.
+    """Runs an experiment's module, and turns what stops it into one line.
 
-    Args:
-        module: Its module, with a function `main`.
-        experiment: Name of its runs.
-        program: The words after `python -m` in its command. By default the
-            package of the module.
-        options: The words of the command that follow. By default all.
+    `experiment` is the name of its runs, `program` what follows `python -m`, by
+    default the module's package, and `options` the words after that.
     """
     program = f"python -m {program or module.__package__}"
     command = Command(experiment, program, options, module.__doc__)
@@ -59,11 +54,8 @@ def start(module, experiment, program=None, options=None):
 class Command(argparse.ArgumentParser):
     """The command line of an experiment, and its run.
 
-    Args:
-        experiment: Name of the experiment, with which its runs begin.
-        program: The command without options.
-        options: The options, a list of words. By default those of the process.
-        description: The first text of `--help`.
+    Runs begin with the name `experiment`. `options` are words, by default
+    those of the process.
     """
 
     def __init__(self, experiment, program, options, description):
@@ -84,15 +76,9 @@ class Command(argparse.ArgumentParser):
     def option(self, name, kind, default, help, low=1, **arguments):
         """Adds an option.
 
-        Args:
-            name: Its name, such as `"--epochs"`.
-            kind: `int` for an integer that is `low` or more, `float` for a
-                number above 0, `bool` for a flag, a sequence of the values to
-                choose from, or another function from text to the value.
-            default: Its default value.
-            help: Its help text, to which the default is added.
-            low: The smallest integer that is allowed.
-            **arguments: More arguments of `add_argument`.
+        `kind` is `int` for an integer that is `low` or more, `float` for a
+        number above 0, `bool` for a flag, a sequence of the values to choose
+        from, or another function from text to the value.
         """
         if kind is bool:
             arguments["action"] = "store_true"
@@ -104,11 +90,7 @@ class Command(argparse.ArgumentParser):
         self.add_argument(name, default=default, help=help, **arguments)
 
     def parse_run(self, export=None):
-        """Adds the options of every run, and parses the command.
-
-        Args:
-            export: Help text of `--export`. By default there is no such option.
-        """
+        """Adds the options of every run, and `--export` with that help text."""
         add = self.add_argument_group("options of every run").add_argument
         seed = "fixes data, initial weights and order"
         add("--seed", type=integer_from(0), default=0, help=seed)
@@ -129,13 +111,10 @@ class Command(argparse.ArgumentParser):
         """Makes the `runs.Run` of this command, to be used by `with`.
 
         The same command continues it, and other options make another run.
-
-        Args:
-            always: Names of options that stand in each name of a run.
-            may_differ: Names of options that may differ when the run goes on.
-            data: Digests of the files that were read, by name.
-            name: Beginning of the run's name, by default the experiment.
-            **values: Values of options in place of those given.
+        Options in `always` stand in each name of a run, those in `may_differ`
+        may differ when it goes on. `data` has digests of the files that were
+        read, `name` begins the run's name in place of the experiment, and
+        `values` replace options.
         """
         arguments = {**vars(self.args), **values}
         may_differ = (*may_differ, *MACHINE_OPTIONS)
@@ -160,14 +139,8 @@ class Command(argparse.ArgumentParser):
     def finish(self, run, model, metrics, lines, next_command, exported=None):
         """Saves the model and the result, exports if asked to, and says so.
 
-        Args:
-            run: The open `runs.Run`.
-            model: The `keras.Model` to save, or `None`.
-            metrics: Dictionary for `result.json`.
-            lines: Lines of words with places for the metrics of the result,
-                as in `"accuracy {test:.1%}"`.
-            next_command: The command to try next.
-            exported: The `keras.Model` that `--export` exports, if another.
+        `lines` have places for the metrics, as in `"accuracy {test:.1%}"`.
+        `exported` is the model for `--export`, if it is another one.
         """
         if model is not None:
             run.save_model(model)

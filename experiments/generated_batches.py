@@ -1,48 +1,47 @@
 """Batches of new examples, made when they are needed."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 
+from keras_relational import training
 from keras_relational.random_streams import stream
+
+
+def shuffled(x, y, batch_size, seed):
+    """A function from the number of a batch to the arrays' batches from it."""
+    return lambda first: training.Minibatches(
+        x,
+        y,
+        batch_size=batch_size,
+        steps_per_execution=None,
+        initial_batch=first,
+        seed=seed,
+    )
 
 
 class GeneratedBatches(keras.utils.PyDataset):
     """New examples without end, made when they are needed.
 
-    Batch `i` depends on the seed and on `i` alone, so a run that continues at
-    some batch sees the same batches as an unbroken run. The batches have no
-    end, so `fit` needs `steps_per_epoch`, and `shuffle=False`. A subclass has a
-    method `generate(n, seed)`, which returns `n` examples: x and y.
-
-    Args:
-        batch_size: Number of examples of a batch.
-        initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer. Batch `i` is made with `stream(seed,
-            "batch", i)`. Test examples need a stream for runs with batches,
-            such as `"test_beside_batches"`.
+    Batch `i` is made with `stream(seed, "batch", i)` alone, so a run that
+    continues sees the batches of an unbroken run. Test examples need a stream
+    for runs with batches, such as `"test_beside_batches"`. `fit` needs
+    `steps_per_epoch`, and `shuffle=False`. `generate(n, seed)` returns `n`
+    examples, x and y.
     """
 
-    def __init__(
-        self, batch_size: int, initial_batch: int = 0, seed: int = 0
-    ) -> None:
+    def __init__(self, generate, batch_size=32, initial_batch=0, seed=0):
         # On TensorFlow, `fit` from a single thread goes on waiting after its
         # last step, for up to as long again or a minute.
         super().__init__(workers=2, max_queue_size=2)
+        self.generate = generate
         self.batch_size = batch_size
         self.initial_batch = initial_batch
         self.seed = seed
 
     @property
-    def num_batches(self) -> None:
+    def num_batches(self):
         return None
 
-    def generate(self, n: int, seed: Sequence[int]) -> tuple[Any, Any]:
-        """Makes `n` examples, x and y, from a seed for NumPy."""
-        raise NotImplementedError("A subclass makes the examples.")
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
+    def __getitem__(self, index):
         number = self.initial_batch + index
         return self.generate(
             self.batch_size, stream(self.seed, "batch", number)

@@ -77,9 +77,8 @@ class Record:
     def settings(self) -> dict:
         """The arguments that all seeds of one setting share.
 
-        The digest of a file stands in place of the file's path. Arguments that
-        are off or were not given are left out: an older version of the
-        experiment may not have had them.
+        The digest of a file stands in place of its path. What is off or was not
+        given is left out: an older version may not have had it.
         """
         before = ADDED_LATER.get(self.experiment, {})
         data = self.config.get("data") or {}
@@ -102,8 +101,6 @@ def read_runs(directory: pathlib.Path | str = PUBLISHED) -> list[Record]:
     """Reads the finished runs, sorted by name.
 
     The folder holds runs at any depth, or a `runs.json` and a `curves.zip`.
-    Raises a `FileNotFoundError` if there is no finished run, and a `ValueError`
-    if a file is damaged or two runs have one name.
     """
     directory = pathlib.Path(directory)
     if (directory / "runs.json").exists():
@@ -183,15 +180,9 @@ def group_by_seed(
 ) -> tuple[list[Row], str]:
     """Joins runs of one experiment that differ in nothing but the seed.
 
-    Args:
-        records: The runs.
-        columns: Settings that have a column of their own in the table.
-        apart: More arguments that two runs of one row may differ in.
-        length: Function from a record to its length, if not the exact one.
-
-    Returns:
-        `(rows, common)`: a list of `Row`s, and the text of those settings that
-        all rows share and that have no column.
+    Two runs of one row may differ in the arguments `apart`, too. Returns the
+    rows, and the text of the settings that all rows share and that are not
+    among `columns`.
     """
     groups = {}
     for record in records:
@@ -224,10 +215,9 @@ def group_by_seed(
 
 
 def table(rows: Sequence[dict], common: str = "") -> str:
-    """A Markdown table, below a line of the settings that all rows share.
+    """A Markdown table of dictionaries, below the settings that all rows share.
 
-    Each row is a dictionary from column to cell. A column is left out if all of
-    its cells are empty.
+    A column is left out if all of its cells are empty.
     """
     columns = [x for x in rows[0] if any(row[x] != "" for row in rows)]
     cells = [columns, *([row[x] for x in columns] for row in rows)]
@@ -240,9 +230,8 @@ def table(rows: Sequence[dict], common: str = "") -> str:
 def mean_text(
     values: Sequence[float], digits: int = 1, standard_error: bool = False
 ) -> str:
-    """A mean and its spread over seeds: `"99.0 ± 0.7"`.
+    """A mean and its standard deviation, or error, over seeds: `"99.0 ± 0.7"`.
 
-    The spread is the standard deviation, or the standard error of the mean.
     With one value there is no spread, and with none the text is empty.
     """
     if not values:

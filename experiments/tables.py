@@ -71,9 +71,7 @@ def update_pages(
 ) -> list[pathlib.Path]:
     """Brings the tables of the pages in a folder up to date.
 
-    The folder has pages, `runs.json` and `curves.zip`. Returns the pages that
-    differed. Raises a `ValueError` if a page names a table that no runs make,
-    or if no page shows a table that they make.
+    The folder has `runs.json` and `curves.zip`. Returns what differed.
     """
     tables = all_tables(read_runs(directory))
     changed, shown = [], set()

@@ -29,12 +29,7 @@ _REFUSALS = (
 
 
 class Connection:
-    """A TCP connection on which everything must end within `patience`.
-
-    Args:
-        address: `(host, port)`.
-        patience: Seconds that the server may take, all replies together.
-    """
+    """A TCP connection on which all must end within `patience` seconds."""
 
     def __init__(self, address, patience):
         self._ends = time.monotonic() + patience
@@ -73,9 +68,7 @@ class Connection:
     def reply(self, method="POST"):
         """`(status, body)`, or `None` where the server has closed.
 
-        Raises:
-            TimeoutError: If the server takes too long.
-            ValueError: If what comes is not HTTP.
+        A `ValueError` says that what comes is not HTTP.
         """
         try:
             while True:
@@ -127,14 +120,13 @@ class Connection:
         self._socket.settimeout(left)
 
 
-def request(method, url, body=b"", headers=()):
+def request(method, url, body):
     """The bytes of a well-formed request, but for what is in `url`."""
     lines = [
         f"{method} {url} HTTP/1.1",
         "Host: 127.0.0.1",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
-        *headers,
     ]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "replace") + body
 
@@ -156,15 +148,11 @@ def predict_body(target, **changed):
 class HttpAttack:
     """Bytes for the REST port, and what may come back.
 
-    Attributes:
-        steps: What to do in turn: bytes are sent, a float is a pause in
-            seconds, `"listen"` waits for a reply that may or may not come,
-            `"no more"` ends the sending half, `"reset"` and `"close"`
-            the connection.
-        expect: `"any"` reply, a `"refusal"`, the `"known"` answer, `"known or
-            refusal"`, or `"closing"`: a reply that is no fault, or none.
-        method: Of the request, which decides whether the reply has a body.
-        also: Statuses of 500 and above that are right here.
+    Of the `steps` bytes are sent, a float is a pause in seconds, `"listen"`
+    waits for a reply that may or may not come, `"no more"` ends the sending
+    half, `"reset"` and `"close"` the connection. Expected is `"any"` reply, a
+    `"refusal"`, the `"known"` answer, `"known or refusal"`, or `"closing"`: a
+    reply that is no fault, or none. Statuses in `also` are right here.
     """
 
     steps: tuple
@@ -173,17 +161,7 @@ class HttpAttack:
     also: tuple = ()
 
     def run(self, server, known, patience):
-        """Attacks.
-
-        Args:
-            server: A `servers.Server`.
-            known: The `targets.Known` of its model.
-            patience: Seconds until it counts as hanging.
-
-        Returns:
-            `(outcome, problem)`: a word for the tally, and what is wrong or
-            `None`.
-        """
+        """Attacks; returns a word for the tally, and the fault or `None`."""
         try:
             with Connection(server.rest, patience) as connection:
                 return self._talk(connection, known)
@@ -252,12 +230,8 @@ class HttpAttack:
 class GrpcAttack:
     """A message for a method of gRPC, and what may come back.
 
-    Attributes:
-        content: Bytes of the message.
-        method: Such as `"/tensorflow.serving.PredictionService/Predict"`.
-        expect: `"any"` answer, a `"refusal"`, or an `"empty"` answer: one
-            without rows.
-        exists: Whether there is such a method.
+    Expected is `"any"` answer, a `"refusal"`, or an `"empty"` answer: one
+    without rows.
     """
 
     content: bytes

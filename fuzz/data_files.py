@@ -9,7 +9,9 @@ import struct
 import zipfile
 import zlib
 
+import h5py
 import numpy as np
+from PIL import Image
 
 from fuzz import draws
 
@@ -143,8 +145,6 @@ NPZ_BOMBS = (_zip_of_zeros, _claims, _odd_headers, _pickles, _many_entries)
 
 
 def make_png(folder):
-    from PIL import Image
-
     rng = np.random.default_rng(0)
     colours = rng.integers(256, size=(24, 20, 3), dtype="uint8")
     image = Image.fromarray(colours)
@@ -164,8 +164,6 @@ def read_png(folder):
 
 
 def make_fillers(folder):
-    from PIL import Image
-
     rng = np.random.default_rng(0)
     for number in range(3):
         image = rng.integers(256, size=(20, 20), dtype="uint8")
@@ -179,8 +177,6 @@ def read_fillers(folder):
 
 
 def make_clips(folder):
-    from PIL import Image
-
     rng = np.random.default_rng(0)
     for number in range(4):
         scene = folder / "O1" / "01" / str(number + 1) / "scene"
@@ -227,8 +223,6 @@ def _png_bomb(rng, path):
 
 
 def _other_image(rng, path):
-    from PIL import Image
-
     kind = draws.choice(rng, ("GIF", "BMP", "EPS", "TIFF", "PDF", "JPEG"))
     Image.new("RGB", (4, 4)).save(path, kind)
 
@@ -237,8 +231,6 @@ PNG_BOMBS = (_png_bomb, _other_image)
 
 
 def make_vaec(folder):
-    import h5py
-
     from keras_relational.datasets import vaec
 
     problems = vaec.generate(seed=0)
@@ -264,8 +256,6 @@ def read_vaec(folder):
 
 def hdf5_bomb(rng, path):
     """Arrays in chunks, which may be of any size, and links elsewhere."""
-    import h5py
-
     with h5py.File(path, "r+") as file:
         group = file[str(int(rng.integers(2)))]
         name = draws.choice(rng, list(group))

@@ -39,28 +39,16 @@ PREDINET = {
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A model and how it is exported.
+    """A model and how it is exported."""
 
-    Attributes:
-        names: Name of each output.
-        structure: `"list"`, `"tuple"`, `"dict"` or `"single"`.
-        kinds: Kind of each output that is declared, or `None`.
-        declared_order: Order in which the names are declared.
-        order: Outputs of the model that is built again, by place.
-        rows: Rows of each output for an example.
-        has_predinet: Whether there are propositions.
-        kind: Argument `outputs` of the export.
-        batch_size: Number of examples.
-    """
-
-    names: tuple
-    structure: str
-    kinds: tuple | None
-    declared_order: tuple
-    order: tuple
-    rows: tuple
-    has_predinet: bool
-    kind: str | None
+    names: tuple  # Of the outputs.
+    structure: str  # "list", "tuple", "dict" or "single".
+    kinds: tuple | None  # Of the outputs, if they are declared.
+    declared_order: tuple  # Of the names.
+    order: tuple  # Outputs of the model that is built again, by place.
+    rows: tuple  # Of each output for an example.
+    has_predinet: bool  # Whether there are propositions.
+    kind: str | None  # Argument `outputs` of the export.
     batch_size: int
 
 
@@ -155,11 +143,7 @@ def is_refused(case, names):
 
 
 def check(case):
-    """Returns `"answered"` or `"refused"`.
-
-    Raises:
-        AssertionError: If an output is not what it should be.
-    """
+    """Returns `"answered"` or `"refused"`; an `AssertionError` is a finding."""
     model, names = built(case), names_of(case)
     x = np.random.default_rng(0).normal(size=(case.batch_size, 4, 3))
     x = x.astype("float32")
@@ -217,12 +201,7 @@ def _check_answer(case, names, signature, answer, expected):
 
 
 def run(report, num_cases):
-    """Draws so many cases, and shrinks the first that fails.
-
-    Args:
-        report: `report.Report`.
-        num_cases: Number of cases.
-    """
+    """Draws so many cases, and shrinks the first that fails."""
     began = time.monotonic()
     failed = []
 

@@ -30,13 +30,7 @@ ATTACKS = READERS
 
 
 def run(report, num_files, patience):
-    """Damages so many files, and reads each.
-
-    Args:
-        report: `report.Report`.
-        num_files: Number of files, of all readers.
-        patience: Seconds until reading counts as hanging.
-    """
+    """Damages so many files of all readers, and reads each."""
     began = time.monotonic()
     shares = sum(reader.share for reader in READERS.values())
     cases = [

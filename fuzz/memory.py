@@ -4,10 +4,8 @@
 def memory_of(pid, field):
     """Bytes of memory of a process; 0 if it has ended.
 
-    Args:
-        pid: Number of the process.
-        field: `"VmRSS"` for what it has now, `"VmHWM"` for the most that it
-            had, `"VmData"` for what it has asked for.
+    `"VmRSS"` is what it has now, `"VmHWM"` the most that it had, `"VmData"`
+    what it has asked for.
     """
     with open(f"/proc/{pid}/status") as file:
         for line in file:

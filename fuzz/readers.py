@@ -8,28 +8,17 @@ from fuzz import model_files
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """What reads a kind of file.
+    """What reads a kind of file."""
 
-    Attributes:
-        make: Writes what it reads into a folder, the same every time.
-        read: Reads it back from the folder.
-        share: How many of the damaged files are its own, in relation.
-        intact: Whether the format has checksums, so that what can be read is as
-            it was. Without them a digit may become another one unnoticed.
-        bombs: Functions of `(rng, path)` that write what is made to harm.
-        files: Which files of the folder are damaged, as a pattern.
-        called: What the error has to call the file: a function of its path.
-        seconds: What it may take longer than the others.
-    """
-
-    make: object
-    read: object
-    share: float = 1.0
+    make: object  # Writes it into a folder, the same every time.
+    read: object  # Reads it back from the folder.
+    share: float = 1.0  # Of the damaged files, in relation.
+    # Whether the format has checksums, so that what can be read is as it was.
     intact: bool = True
-    bombs: tuple = ()
-    files: str = "*"
-    called: object = str
-    seconds: float = 0.0
+    bombs: tuple = ()  # Functions of (rng, path) that write what harms.
+    files: str = "*"  # Which files of the folder are damaged.
+    called: object = str  # From a path to what the error has to call it.
+    seconds: float = 0.0  # What it may take longer than the others.
 
 
 READERS = {

@@ -10,18 +10,11 @@ _MOST_GROUPS = 30
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """A fault, and which attack shows it.
+    """A fault, and which attack shows it."""
 
-    Attributes:
-        kind: Class of the attack.
-        index: Its number in the class, or `None` if it is of no attack.
-        target: Model or reader.
-        problem: What was wrong.
-    """
-
-    kind: str
-    index: int
-    target: str
+    kind: str  # Class of the attack.
+    index: int | None  # Its number in the class, if it is of an attack.
+    target: str  # Model or reader.
     problem: str
 
 

@@ -27,16 +27,10 @@ _MOST_FAULTS = 20
 
 
 def run(report, num_requests, patience, at_once=10):
-    """Attacks until so many requests were made.
+    """Attacks all models until so many requests were made, good ones included.
 
-    Attack `index` of a class goes to model `index % 3`.
-
-    Args:
-        report: `report.Report`.
-        num_requests: Number of attacks and good requests, of all models.
-        patience: Seconds until it counts as hanging.
-        at_once: Number of attacks of a class in turn, after which the good
-            requests are made.
+    Attack `index` of a class goes to model `index % 3`. After `at_once` attacks
+    of a class the good requests are made.
     """
     began = time.monotonic()
     models = targets()

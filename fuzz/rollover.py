@@ -9,11 +9,11 @@ import threading
 import time
 
 import grpc
-import tensorflow as tf
 
 from fuzz import servers
 from fuzz.targets import Known
 from fuzz.targets import equal
+from fuzz.targets import saved_answers
 from fuzz.targets import targets
 
 _NUM_THREADS = 4
@@ -27,11 +27,6 @@ def run(report, num_requests, patience):
 
     Version 2 appears, renamed into its place, after a quarter of them. Requests
     go on until one is answered by version 2; the last tenth then must be.
-
-    Args:
-        report: `report.Report`.
-        num_requests: Number of requests, at least; as many over each interface.
-        patience: Seconds until a request counts as lost.
     """
     began = time.monotonic()
     target = targets()[0]
@@ -41,7 +36,7 @@ def run(report, num_requests, patience):
         servers.export(target, models, version=1, seed=1)
         servers.export(target, aside, version=2, seed=2)
         answers = {
-            version: _answers(os.path.join(path, str(version)), target)
+            version: saved_answers(os.path.join(path, str(version)), target)
             for version, path in ((1, models), (2, aside))
         }
         log = os.path.join(folder, "log")
@@ -84,10 +79,7 @@ class _Load:
         self.seen = collections.Counter()
 
     def ask(self, by):
-        """Asks over one interface until there were enough requests.
-
-        Before the last tenth it waits, asking, for the new version.
-        """
+        """Asks over one interface until there were enough requests."""
         try:
             self._ask(by)
         finally:
@@ -138,11 +130,3 @@ class _Load:
             if equal(arrays, expected):
                 return version
         return 0
-
-
-def _answers(saved_model, target):
-    """What a version answers, without a server."""
-    model = tf.saved_model.load(saved_model)
-    inputs = {name: tf.constant(x) for name, x in target.inputs.items()}
-    outputs = model.signatures["serving_default"](**inputs)
-    return {name: x.numpy() for name, x in outputs.items()}

@@ -18,7 +18,7 @@ _SECONDS_TO_START = 300
 # What a server may take beyond what it has at its start: an attack that works
 # shall not take the machine with it.
 _MOST_MEMORY = 2 * 2**30
-_LINE = re.compile(r"Serving (\S+) version (\d+): REST on (\S+), gRPC on (\S+)")
+_LINE = re.compile(r"Serving \S+ version \d+: REST on (\S+), gRPC on (\S+)")
 
 
 def export(target, folder, version=1, seed=0):
@@ -28,18 +28,10 @@ def export(target, folder, version=1, seed=0):
 
 
 class Server:
-    """A running server.
+    """A running server, with its addresses of REST and gRPC."""
 
-    Attributes:
-        name: What requests call the model.
-        rest_url: Such as `"http://127.0.0.1:8501"`.
-        rest: Address of REST, `(host, port)`.
-        grpc: Address of gRPC, such as `"127.0.0.1:8500"`.
-    """
-
-    def __init__(self, process, name, rest_url, grpc, log):
-        self.process, self.name, self.log = process, name, log
-        self.rest_url, self.grpc = rest_url, grpc
+    def __init__(self, process, rest_url, grpc, log):
+        self.process, self.grpc, self.log = process, grpc, log
         url = urllib.parse.urlsplit(rest_url)
         self.rest = url.hostname, url.port
         self._seen = os.path.getsize(log)
@@ -51,10 +43,6 @@ class Server:
     def memory(self):
         """Bytes of memory that the process has."""
         return memory_of(self.process.pid, "VmRSS")
-
-    def peak(self):
-        """The most it ever had."""
-        return memory_of(self.process.pid, "VmHWM")
 
     def new_traceback(self):
         """The end of a traceback that came into the log since, or `None`."""
@@ -69,13 +57,7 @@ class Server:
 
 @contextlib.contextmanager
 def running(folder, name, log):
-    """Serves the models in `folder` while a `with` block runs.
-
-    Args:
-        folder: What `export` wrote.
-        name: What requests call the model.
-        log: Path for what the server says.
-    """
+    """Serves the models in `folder` while a `with` block runs."""
     with open(log, "w") as file:
         process = subprocess.Popen(
             [
@@ -101,7 +83,7 @@ def running(folder, name, log):
         too_late.cancel()
         most = memory_of(process.pid, "VmData") + _MOST_MEMORY
         resource.prlimit(process.pid, resource.RLIMIT_DATA, (most, most))
-        yield Server(process, name, *match.groups()[2:], log)
+        yield Server(process, *match.groups(), log)
     finally:
         too_late.cancel()
         process.kill()

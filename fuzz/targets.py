@@ -26,21 +26,13 @@ _TOLERANCE = 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A model, and a request that it answers.
-
-    Attributes:
-        name: What requests call it.
-        build: Function that makes the model.
-        inputs: Arrays of a request, by the names of the inputs.
-        indices: How many there are to point at, by the inputs that point.
-        states: Names of the inputs that must be finite.
-    """
+    """A model, and a request that it answers."""
 
     name: str
-    build: object
+    build: object  # Makes the model.
     inputs: dict
-    indices: dict
-    states: tuple = ()
+    indices: dict  # How many there are to point at, by the inputs that point.
+    states: tuple = ()  # Names of the inputs that must be finite.
 
 
 def targets():
@@ -101,14 +93,16 @@ def predict_request(target):
     return request
 
 
-class Known:
-    """The right answers of a server, as it gave them at first.
+def saved_answers(saved_model, target):
+    """What a SavedModel answers, without a server."""
+    model = tf.saved_model.load(saved_model)
+    inputs = {name: tf.constant(x) for name, x in target.inputs.items()}
+    outputs = model.signatures["serving_default"](**inputs)
+    return {name: x.numpy() for name, x in outputs.items()}
 
-    Args:
-        server: A `servers.Server`.
-        target: Its `Target`.
-        patience: Seconds until it counts as hanging.
-    """
+
+class Known:
+    """The right answers of a server, as it gave them at first."""
 
     def __init__(self, server, target, patience):
         self._server, self._patience = server, patience
@@ -120,11 +114,8 @@ class Known:
                 ("grpc.max_send_message_length", -1),
             ],
         )
-        self._http = request(
-            "POST",
-            predict_url(target),
-            predict_body(target),
-        )
+        url, body = predict_url(target), predict_body(target)
+        self._http = request("POST", url, body)
         self._message = predict_request(target).SerializeToString()
         self._answer = self.by_grpc()
         if not equal(self.by_rest(), self._answer):

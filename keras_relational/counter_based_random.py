@@ -16,24 +16,11 @@ def random_bits(
     seed: keras.KerasTensor | np.ndarray | int,
     *counters: keras.KerasTensor | np.ndarray | int,
 ) -> keras.KerasTensor:
-    """32 random bits for a seed and counters.
+    """32 random bits for a seed and counters, uint32; on torch int64.
 
     The function adds the counters one after the other. After each it mixes the
-    bits by the integer hash "lowbias32" of Wellons.
-
-    Args:
-        seed: Integer tensor or array, below 2³².
-        *counters: Integer tensors or arrays, below 2³². They broadcast to the
-            shape of the seed and of each other.
-
-    Returns:
-        uint32 tensor. On torch its dtype is int64, with the same numbers.
-
-    Example:
-
-    >>> bits = random_bits(7, np.arange(2), np.arange(3)[:, None])
-    >>> bits.shape[0], bits.shape[1]
-    (3, 2)
+    bits by the integer hash "lowbias32" of Wellons. Seed and counters are below
+    2³², and broadcast to each other's shape.
     """
     bits = _mix(ops.cast(seed, "uint32"))
     for counter in counters:

@@ -45,17 +45,9 @@ def main() -> None:
 
 
 def answer(preset: str, seed: int = 0) -> str:
-    """A question to a preset, and what it answers.
+    """A question to a preset and what it answers, lines of text.
 
-    Args:
-        preset: Name of a preset, or the folder of one.
-        seed: Non-negative integer that chooses the question.
-
-    Returns:
-        Lines of text.
-
-    Raises:
-        ValueError: If there is no such preset, or no question for it.
+    The preset is a name, or a folder, and the seed chooses the question.
     """
     texts = load(preset, kind_of(preset)).question(seed)
     card = models.preset_metadata(preset)

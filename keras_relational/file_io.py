@@ -68,12 +68,7 @@ def errors_name(path: pathlib.Path | str) -> Iterator[None]:
 
 
 def read_json(path: pathlib.Path | str) -> Any:
-    """Reads a JSON file of up to 8 MiB.
-
-    Raises:
-        ValueError: If the file cannot be read, is larger, or is not JSON.
-        FileNotFoundError: If the file does not exist.
-    """
+    """Reads a JSON file of up to 8 MiB, or raises a `ValueError`."""
     try:
         return json.loads(read_text(path))
     except FileNotFoundError:
@@ -85,12 +80,7 @@ def read_json(path: pathlib.Path | str) -> Any:
 
 
 def read_text(path: pathlib.Path | str) -> str:
-    """Reads a text file in UTF-8, of up to 8 MiB.
-
-    Raises:
-        ValueError: If the file is larger, or is not UTF-8.
-        OSError: If the file cannot be read.
-    """
+    """Reads a text file in UTF-8, of up to 8 MiB, or raises a `ValueError`."""
     with open(path, "rb") as file:
         content = file.read(MAX_TEXT_BYTES + 1)
     if len(content) > MAX_TEXT_BYTES:

@@ -25,11 +25,9 @@ def check_backend(what: str) -> None:
 def use_legacy_keras() -> None:
     """Makes `tf.keras` Keras 2 in this process, before tf-agents is imported.
 
-    TensorFlow reads the environment variable TF_USE_LEGACY_KERAS once, when
-    `tf.keras` is first used. `import keras` imports TensorFlow but does not use
-    `tf.keras`, so it is usually not too late. The whole process is affected, so
-    only modules that need tf-agents call this function. An `ImportError` says
-    why it cannot be done.
+    TensorFlow reads the environment variable TF_USE_LEGACY_KERAS when
+    `tf.keras` is first used, after `import keras`. The whole process is
+    affected, so only modules that need tf-agents call this function.
     """
     for name in ("tf_keras", "tf_agents"):
         if importlib.util.find_spec(name) is None:

@@ -41,9 +41,8 @@ def without_log() -> Iterator[None]:
 def without_log_in_commands() -> contextlib.AbstractContextManager[None]:
     """`without_log`, if Python runs `python -m keras_relational...`.
 
-    Python imports the package before the command's own module, so the package
-    itself must ask. In another program nothing changes. A user who wants to see
-    the log sets TF_CPP_MIN_LOG_LEVEL to a number below 3.
+    Python imports the package before the command's module. A user who wants to
+    see the log sets TF_CPP_MIN_LOG_LEVEL to a number below 3.
     """
     package = __name__.split(".")[0]
     # Until the module is found, "-m" stands for it in `sys.argv`.

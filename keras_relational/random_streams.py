@@ -46,20 +46,9 @@ _STREAMS = {
 def stream(seed: int, name: str, *indices: int) -> list[int]:
     """The seed of a named stream, for `numpy.random.default_rng`.
 
-    Args:
-        seed: Non-negative integer, the seed of the whole run.
-        name: Name of the stream, such as `"train"`.
-        *indices: Non-negative integers that distinguish streams of the same
-            name, such as the number of a batch.
-
-    Returns:
-        List of integers. For NumPy zeros at its end do not count: `[seed, 0]`
-        is the same as `seed`.
-
-    Raises:
-        ValueError: If the name is unknown.
-
-    Example:
+    Indices, such as the number of a batch, distinguish streams of one name. For
+    NumPy zeros at the end do not count: `[seed, 0]` is the same as `seed`. A
+    `ValueError` says if the name is unknown.
 
     >>> stream(7, "test"), stream(7, "batch", 3)
     ([7, 1], [7, 3])

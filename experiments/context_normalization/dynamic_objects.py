@@ -12,6 +12,7 @@ import numpy as np
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
 from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import shuffled
 from keras_relational import models
 from keras_relational import training
 from keras_relational.analysis.plotting import new_figure
@@ -45,7 +46,9 @@ def main(command):
     ) as run:
         training.fit(
             autoencoder,
-            lambda first: FrameBatches(initial_batch=first, seed=args.seed),
+            lambda first: GeneratedBatches(
+                single_frames, initial_batch=first, seed=args.seed
+            ),
             num_batches=args.num_autoencoder_batches,
             batches_per_epoch=1_000,
             run=run,
@@ -68,14 +71,7 @@ def main(command):
         ) as run:
             training.fit(
                 predictor,
-                lambda first: training.Minibatches(
-                    x=z[:, :-1],
-                    y=z[:, 1:],
-                    batch_size=32,
-                    steps_per_execution=None,
-                    initial_batch=first,
-                    seed=args.seed,
-                ),
+                shuffled(z[:, :-1], z[:, 1:], batch_size=32, seed=args.seed),
                 num_batches=args.num_batches,
                 batches_per_epoch=1_000,
                 run=run,
@@ -93,28 +89,17 @@ def main(command):
             command.finish(run, model, {"errors": errors}, LINES, NEXT)
 
 
-class FrameBatches(GeneratedBatches):
-    """Single images without end, for an autoencoder.
+def single_frames(n, seed):
+    """Images `(n, 64, 64, 1)` of squares of all widths, also from 0 to 1.
 
-    The squares have all widths, small and large. Only the predictor has to
-    extrapolate: its training sequences show small squares. Webb et al., 2020,
-    do not say so, but in section 7 they name their two other tasks as those in
-    which the encoder has seen no object of the test domain.
+    Only the predictor has to extrapolate: its training sequences show small
+    squares. Webb et al., 2020, name in section 7 their two other tasks as those
+    in which the encoder has seen no object of the test domain.
     """
-
-    def __init__(self, batch_size=32, initial_batch=0, seed=0):
-        super().__init__(batch_size, initial_batch, seed)
-
-    def generate(self, n, seed):
-        """uint8 images `(n, 64, 64, 1)`, and the same from 0 to 1."""
-        (images,) = np.moveaxis(
-            dynamic_objects.generate(
-                n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
-            ),
-            1,
-            0,
-        )
-        return images, images.astype("float32") / 255
+    images = dynamic_objects.generate(
+        n, dynamic_objects.ALL_WIDTHS, num_frames=1, seed=seed
+    )[:, 0]
+    return images, images.astype("float32") / 255
 
 
 def frame_embeddings(autoencoder, sequences, batch_size=10):
@@ -136,9 +121,8 @@ def sequences_of_large_squares(num_test, seed=0):
 
 
 def prediction_error(model, sequences, batch_size=32):
-    """Mean squared error of predicted images, with pixels between 0 and 1.
+    """Mean squared error of all images but the first, pixels from 0 to 1.
 
-    The model sees each frame but the last, and predicts each but the first.
     Some normalizations use the statistics of the batch.
     """
     errors = []
@@ -151,11 +135,7 @@ def prediction_error(model, sequences, batch_size=32):
 
 
 def plot_predicted_frames(sequence, predictions, every=3):
-    """True frames in the first row, and a row of predictions for each model.
-
-    `predictions` has for each model its predictions of all frames but the
-    first. The last frame is drawn, and every third before it.
-    """
+    """A row of true frames, and one of each model's, without the first."""
     frames = sequence[1:] / 255
     rows = {"true": frames, **predictions}
     shown = range(len(frames) - 1, -1, -every)[::-1]

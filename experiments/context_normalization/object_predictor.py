@@ -19,10 +19,9 @@ IMAGE_SHAPE = (64, 64, 1)
 def image_autoencoder(embedding_size=10):
     """An autoencoder of grey images of 64 × 64 pixels, as in section 4.3.
 
-    Its parts are `"encoder"` and `"decoder"`. Initial weights are uniform
-    within ±1/√n for a unit with n inputs, which is PyTorch's default. At first
-    the output hardly depends on the image: the first gradients are about 1e-9,
-    so train it with `training.adam`.
+    Initial weights are uniform within ±1/√n for a unit with n inputs, which is
+    PyTorch's default. The first gradients are about 1e-9, so train it with
+    `training.adam`.
     """
     check_channels_last()
     encoder = keras.Sequential(
@@ -88,20 +87,14 @@ def image_autoencoder(embedding_size=10):
 def object_predictor(autoencoder, normalization="temporal_context"):
     """A model that predicts the image after each image of a sequence.
 
-    With embeddings z, moments μ and σ of the normalization, and an LSTM of 20
-    units, the predicted embedding is
+    With embeddings z, and moments μ and σ of the normalization,
 
         ẑ_{t+1} = σ (W LSTM(normalize(z_1), …, normalize(z_t)) + b) + μ
 
     The decoder turns it into an image (section 3.3 and equation 4). The context
-    of `"temporal_context"` is all images of the input, z_1 to z_{T−1}, so the
-    moments of a step depend on later images, too. Nothing else does.
-
-    Parts are `"encoder"`, `"predictor"`, a `keras.Model` from embeddings to
-    predicted embeddings, and `"decoder"`; inside the predictor
-    `"normalization"`, `"recurrent"` and `"prediction"`. With
-    `"batch_training_statistics"` the moments of each step are stored, so there
-    must be 19 steps.
+    of `"temporal_context"` is z_1 to z_{T−1}, so the moments of a step depend
+    on later images, too. The part `"predictor"` maps embeddings to predicted
+    ones. `"batch_training_statistics"` needs 19 steps.
     """
     normalized = named_normalization(normalization)
     undone = hasattr(normalized, "denormalize")

@@ -144,9 +144,8 @@ def region_accuracies(model, regions, measured=(1, 2, 6), num_problems=2_048):
 def solved_analogies(model, problems, batch_size=32):
     """Which problems a model solves, a boolean array.
 
-    A problem is solved if its answer has a higher score than every other
-    candidate. Batches are in the order of the problems: some normalizations use
-    the statistics of the batch.
+    The answer must have a higher score than every other candidate. Batches are
+    in order: some normalizations use the statistics of the batch.
     """
     z = embeddings(model, problems.levels)
     inputs = {"embeddings": z, **_terms(problems)}
@@ -168,8 +167,7 @@ def accuracy_by_dimension(problems, solved):
 def adapt_normalization(model, problems, batch_size=1_000):
     """Takes the statistics of all training problems, for use in inference.
 
-    The rows "batch norm. (train stats)" of Tables 1 and 2 use them. With any
-    other normalization this does nothing.
+    This is for the rows "batch norm. (train stats)" of Tables 1 and 2 alone.
     """
     normalization = models.part(model, "normalization")
     if getattr(normalization, "statistics", "batch") != "training":
@@ -207,10 +205,7 @@ def embeddings(model, levels, batch_size=250):
 
 
 def level_embeddings(model, dimension):
-    """Embeddings `(42, features)` of images that vary along one dimension.
-
-    In the other dimensions, an image has the middle level of its region.
-    """
+    """Embeddings `(42, features)` of images that vary along one dimension."""
     level = np.arange(vaec.NUM_LEVELS)
     levels = np.repeat((level // 7 * 7 + 3)[:, None], 4, axis=1)
     levels[:, vaec.DIMENSIONS.index(dimension)] = level
@@ -228,10 +223,7 @@ def _terms(problems):
 
 
 def plot_accuracy_by_region(accuracies):
-    """A panel for each dimension, a line over the regions for each model.
-
-    `accuracies` has for each model the `accuracy_by_dimension` of each region.
-    """
+    """A panel for each dimension, a line over the regions for each model."""
     figure = new_figure(13, 3.4)
     panels = figure.subplots(1, 5, sharey=True)
     for panel, kind in zip(panels, ("all", *vaec.DIMENSIONS), strict=True):
@@ -249,9 +241,8 @@ def plot_accuracy_by_region(accuracies):
 def plot_level_embeddings(model):
     """The embeddings of all levels on their principal components.
 
-    There is a panel for each dimension, with a line for each region. If the
-    model arranges levels evenly, also outside of the training region, then the
-    lines are straight and each continues the one before.
+    If the model arranges levels evenly, also outside of the training region,
+    the lines of the regions are straight and continue each other.
     """
     figure = new_figure(13, 3.6)
     panels = figure.subplots(1, 4)

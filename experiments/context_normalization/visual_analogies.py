@@ -65,11 +65,14 @@ def main(command):
         kind = {
             "candidates": args.candidates,
             "image_size": args.image_size,
-            "seed": args.seed,
             "distraction": not args.no_distraction,
         }
-        tests = generated_tests(args.num_test, **kind)
-        batches = functools.partial(VisualAnalogyBatches, **kind)
+        tests = generated_tests(args.num_test, seed=args.seed, **kind)
+        batches = functools.partial(
+            GeneratedBatches,
+            lambda n, seed: visual_analogies.generate(n, seed=seed, **kind)[:2],
+            seed=args.seed,
+        )
 
     with command.open_run(
         always=["normalization"],
@@ -90,36 +93,8 @@ def main(command):
         command.finish(run, model, result, lines, NEXT)
 
 
-class VisualAnalogyBatches(GeneratedBatches):
-    """New problems without end, for `models.visual_analogy_scorer`."""
-
-    def __init__(
-        self,
-        batch_size=32,
-        regime="train",
-        candidates="contrasting",
-        image_size=80,
-        initial_batch=0,
-        seed=0,
-        distraction=True,
-    ):
-        super().__init__(batch_size, initial_batch, seed)
-        self.arguments = (regime, candidates, image_size)
-        self.distraction = distraction
-
-    def generate(self, n, seed):
-        """Images `(n, 9, image_size, image_size, 1)` and labels `(n,)`."""
-        problems = visual_analogies.generate(
-            n, *self.arguments, seed, self.distraction
-        )
-        return problems.images, problems.labels
-
-
 class VisualAnalogyFiles(training.Minibatches):
-    """Published problems, one a file, read when they are needed.
-
-    Read at once they would take some 35 GB as images of 80 pixels.
-    """
+    """Published problems, one a file. Together they would take some 35 GB."""
 
     def __init__(
         self, paths, batch_size=32, image_size=80, initial_batch=0, seed=0
@@ -147,10 +122,7 @@ def generated_tests(
     seed=0,
     distraction=True,
 ):
-    """Test problems of values never seen (test), and of familiar ones (near).
-
-    They differ from the batches that `VisualAnalogyBatches` draws of this seed.
-    """
+    """Test problems of values never seen (test), and of familiar ones."""
     return {
         name: visual_analogies.generate(
             num_test,
@@ -170,8 +142,8 @@ def generated_tests(
 def files_digest(*sets):
     """A digest of published problems, to tell runs on other files apart.
 
-    It depends on the names of all files, without their folders, and on the
-    content of a hundred files or so of each set. A set may have a million.
+    It takes the names of all files, and the content of some hundred of each
+    set, which may have a million.
     """
     parts = []
     for paths in sets:

@@ -9,8 +9,8 @@ from keras_relational.models.image_model import to_pixels
 def rule_accuracy(model, problems, fillers=None, batch_size=250):
     """The share of problems whose answer is right.
 
-    `model` is one of `models.over_fillers`. If it predicts a filler, `fillers`
-    are the `decoder_targets` of all: the answer is the nearest of them.
+    A model that predicts a filler answers with the nearest of `fillers`, the
+    `decoder_targets` of all.
     """
     outputs = training.predictions(model, problems.fillers, batch_size)
     if fillers is None:
@@ -21,10 +21,7 @@ def rule_accuracy(model, problems, fillers=None, batch_size=250):
 
 
 def nearest_filler(predicted, fillers):
-    """The filler that each prediction is nearest to, by mean squared error.
-
-    Section 3.3.2 of Sinha et al., 2020.
-    """
+    """The nearest filler by mean squared error (Sinha et al., 2020, 3.3.2)."""
     predicted, fillers = (
         np.reshape(x, (len(x), -1)).astype("float32")
         for x in (predicted, fillers)

@@ -29,11 +29,10 @@ def draw(model, problems, fillers, directory):
 
 
 def plot_keys(found):
-    """The keys that each step writes, on their principal components.
+    """The keys that each step writes, on their principal components (Fig. 3).
 
-    `found` are the `analysis.bindings` of many problems with different fillers.
     If the keys of a step lie close together, they are symbols: they do not
-    depend on the filler that they are bound to (Fig. 3).
+    depend on the filler that they are bound to.
     """
     n, time, size = found.keys.shape
     keys = found.keys.reshape(n * time, size)
@@ -50,10 +49,7 @@ def plot_keys(found):
 
 
 def plot_predictions(predicted, targets, fillers):
-    """Predicted images, the nearest filler, and the right filler.
-
-    Each row is one problem, as in Figs. 8 and 12 to 14.
-    """
+    """A row a problem: predicted, nearest and right filler (Figs. 8, 12)."""
     fillers = decoder_targets(fillers)
     nearest = nearest_filler(predicted, fillers)
     columns = {

@@ -20,6 +20,7 @@ from experiments.esbn.evaluation import decoder_targets
 from experiments.esbn.evaluation import nearest_filler
 from experiments.esbn.evaluation import rule_accuracy
 from experiments.esbn.settings import settings_of
+from experiments.generated_batches import shuffled
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import runs
@@ -117,8 +118,8 @@ def task_rule_learner(
 ):
     """The `models.rule_learner` of a task.
 
-    The context of the normalization is the whole sequence. In relational match
-    to sample it is each pair, as in Webb et al., 2021.
+    The context of the normalization is the whole sequence, in relational match
+    to sample each pair, as in Webb et al., 2021.
     """
     has_pairs = task == "relational_match_to_sample"
     num_steps = None
@@ -158,8 +159,7 @@ def train_autoencoder(autoencoder, fillers, epochs=500, run=None):
     """Trains an autoencoder on all fillers, or loads it from the run.
 
     Sections 4.5 and A.3 of Sinha et al., 2020. From some initial weights the
-    sigmoid of an image is driven to 0 at all pixels, where it has no gradient,
-    and stays there: look at the share that is returned.
+    sigmoid is driven to 0, where it has no gradient: look at the share.
     """
     name = "autoencoder.keras"
     if run is not None and (run.directory / name).exists():
@@ -207,10 +207,8 @@ def train_rule_learner(
 ):
     """Trains a model of `models.rule_learner`, and returns its accuracies.
 
-    Batches are of 32. In the papers the last batch of an epoch may be smaller.
-    Here all have one size, and the training is rounded up to 20 equal parts,
-    the points of the learning curves. Batch normalization does not see the
-    withheld fillers, the last ones, in training.
+    All batches are of 32, and the training is rounded up to 20 equal parts.
+    Batch normalization does not see the withheld fillers, the last ones.
     """
     trained = models.over_fillers(model, fillers[: len(fillers) - withheld])
     tested = models.over_fillers(model, fillers)
@@ -229,14 +227,7 @@ def train_rule_learner(
     some = type(test)(*(x[:NUM_TESTED] for x in test))
     training.fit(
         trained,
-        lambda first: training.Minibatches(
-            x=shown.fillers,
-            y=targets,
-            batch_size=32,
-            steps_per_execution=None,
-            initial_batch=first,
-            seed=seed,
-        ),
+        shuffled(shown.fillers, targets, batch_size=32, seed=seed),
         num_batches=NUM_POINTS * batches_per_point,
         batches_per_epoch=batches_per_point,
         measure=lambda: {"test": rule_accuracy(tested, some, candidates)},
@@ -252,8 +243,8 @@ def train_rule_learner(
 def cross_entropy(target, probabilities):
     """−Σ_i target_i log probabilities_i, over the last axis.
 
-    On JAX, Keras' own function replaces probabilities below 1e-7 by 1e-7. A
-    decoder that is frozen and confident then passes no gradient.
+    On JAX, Keras' own function replaces probabilities below 1e-7, so that a
+    confident decoder that is frozen passes no gradient.
     """
     target = ops.cast(target, "float32")
     probabilities = ops.maximum(ops.cast(probabilities, "float32"), 1e-30)

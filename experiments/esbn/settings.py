@@ -84,8 +84,7 @@ def settings_of(args):
     """The settings for the options of the command.
 
     A CoRelNet has those of Kerg et al., 2022: a learning rate of 5e-4 and 5,000
-    batches, here whole epochs of the task's training set. The authors draw new
-    problems for each batch, and normalize the embeddings.
+    batches, here whole epochs of the task's training set.
     """
     _check(args)
     is_corelnet = args.sequential == "corelnet"
@@ -123,11 +122,7 @@ def sinha(kind, network, withheld):
 
 
 def webb(task, network, withheld, normalization):
-    """Those of Webb et al., 2021, Tables 5 and 6.
-
-    Without temporal context normalization an ESBN learns at a tenth of the
-    rate.
-    """
+    """Those of Webb et al., 2021, Tables 5 and 6."""
     numbers, epochs, sizes = OTHER_TASKS[task]
     column = _column(numbers, withheld)
     slow = network == "esbn" and not normalization

@@ -37,9 +37,7 @@ NUM_EXAMPLES = {"train": 5_000, "validation": 1_000, "test": 2_000}
 def model_and_data(task, reasoner, num_train=2_000, seed=0):
     """A model, and training, validation and test data, each `(x, labels)`.
 
-    Sorting and SET have `num_train` training examples. There are always 2,016
-    pairs to order, 5,000 images, and 5,000 problems of a rule. `seed` fixes
-    initial weights and data.
+    Only sorting and SET have `num_train` training examples.
     """
     keras.utils.set_random_seed(seed)
     if task == "sorting":
@@ -65,11 +63,7 @@ def model_and_data(task, reasoner, num_train=2_000, seed=0):
 
 
 def _rules(task, seed):
-    """Problems of a rule as sequences of vectors, options included.
-
-    A filler is a random vector of 32 normal numbers. Training and validation
-    have 50 fillers, the test 50 others.
-    """
+    """Problems of a rule as sequences of random vectors, options included."""
     number = NUM_EXAMPLES["train"]
     known, test = distribution_of_three.load_data(
         withheld=50,
@@ -92,10 +86,7 @@ def _rules(task, seed):
 
 
 def _tiles(task, part, seed):
-    """Images as sets of their nine tiles `(number, 9, 432)`, and labels.
-
-    Training and validation are on pentominoes, the test on hexominoes.
-    """
+    """Images as sets of their nine tiles `(number, 9, 432)`, and labels."""
     images, labels, _ = relations_game.generate(
         task,
         NUM_EXAMPLES[part],

@@ -18,11 +18,7 @@ from keras_relational.layers import PrediNet
 
 
 def central_outputs(model, images, batch_size=250):
-    """The complete output of the central module: `(batch, size)`.
-
-    If the module has heads, this is `R*`, the concatenated outputs of all
-    heads (Fig. 1b).
-    """
+    """The output of the central module, `(batch, size)`: `R*` in Fig. 1b."""
     outputs = training.predictions(_central(model), images, batch_size)
     return outputs.astype("float32")
 
@@ -36,8 +32,7 @@ def _central(model):
 def head_outputs(model, images, batch_size=250):
     """The output of each head: `(batch, num_heads, size)`.
 
-    For a PrediNet this is `R^h = (D^h, P1^h, P2^h)`, and for an MHA a sum of
-    values.
+    For a PrediNet this is `R^h = (D^h, P1^h, P2^h)`.
     """
     num_heads = layer_with_heads(model).num_heads
     outputs = central_outputs(model, images, batch_size)
@@ -47,9 +42,7 @@ def head_outputs(model, images, batch_size=250):
 def head_relations(model, images, batch_size=250):
     """The relations that each head finds: `(batch, num_heads, size)`.
 
-    For a PrediNet these are the relations `D^h`, without the two positions:
-    "the output relations of each head" in section S2.1. For an MHA they are the
-    head's complete output.
+    For a PrediNet these are `D^h`, without the two positions (section S2.1).
     """
     outputs = head_outputs(model, images, batch_size)
     layer = layer_with_heads(model)
@@ -59,14 +52,7 @@ def head_relations(model, images, batch_size=250):
 
 
 def plot_components(points, labels, label_names):
-    """Draws one panel of projected images for each architecture: Fig. S7.
-
-    Args:
-        points: Dictionary from the title of a panel to an array
-            `(num_examples, 2)`.
-        labels: Integer array `(num_examples,)`, the same for all panels.
-        label_names: A name for each label.
-    """
+    """Draws a panel of projected images for each architecture: Fig. S7."""
     figure = new_figure(3.2 * len(points), 3.6)
     panels = figure.subplots(1, len(points), squeeze=False)[0]
     for panel, (title, of_panel) in zip(panels, points.items(), strict=True):
@@ -81,17 +67,8 @@ def plot_head_components(
 ):
     """Draws training and held-out images of each head: Figs. 6b and S8.
 
-    A head has two panels, with the same limits.
-
-    Args:
-        points: Array `(num_examples, num_heads, 2)`: `head_relations` of the
-            training set, projected on their own components.
-        labels: Integer array `(num_examples,)`.
-        held_out_points: Array `(num_examples, num_heads, 2)`: the held-out set,
-            projected on the components of the training set.
-        held_out_labels: Integer array, labels of the held-out set.
-        label_names: A name for each label.
-        heads: Numbers of the heads to draw, from 0. By default all.
+    Points are `(num_examples, num_heads, 2)`, both on the components of the
+    training set. A head has two panels, with the same limits.
     """
     heads = range(points.shape[1]) if heads is None else list(heads)
     across = min(4, len(heads))

@@ -24,13 +24,10 @@ THRESHOLD = 0.9
 def content_masks(images):
     """Which locations of the encoded images show an object: `(batch, 5, 5)`.
 
-    A location sees 12 × 12 pixels, and the next location sees the pixels 6
-    further to the right or below. The mask is 0 if none of these pixels
-    contains an object, 1 if more than 90 % do, and .5 otherwise (section S2.2).
-
-    A pixel counts as an object if anything is drawn on its tile, even if the
-    pixel itself is black. The coloured pixels of an object never fill more than
-    56 % of a tile, so if only these counted, no mask could be 1.
+    A location sees 12 × 12 pixels, 6 further than the one before. The mask is 0
+    if none of them contains an object, 1 if more than 90 % do, and .5 otherwise
+    (section S2.2). A pixel counts if anything is drawn on its tile: the
+    coloured pixels of an object never fill more than 56 % of a tile.
     """
     images = np.asarray(images)
     if images.shape[1:] != (36, 36, 3):
@@ -50,27 +47,18 @@ def content_masks(images):
 def object_attention(maps, images):
     """How much each head attends to objects (1) or to the background (0).
 
-    The sum over the locations of attention × `content_masks` (top of Fig. S9):
-    `(batch, num_heads, num_maps)` from `analysis.attention_maps` and images.
+    The sum of attention × `content_masks` (top of Fig. S9), `(batch, num_heads,
+    num_maps)`.
     """
     masks = content_masks(images)
-    if (len(maps), *maps.shape[3:]) != masks.shape:
-        raise ValueError(
-            "Maps (batch, num_heads, num_maps, 5, 5) and images (batch, 36, "
-            "36, 3) must belong to the same batch. Received: maps.shape="
-            f"{maps.shape}, images.shape={images.shape}"
-        )
     return np.einsum("bhmyx,byx->bhm", maps, masks)
 
 
 def attended_locations(maps):
     """The mean location that each head attends to: `(batch, heads, maps)`.
 
-    The sum over the locations of attention × index, which counts row by row
-    from 0 (section S2.2 and middle of Fig. S9). If the result hardly changes
-    between images, the head attends to a fixed location or, for a result near
-    the middle, to all locations evenly. A head that chooses one of 5 × 5
-    locations at random has a standard deviation of 7.2.
+    Locations count row by row from 0 (section S2.2 and middle of Fig. S9). A
+    head that chooses one at random has a standard deviation of 7.2.
     """
     height, width = maps.shape[3:]
     indices = np.arange(height * width, dtype="float32").reshape(height, width)
@@ -80,8 +68,7 @@ def attended_locations(maps):
 def object_heads(objects, threshold=THRESHOLD):
     """The numbers of the heads that attend to objects in all of their maps.
 
-    For such a head, the mean of `object_attention` over the images is at least
-    `threshold` in every map (sections S2.2 and S2.3). There may be none.
+    Of the mean `object_attention` over the images (sections S2.2 and S2.3).
     """
     return np.flatnonzero((objects.mean(axis=0) >= threshold).all(axis=-1))
 
@@ -98,9 +85,7 @@ def head_weights(model):
 def plot_head_attention(objects, locations, weights, threshold=THRESHOLD):
     """Draws the attention of each head, and its weight: Fig. S9.
 
-    Three panels over the heads show `object_attention`, `attended_locations`
-    and `head_weights`. The first two have mean and standard deviation over the
-    images. The heads of `object_heads` are shaded.
+    Mean and standard deviation are over the images. Object heads are shaded.
     """
     num_heads, num_maps = objects.shape[1:]
     heads = np.arange(num_heads)
@@ -143,27 +128,12 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
     """Accuracy when only some heads are kept and the others give zeros.
 
     The first layer of the output MLP is linear in the heads. If head `h`
-    contributes `C^h`, the layer computes `Σ kept^h C^h + b`. Encoder and
-    central module therefore run once, and each set of heads costs one product
-    with `C` (section S2.3).
-
-    Args:
-        model: The model.
-        x: Its input: images, or a pair of images and task ids.
-        labels: Integer array `(batch,)`.
-        kept: Boolean array `(num_sets, num_heads)`. `True` keeps a head.
-        batch_size: Number of images in a batch of the computation.
-
-    Returns:
-        Array `(num_sets,)` of shares between 0 and 1.
+    contributes `C^h`, it computes `Σ kept^h C^h + b`. Encoder and central
+    module therefore run once, and each set of heads, a row of the boolean
+    `kept`, costs one product with `C` (section S2.3).
     """
     layer = layer_with_heads(model)
     kept, labels = np.asarray(kept), np.asarray(labels)
-    if kept.ndim != 2 or kept.shape[1] != layer.num_heads:
-        raise ValueError(
-            "`kept` must have one row a set and one column a head, "
-            f"(num_sets, {layer.num_heads}). Received: kept.shape={kept.shape}"
-        )
     of_heads, always = head_contributions(model, x, batch_size)
     hidden, last = models.part(model, "hidden"), models.part(model, "logits")
     last_kernel, last_bias = map(as_float32, (last.kernel, last.bias))
@@ -186,31 +156,13 @@ def pruned_accuracy(model, x, labels, kept, batch_size=250):
 
 
 def pruning_curve(model, x, labels, heads=None, num_subsets=100, seed=0):
-    """Accuracy with random subsets of q heads, for each number q.
+    """Accuracy with random subsets of q of the heads, for each number q.
 
-    Fig. S10 shows the mean and the best of 100 subsets of each size, drawn from
-    all heads or from the heads that attend to objects.
-
-    Args:
-        model: The model.
-        x: Its input: images, or a pair of images and task ids.
-        labels: Integer array `(batch,)`.
-        heads: Numbers of the heads to draw from, by default all. Other heads
-            are never kept.
-        num_subsets: Number of subsets of each size.
-        seed: Seed of the subsets.
-
-    Returns:
-        Array `(len(heads), num_subsets)` of shares between 0 and 1. Row q − 1
-        is for the subsets of q heads.
+    Fig. S10 shows mean and best of 100 subsets of each size. Row q − 1 of the
+    result `(len(heads), num_subsets)` is for q heads.
     """
     num_heads = layer_with_heads(model).num_heads
     heads = np.arange(num_heads) if heads is None else np.unique(list(heads))
-    if not len(heads) or not set(heads) <= set(range(num_heads)):
-        raise ValueError(
-            f"`heads` must name one or more of the heads 0 to {num_heads - 1}. "
-            f"Received: heads={heads.tolist()}"
-        )
     sizes = np.arange(1, len(heads) + 1).repeat(num_subsets)
     order = np.random.default_rng(seed).random((len(sizes), len(heads)))
     kept = np.zeros((len(sizes), num_heads), bool)
@@ -221,11 +173,7 @@ def pruning_curve(model, x, labels, heads=None, num_subsets=100, seed=0):
 
 
 def plot_pruning(accuracies):
-    """Draws the curves of `pruning_curve`, a dictionary by name: Fig. S10.
-
-    A solid line shows the mean of the subsets of each size, and a dashed line
-    the best.
-    """
+    """Draws each `pruning_curve`, mean and best (dashed), by name: Fig. S10."""
     figure = new_figure(6, 4)
     panel = figure.subplots()
     for number, (name, of_sizes) in enumerate(accuracies.items()):

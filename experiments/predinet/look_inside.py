@@ -92,11 +92,7 @@ def draw_central_outputs(trained, images, labels, label_names, directory):
 
 
 def draw_head_components(model, examples, held_out, label_names, path):
-    """Draws the first two components of each head's relations.
-
-    The components are those of the relations of `examples`. `held_out` is
-    projected on the same ones.
-    """
+    """Draws each head's relations on the components of those of `examples`."""
     (x, y), (x_held_out, y_held_out) = examples, held_out
     relations = components.head_relations(model, x)
     of_examples = principal_components(relations)
@@ -109,11 +105,7 @@ def draw_head_components(model, examples, held_out, label_names, path):
 
 
 def draw_head_attention(model, images, directory):
-    """Draws where each head looks, and returns the object heads.
-
-    Writes `attention_maps.png`, four images under the maps of four heads, and
-    `head_attention.png`, a summary of all heads and images.
-    """
+    """Draws what each head looks at, and returns the object heads."""
     maps = analysis.attention_maps(model, images)
     figure = analysis.plot_attention_maps(images[:4], maps[:4])
     save(figure, directory / "attention_maps", images=images, maps=maps)

@@ -37,18 +37,10 @@ def main(command):
     add("--published", command_line.existing_file, None, PUBLISHED)
     args = command.parse_run()
 
-    def data(num_examples, object_set, name):
-        images, labels, _ = relations_game.generate(
-            args.task, num_examples, object_set, seed=stream(args.seed, name)
-        )
-        return images, labels
-
-    x, y = data(args.num_train, "pentominoes", "train")
-    four_labels = args.task == "colour_and_shape"
-    tests, digests = {}, {}
-    tests["hexominoes"] = data(args.num_test, "hexominoes", "test")
-    if not four_labels:  # These need objects of other shapes.
-        tests["stripes"] = data(args.num_test, "stripes", "test")
+    x, y, _ = relations_game.generate(
+        args.task, args.num_train, seed=stream(args.seed, "train")
+    )
+    tests, digests = held_out_sets(vars(args)), {}
     if args.published:
         images, labels, _ = relations_game.load_npz(args.published)
         tests["published"] = images, labels
@@ -57,7 +49,7 @@ def main(command):
     keras.utils.set_random_seed(args.seed)
     model = models.relations_classifier(
         args.central,
-        num_classes=4 if four_labels else 2,
+        num_classes=4 if args.task == "colour_and_shape" else 2,
         num_heads=args.num_heads,
         num_relations=args.num_relations,
     )
@@ -90,21 +82,29 @@ def main(command):
         command.finish(run, model, metrics, lines, NEXT)
 
 
-def preset_metrics(model, arguments):
-    """Accuracy on other object sets, as in the run's result."""
-    object_sets = ["hexominoes", "stripes"]
-    if arguments["task"] == "colour_and_shape":
-        object_sets = ["hexominoes"]
-    metrics = {}
-    for object_set in object_sets:
+def held_out_sets(arguments):
+    """Images and labels of other sets of objects than that of training."""
+    tests = {}
+    for object_set in ("hexominoes", "stripes"):
+        # The shapes of stripes do not differ.
+        if object_set == "stripes" and arguments["task"] == "colour_and_shape":
+            continue
         images, labels, _ = relations_game.generate(
             arguments["task"],
             arguments["num_test"],
             object_set,
             seed=stream(arguments["seed"], "test"),
         )
-        metrics[object_set] = training.accuracy(model, images, labels)
-    return metrics
+        tests[object_set] = images, labels
+    return tests
+
+
+def preset_metrics(model, arguments):
+    """Accuracy on other object sets, as in the run's result."""
+    return {
+        name: training.accuracy(model, images, labels)
+        for name, (images, labels) in held_out_sets(arguments).items()
+    }
 
 
 def preset_headline(arguments, metrics):

@@ -45,10 +45,9 @@ def tables(records: list[Record]) -> dict[str, str]:
 def single_table(records: list[Record]) -> str:
     """One row a task, module and set of objects.
 
-    The paper's Table 1 summarises "the top 10 batches" of its curves: here the
-    ten best points, and the value of `ten_best_of_few_images` beside them. †
-    marks curves of fewer than 100 points, ‡ the older stripes, which were near
-    misses.
+    Table 1 has "the top 10 batches" of the paper's curves: here the ten best
+    points, and `ten_best_of_few_images`. † marks curves of fewer than 100
+    points, ‡ the older stripes, which were near misses.
     """
     paper = read_paper("predinet")["single_tasks"]["figures"]
     columns = ("task", "central", "stripes", "published")
@@ -95,10 +94,8 @@ def single_table(records: list[Record]) -> str:
 def ten_best_of_few_images(accuracies: np.ndarray) -> float:
     """The measure of the authors' notebook, expected for a learning curve.
 
-    The notebook tests on 250 images after every 500 of 100,000 batches, and
-    Table 1 has the ten best of these 200 points. With so few images the best
-    points are lucky ones: a network at chance has 0.56. The result is the mean
-    of 1,000 simulations, each with 250 images at 200 points of the curve.
+    It is the ten best of 200 tests on 250 images each, which are lucky ones: a
+    network at chance has 0.56. The mean of 1,000 simulations is returned.
     """
     points = np.linspace(0, len(accuracies) - 1, 200)
     shares = np.interp(points, np.arange(len(accuracies)), accuracies)
@@ -171,14 +168,8 @@ def figures(records: list[Record]) -> dict:
 def plot_transfer_curves(runs, curve="stripes_accuracy"):
     """Draws the four stages of transfer, one panel an architecture: Fig. 4.
 
-    Lines are means over the seeds. Bands reach one standard deviation to each
-    side.
-
-    Args:
-        runs: Dictionary from architecture to a list with one item a seed: a
-            dictionary from stage to curves. Architectures may differ in their
-            seeds and stages.
-        curve: Name of the curve to draw, a share between 0 and 1.
+    `runs` has for each architecture a dictionary from stage to curves for each
+    seed. Lines are means over the seeds, bands one standard deviation wide.
     """
     figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
     panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]

@@ -99,35 +99,11 @@ def four_stage_transfer(
     4. Its encoder alone is frozen; a fresh central module and output MLP learn
        the target task.
 
-    The outputs of frozen layers never change, so stages 3 and 4 compute them
-    once for each image and train the layers behind them on these.
-
-    Args:
-        build: Function that returns a new model of
-            `models.relations_classifier` with tasks.
-        curriculum: Pair `((images, task_ids), labels)` to pre-train on.
-        target: Such a pair for the target tasks.
-        curriculum_tests: Dictionary of names and such pairs: held-out sets to
-            measure stage 2 on.
-        target_tests: Such a dictionary for the other stages.
-        stages: Numbers of the stages that are returned. Stages 3 and 4 need
-            stage 2, which is then trained in any case.
-        num_batches: Number of training steps of each stage.
-        run: `runs.Run` to keep curves and checkpoints in, a part of it for each
-            stage: `stage_1` to `stage_4`. By default nothing is written.
-        seed: Fixes initial weights and the order of the examples.
-        **training_arguments: Further arguments of `training.train_classifier`;
-            `optimizer` must be left out or be a string.
-
-    Returns:
-        Pair `(trained, curves)` of dictionaries from the number of a stage: to
-        its whole network, with the frozen layers, and to its learning curves.
+    The outputs of frozen layers never change, so stages 3 and 4, which need
+    stage 2, compute them once for each image. `curriculum` and `target` are
+    pairs `((images, task_ids), labels)`; the tests are dictionaries of such
+    pairs. Returns two dictionaries by stage: its whole network, and its curves.
     """
-    stages = tuple(stages)
-    if set(stages) - set(STAGES):
-        raise ValueError(
-            f"Stages are numbered 1 to 4. Received: stages={stages}"
-        )
     if run is not None:
         _check_pretrained(run.directory, num_batches)
     trained, curves = {}, {}
@@ -209,10 +185,9 @@ def _through(frozen, data):
 
 
 def stage_metrics(curves, before=None):
-    """The `minutes` and the accuracy on `stripes` of each stage.
+    """The `minutes` and the accuracy on `stripes`, by stage as text.
 
-    Both are dictionaries from stage, as text, to a number. `before` is the
-    run's result so far: its stages are kept if they were not trained now.
+    Stages of `before`, the run's last figures, are kept if not trained now.
     """
     before = before or {}
     metrics = {}

@@ -10,6 +10,7 @@ core: to try what makes schemata divide the work, many seeds of it.
 import keras
 
 from experiments import command_line
+from experiments.generated_batches import shuffled
 from experiments.scoff.schemata import schema_metrics
 from keras_relational import layers
 from keras_relational import models
@@ -59,17 +60,7 @@ def main(command):
         balance=args.balance,
     )
     training.compile_model(model, args.learning_rate, "mse")
-
-    def batches(first):
-        return training.Minibatches(
-            train[:, :-1],
-            train[:, 1:],
-            batch_size=args.batch_size,
-            steps_per_execution=None,
-            initial_batch=first,
-            seed=args.seed,
-        )
-
+    batches = shuffled(train[:, :-1], train[:, 1:], args.batch_size, args.seed)
     with command.open_run(["num_axes"], ["num_batches", "num_test"]) as run:
         training.fit(
             model,
@@ -86,11 +77,7 @@ def main(command):
 def coordinates_predictor(
     num_coordinates, num_schemata=2, units=12, schema_keys="shared", balance=0.0
 ):
-    """A model from coordinates to the next ones: one object file, one Dense.
-
-    It is the smallest model in which schemata can be seen to divide the work,
-    and no paper's.
-    """
+    """A model from coordinates to the next ones: one object file, one Dense."""
     core = layers.SCOFF(
         units,
         num_object_files=1,

@@ -13,10 +13,9 @@ from experiments.scoff import videos
 from experiments.scoff.schemata import draw_object_files
 from experiments.scoff.schemata import schemata_in_use
 from experiments.scoff.video_cores import CORES
-from experiments.scoff.video_cores import video_core
+from experiments.scoff.video_cores import predictor
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational import training
 from keras_relational.analysis.plotting import save_gif
 from keras_relational.datasets import bouncing_balls
 from keras_relational.models.image_model import to_pixels
@@ -55,80 +54,31 @@ def main(command):
     sample = generate(50, seed=stream(args.seed, "sample_beside_batches"))
     test_seed = stream(args.seed, "test_beside_batches")
     test = generate(args.num_test, seed=test_seed)
-    model = bouncing_balls_predictor(
-        args.task,
-        core=args.core,
-        units=args.units,
-        num_object_files=args.num_object_files,
-        num_schemata=args.num_schemata,
-        gated_messages=args.gated_messages,
-        mean_pixel=sample.mean() / 255,
-        image_size=args.image_size,
-        networks=args.networks,
-    )
+    model = bouncing_balls_predictor(args, sample.mean() / 255)
     given = args.num_given or args.num_frames - 1
     trained = models.roll_out_model(
         model, num_frames=args.num_frames - given, all_frames=True
     )
-    videos.compile_predictor(trained, args.learning_rate, args.loss)
-
-    def batches(first):
-        return videos.VideoBatches(
-            train,
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
-            num_given=given,
-        )
-
     with command.open_run(["task", "core"], ["num_batches", "num_test"]) as run:
-        training.fit(
-            trained,
-            batches,
-            num_batches=args.num_batches,
-            batches_per_epoch=100,
-            run=run,
-            verbose=args.verbose,
-        )
+        videos.train_predictor(command, trained, train, given)
         metrics = roll_out_metrics(model, test, run.directory)
         rolling = models.roll_out_model(model, num_frames=10)
         command.finish(run, model, metrics, [ERRORS], NEXT, rolling)
 
 
-def bouncing_balls_predictor(
-    task="4balls",
-    core="scoff",
-    units=100,
-    num_object_files=None,
-    num_schemata=4,
-    gated_messages=False,
-    mean_pixel=0.5,
-    image_size=64,
-    networks="convolutional",
-):
-    """The `video_predictor` of bouncing balls, with one of five cores.
-
-    SCOFF and RIMs attend to the positions of a frame. The other cores get a
-    frame as one vector.
-    """
-    slots = num_object_files or (8 if "678" in task else 4)
-    of_scoff = {"gated_messages": True} if gated_messages else {}
-    return models.video_predictor(
-        video_core(core, units, slots, num_schemata, **of_scoff),
-        num_channels=3 if task.startswith("colored") else 1,
+def bouncing_balls_predictor(options, mean_pixel):
+    """The `video_predictor` of bouncing balls, with one of five cores."""
+    slots = options.num_object_files or (8 if "678" in options.task else 4)
+    return predictor(
+        options,
+        slots,
+        num_channels=3 if options.task.startswith("colored") else 1,
         mean_pixel=mean_pixel,
-        positions=core.startswith(("scoff", "rims")),
-        image_size=image_size,
-        networks=networks,
     )
 
 
 def roll_out_metrics(model, frames, directory):
-    """Errors of 10 and 30 frames predicted after 15, with pictures.
-
-    Also the errors of two predictions that need no model, and for a SCOFF core
-    the number of schemata in use.
-    """
+    """Errors of 10 and 30 frames after 15, also of two simple predictions."""
     metrics = _of_frames(videos.roll_out_errors(model, frames))
     simple = videos.simple_roll_out_errors(frames)
     metrics |= {name: _of_frames(errors) for name, errors in simple.items()}
@@ -157,11 +107,7 @@ def draw_roll_out(model, video, directory, num_given=15, num_frames=30):
 
 
 def save_videos(shown, path, milliseconds=100, scale=3):
-    """Writes videos beside each other to a GIF file.
-
-    They have one shape `(time, height, width, channels)`, and pixels in uint8
-    or floats between 0 and 1.
-    """
+    """Writes videos, uint8 or floats between 0 and 1, side by side to a GIF."""
     edges = [(0, 0), (1, 1), (1, 1), (0, 0)]
     rows = np.concatenate(
         [

@@ -14,14 +14,11 @@ import numpy as np
 
 from experiments import command_line
 from experiments.scoff import videos
-from experiments.scoff.video_cores import video_core
-from keras_relational import models
+from experiments.scoff.video_cores import predictor
 from keras_relational import runs
-from keras_relational import training
 from keras_relational.datasets import intuitive_physics
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
-from keras_relational.validation import check_choice
 
 CORES = ("scoff", "relational_memory", "gru")
 LINES = ["relative error in O1: {O1:.3f}, in O2: {O2:.3f}, in O3: {O3:.3f}"]
@@ -66,35 +63,10 @@ def main(command):
         image_size=args.image_size,
     )
     keras.utils.set_random_seed(args.seed)
-    model = intuitive_physics_predictor(
-        core=args.core,
-        units=args.units,
-        num_object_files=args.num_object_files,
-        num_schemata=args.num_schemata,
-        gated_messages=args.gated_messages,
-        image_size=args.image_size,
-        networks=args.networks,
-    )
-    videos.compile_predictor(model, args.learning_rate, args.loss)
-
-    def batches(first):
-        return videos.VideoBatches(
-            make_videos,
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
-        )
-
+    model = intuitive_physics_predictor(args)
     may_differ = ["num_batches", "num_sets", "folder"]
     with command.open_run(["core"], may_differ) as run:
-        training.fit(
-            model,
-            batches,
-            num_batches=args.num_batches,
-            batches_per_epoch=100,
-            run=run,
-            verbose=args.verbose,
-        )
+        videos.train_predictor(command, model, make_videos)
         errors = relative_errors(model, tests)
         command.finish(run, model, errors, LINES, NEXT)
     if args.folder:
@@ -105,36 +77,13 @@ def main(command):
             command.finish(run, None, errors, LINES, NEXT)
 
 
-def intuitive_physics_predictor(
-    core="scoff",
-    units=85,
-    num_object_files=6,
-    num_schemata=4,
-    gated_messages=False,
-    image_size=64,
-    networks="convolutional",
-):
-    """The `video_predictor` of intuitive physics, with one of its cores.
-
-    SCOFF has four heads and attends to the positions of a frame. The other
-    cores get a frame as one vector; the relational memory has five heads. The
-    sizes are those of Table 6 of Goyal et al., 2020.
-    """
-    check_choice("core", core, CORES)
-    of_scoff = {"gated_messages": True} if gated_messages else {}
-    return models.video_predictor(
-        video_core(
-            core,
-            units,
-            num_object_files,
-            num_schemata,
-            num_heads=5 if core == "relational_memory" else 4,
-            **of_scoff,
-        ),
+def intuitive_physics_predictor(options):
+    """The `video_predictor` of intuitive physics, with heads as in Table 6."""
+    return predictor(
+        options,
+        options.num_object_files,
+        num_heads=5 if options.core == "relational_memory" else 4,
         num_channels=3,
-        positions=core == "scoff",
-        image_size=image_size,
-        networks=networks,
     )
 
 
@@ -144,10 +93,7 @@ def physics_tests(
     num_frames=intuitive_physics.NUM_FRAMES,
     image_size=intuitive_physics.IMAGE_SHAPE[0],
 ):
-    """Sets of each block, of two possible videos and two impossible ones.
-
-    They share nothing with batches of the same seed.
-    """
+    """Sets of each block, of two possible videos and two impossible ones."""
     return {
         block: intuitive_physics.generate(
             block,
@@ -165,8 +111,6 @@ def plausibility(predictor, frames, batch_size=50):
 
     This is the log-likelihood under a Gaussian, up to a factor and a constant.
     Goyal et al., 2020, section 5, use "model likelihood", and say no more.
-    Videos of a set are alike until something impossible happens in some of
-    them, so until then they count the same.
     """
     return -videos.pixel_errors(
         predictor.predict_on_batch,
@@ -180,21 +124,10 @@ def plausibility(predictor, frames, batch_size=50):
 def relative_error(plausibilities):
     """The share of matched sets in which the possible videos seem less likely.
 
-    Args:
-        plausibilities: Array `(num_sets, 4)`: of each set two possible videos,
-            then two impossible ones. A set whose sums are equal counts half.
-
-    Example:
-
-    >>> relative_error([[3, 1, 0, 2], [0, 0, 1, 0]])
-    0.5
+    `plausibilities` are `(num_sets, 4)`, first two possible videos, then two
+    impossible ones. A set whose sums are equal counts half.
     """
     plausibilities = np.asarray(plausibilities)
-    if plausibilities.ndim != 2 or plausibilities.shape[1] != 4:
-        raise ValueError(
-            "Matched sets have four videos each, (num_sets, 4). Received: "
-            f"plausibilities.shape={plausibilities.shape}"
-        )
     if np.isnan(plausibilities).any():
         raise ValueError(
             "The plausibility of a video is NaN, so it cannot be compared: has "

@@ -10,6 +10,7 @@ import keras
 from experiments.agents import draw_solved_share
 from experiments.agents import play_each
 from experiments.agents import player_means
+from experiments.agents import solved_share
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational.agents.actor_learner import actor_learner
@@ -65,12 +66,6 @@ def main(command):
         epsilon=1e-5,
         entropy_regularization=5e-4,
     )
-
-    def measure():
-        seeds = unseen_world_seeds(100)
-        played = analysis.play(larger, seeds, model, greedy=False)
-        return {"solved_in_10_by_10": float(played["solved"].mean())}
-
     with command.open_run(
         always=["core"], may_differ=["num_steps", "num_test"]
     ) as run:
@@ -80,7 +75,7 @@ def main(command):
             world.success_reward,
             run=run,
             updates_per_epoch=300,
-            measure=measure,
+            measure=solved_share(larger, model, "solved_in_10_by_10"),
             verbose=args.verbose,
         )
         draw_solved_share(curves, args.core, run.directory)
@@ -108,21 +103,12 @@ def memory(
 ):
     """An RNN cell, the memory of the agent.
 
-    Sizes as in Table 5 of Goyal et al., 2020, which has 510 units. With LSTMs
-    as schemata, four heads read values of 256, and four heads read messages.
-    With GRUs, one head reads values of 64, a quarter of the work, and there are
+    Sizes as in Table 5 of Goyal et al., 2020, which has 510 units. With GRUs as
+    schemata, one head reads values of 64, a quarter of the work, and there are
     no messages: a single object file has no other to read. Its messages to
     itself made the state of GRUs grow beyond all bounds in episodes of 324
-    steps, and the agent forgot all it had learned.
-
-    Args:
-        name: `"scoff"`, with one object file; `"gru"`, with as many units; or
-            `"gru_of_equal_size"`, with about as many parameters as the SCOFF of
-            the other arguments, after a layer of 256.
-        units: Number of units of the object file, and of `"gru"`.
-        num_schemata: Number of schemata of `"scoff"`. Table 5 has four.
-        schema_keys: As for `layers.SCOFF`.
-        dynamics: As for `layers.SCOFF`.
+    steps, and the agent forgot all it had learned. `"gru_of_equal_size"` has
+    about as many parameters as the SCOFF, after a layer of 256.
     """
     if name == "gru":
         return keras.layers.GRUCell(units)

@@ -84,10 +84,7 @@ def single_ball_table(records: list[Record]) -> str:
 
 
 def schemata_table(records: list[Record]) -> str:
-    """Single balls with linear networks: information by seed, a row a variant.
-
-    The steps right after a change are left out.
-    """
+    """Single balls with linear networks: information by seed."""
     columns = "dynamics", "schema_keys", "balance", "loss", "bulb_radius"
     rows, common = group_by_seed(records, columns)
     lines = []
@@ -109,10 +106,7 @@ def schemata_table(records: list[Record]) -> str:
 
 
 def coordinates_table(records: list[Record]) -> str:
-    """A ball's coordinates: information by seed, a row a variant.
-
-    The steps right after a change are left out.
-    """
+    """A ball's coordinates: information by seed."""
     columns = "num_axes", "cue", "units", "schema_keys", "balance"
     rows, common = group_by_seed(records, columns)
     lines = []
@@ -275,10 +269,8 @@ def figures(records: list[Record]) -> dict:
 def plot_roll_out_errors(errors):
     """Draws how errors grow over the frames of roll-outs, a panel a task.
 
-    Args:
-        errors: Dictionary from the name of a task to one from the name of a
-            line to the errors of each run, one frame after the other. A line is
-            their mean, its band one standard deviation to each side.
+    `errors` has for each task and line the errors of each run. A line is their
+    mean, its band one standard deviation to each side.
     """
     figure = new_figure(4 * len(errors), 4)
     panels = figure.subplots(1, len(errors), sharey=True, squeeze=False)[0]

@@ -22,25 +22,15 @@ def schemata_in_use(found, share=0.01):
 def label_tables(found, labels, burn_in=BURN_IN, after_change=0):
     """How often each schema meets each label, a table an object file.
 
-    Args:
-        found: `ObjectFiles` of `n` sequences of `time` steps.
-        labels: Integers `(n, time)`, the true dynamics at each step, or `(n,)`,
-            the dynamics of each sequence. Labels of later steps are left out.
-        burn_in: Number of steps that are left out at the beginning.
-        after_change: Number of steps that are left out whenever the label
-            changes, the step of the change included.
+    `labels` are the true dynamics at each step `(n, time)`, or of each sequence
+    `(n,)`. So many steps are left out at the beginning, and after each change,
+    the step of the change included.
     """
     schemata = found.schemata.argmax(-1)
     labels = np.asarray(labels)
     if labels.ndim == 1:
         labels = np.repeat(labels[:, None], schemata.shape[1], axis=1)
     labels = labels[:, : schemata.shape[1]]
-    if labels.shape != schemata.shape[:2]:
-        raise ValueError(
-            "There must be a label for each sequence, or for each of its "
-            f"{schemata.shape[1]} steps. Received: found.schemata.shape="
-            f"{found.schemata.shape}, labels.shape={labels.shape}"
-        )
     is_counted = np.ones(labels.shape, bool)
     is_counted[:, :burn_in] = False
     is_changed = labels[:, 1:] != labels[:, :-1]
@@ -73,12 +63,7 @@ def label_information(found, labels, burn_in=BURN_IN, after_change=0):
 
 
 def schema_metrics(model, sequences, labels, directory):
-    """The information of a predictor's schemata about the dynamics.
-
-    Returns the `label_information`, and under `settled` the `label_information`
-    without the step at which the dynamics change and the one after it. Draws
-    `schemata.png`.
-    """
+    """The `label_information`, and as `settled` that of steps after changes."""
     found = analysis.object_files(model, sequences[:, :-1])
     metrics = label_information(found, labels)
     metrics["settled"] = label_information(found, labels, after_change=2)
@@ -87,10 +72,7 @@ def schema_metrics(model, sequences, labels, directory):
 
 
 def draw_object_files(found, directory, frames=None, labels=None):
-    """Draws the first sequence: `schemata.png`, with frames `attention.png`.
-
-    `labels` are integers, one a step, or one for all.
-    """
+    """Draws the first sequence: `schemata.png`, with frames `attention.png`."""
     if labels is not None:
         time = found.schemata.shape[1]
         labels = (
@@ -105,19 +87,10 @@ def draw_object_files(found, directory, frames=None, labels=None):
 
 
 def plot_spatial_attention(frames, found, sequence=0, every=5):
-    """Draws where each object file looks, the mean over heads.
-
-    The frames are in the first row, then comes a row for each object file.
-    `every` is the interval between drawn frames.
-    """
+    """Draws frames and where each object file looks, the mean over heads."""
     scores = found.inputs[sequence].mean(axis=1)
     time, files, positions = scores.shape
     side = round(positions**0.5)
-    if side**2 != positions:
-        raise ValueError(
-            f"The {positions} positions do not form a square image. Expected a "
-            "model whose SCOFF layer sees the positions of a square image"
-        )
     shown = range(0, time, every)
     figure = new_figure(0.9 * len(shown) + 1, 0.95 * (files + 1) + 0.4)
     grid = figure.subplots(files + 1, len(shown), squeeze=False)

@@ -15,7 +15,6 @@ from experiments.scoff import videos
 from experiments.scoff.schemata import schema_metrics
 from experiments.scoff.video_cores import video_core
 from keras_relational import models
-from keras_relational import training
 from keras_relational.datasets import single_ball
 from keras_relational.models.video_predictor import VIDEO_NETWORKS
 from keras_relational.random_streams import stream
@@ -46,6 +45,7 @@ def main(command):
     args = command.parse_run()
     keras.utils.set_random_seed(args.seed)
     num_dynamics, _ = single_ball.VIDEOS[args.dynamics]
+
     train, _ = videos_of(vars(args), "train")
     test, labels = videos_of(vars(args), "test")
     model = single_ball_predictor(
@@ -59,41 +59,25 @@ def main(command):
         image_size=args.image_size,
         networks=args.networks,
     )
-    videos.compile_predictor(model, args.learning_rate, args.loss)
 
     def sample(n, seed):
         """Draws training videos; one may come again in the same batch."""
         rng = np.random.default_rng(seed)
         return train[rng.integers(len(train), size=n)]
 
-    def batches(first):
-        return videos.VideoBatches(
-            sample,
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
-        )
-
     with command.open_run(["dynamics"], ["num_batches", "num_test"]) as run:
-        training.fit(
-            model,
-            batches,
-            num_batches=args.num_batches,
-            batches_per_epoch=100,
-            run=run,
-            verbose=args.verbose,
-        )
+        videos.train_predictor(command, model, sample)
         metrics = ball_metrics(model, test, labels, run.directory)
         command.finish(run, model, metrics, LINES, NEXT)
 
 
-def videos_of(arguments, name):
-    """The videos and labels of a run that are named `"train"` or `"test"`."""
+def videos_of(arguments, part):
+    """The videos and labels of `"train"` or `"test"`."""
     images, labels, _ = single_ball.generate_videos(
         arguments["dynamics"],
-        arguments[f"num_{name}"],
+        arguments[f"num_{part}"],
         num_frames=arguments["num_frames"],
-        seed=stream(arguments["seed"], name),
+        seed=stream(arguments["seed"], part),
         image_size=arguments["image_size"],
         bulb_radius=arguments["bulb_radius"],
     )
@@ -113,9 +97,8 @@ def single_ball_predictor(
 ):
     """The `video_predictor` of one ball, with a SCOFF core.
 
-    The attention to the input has four heads with values of 64. With linear
-    networks a frame is one vector. Attention has nothing to choose then, and
-    there is no dropout.
+    With linear networks a frame is one vector. Attention has nothing to choose
+    then, and there is no dropout.
     """
     core = video_core(
         "scoff",
@@ -139,11 +122,7 @@ def single_ball_predictor(
 
 
 def ball_metrics(model, frames, labels, directory):
-    """The `schema_metrics`, and the error of a roll-out.
-
-    `roll_out_error` is the mean squared error of the last two thirds of the
-    first 200 videos, predicted from their first third.
-    """
+    """The `schema_metrics`, and the error of a roll-out after a third."""
     metrics = schema_metrics(model, frames, labels, directory)
     given = frames.shape[1] // 3
     errors = videos.roll_out_errors(
@@ -157,10 +136,10 @@ def ball_metrics(model, frames, labels, directory):
 
 
 def preset_metrics(model, arguments):
-    """The schema's information about the axis, and the error of a roll-out."""
-    test, axes = videos_of(arguments, "test")
+    """What the schema tells about the axis, and the errors of roll-outs."""
+    test, labels = videos_of(arguments, "test")
     with tempfile.TemporaryDirectory() as folder:
-        found = ball_metrics(model, test, axes, pathlib.Path(folder))
+        found = ball_metrics(model, test, labels, pathlib.Path(folder))
     kept = {"information": found["settled"]["information"]}
     return {"settled": kept, "roll_out_error": found["roll_out_error"]}
 

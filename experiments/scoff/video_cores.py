@@ -3,10 +3,32 @@
 import keras
 
 from keras_relational import layers
-from keras_relational.validation import check_choice
-from keras_relational.validation import check_positive_integers
+from keras_relational import models
 
 CORES = ("scoff", "scoff_sparse", "rims", "relational_memory", "gru")
+
+
+def predictor(options, num_slots, num_heads=None, **arguments):
+    """A `video_predictor` with the core and the sizes of a command's options.
+
+    SCOFF and RIMs attend to the positions of a frame. Others get one vector.
+    """
+    of_scoff = {"gated_messages": True} if options.gated_messages else {}
+    core = video_core(
+        options.core,
+        options.units,
+        num_slots,
+        num_schemata=options.num_schemata,
+        num_heads=num_heads,
+        **of_scoff,
+    )
+    return models.video_predictor(
+        core,
+        positions=options.core.startswith(("scoff", "rims")),
+        image_size=options.image_size,
+        networks=options.networks,
+        **arguments,
+    )
 
 
 def video_core(
@@ -18,26 +40,12 @@ def video_core(
     value_dim=None,
     **of_scoff,
 ):
-    """Makes a recurrent layer for `models.video_predictor`.
+    """Makes a recurrent layer of `num_slots` × `units` units, one of `CORES`.
 
-    All have `num_slots` × `units` units, so that they are of like size.
-
-    Args:
-        name: `"scoff"`, whose object files are all updated in each step
-            (SCOFF-ab in the paper); `"scoff_sparse"`, of whose object files
-            half are updated; `"rims"`, of whose modules half are updated;
-            `"relational_memory"`; or `"gru"`.
-        units: Number of units of an object file, a module or a row of memory.
-        num_slots: Number of object files, modules or rows.
-        num_schemata: Number of schemata of SCOFF.
-        num_heads: Number of heads of the attention to the input. By default 1
-            for SCOFF and RIMs, and 4 for the relational memory.
-        value_dim: Size of a value in the attention of SCOFF and RIMs, by
-            default `units`.
-        **of_scoff: More arguments of `layers.SCOFF`.
+    `"scoff"` updates all of its object files in each step (SCOFF-ab in the
+    paper), `"scoff_sparse"` and `"rims"` half of them. By default one head
+    attends to the input, in a relational memory four.
     """
-    check_choice("core", name, CORES)
-    check_positive_integers(units=units, num_slots=num_slots)
     if of_scoff and not name.startswith("scoff"):
         raise ValueError(
             f"These arguments are for SCOFF alone: {', '.join(of_scoff)}. "

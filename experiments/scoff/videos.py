@@ -1,58 +1,54 @@
 """Training on videos, and the errors of predicted frames."""
 
-import keras
 import numpy as np
 
 from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational import training
 from keras_relational.models.image_model import to_pixels
-from keras_relational.validation import check_choice
 
 LOSSES = ("binary_crossentropy", "mean_squared_error")
 
 
-def compile_predictor(model, learning_rate, loss="binary_crossentropy"):
-    """Compiles a predictor of frames with Adam; the loss is of each pixel."""
-    check_choice("loss", loss, LOSSES)
-    training.compile_model(model, learning_rate, loss, convolutional=True)
+def train_predictor(command, model, make_videos, num_given=None):
+    """Trains a predictor of frames in the open run of a command."""
+    args = command.args
+    training.compile_model(
+        model, args.learning_rate, args.loss, convolutional=True
+    )
+    training.fit(
+        model,
+        lambda first: GeneratedBatches(
+            given_and_targets(make_videos, num_given),
+            batch_size=args.batch_size,
+            initial_batch=first,
+            seed=args.seed,
+        ),
+        num_batches=args.num_batches,
+        batches_per_epoch=100,
+        run=command.run,
+        verbose=args.verbose,
+    )
 
 
-class VideoBatches(GeneratedBatches):
-    """Videos without end: the frames that the model sees, and their targets.
+def given_and_targets(make_videos, num_given=None):
+    """A function that makes the frames that a model sees, and their targets.
 
-    Args:
-        make_videos: Function of a number of videos and a `seed` to uint8 frames
-            `(n, time, height, width, channels)`.
-        batch_size: Number of videos of a batch.
-        initial_batch: Number of the batch to begin with.
-        seed: Non-negative integer.
-        num_given: Number of frames that the model sees. By default it sees all
-            frames but the last. The targets are all frames but the first.
+    The model sees `num_given` frames, by default all but the last, and predicts
+    all but the first. `make_videos` takes a number of videos and a `seed`, and
+    returns uint8 frames `(n, time, height, width, channels)`.
     """
+    given = slice(-1 if num_given is None else num_given)
 
-    def __init__(
-        self,
-        make_videos,
-        batch_size=64,
-        initial_batch=0,
-        seed=0,
-        num_given=None,
-    ):
-        super().__init__(batch_size, initial_batch, seed)
-        self.make_videos = make_videos
-        self.num_given = -1 if num_given is None else num_given
+    def generate(n, seed):
+        frames = to_pixels(make_videos(n, seed=seed))
+        return frames[:, given], frames[:, 1:] / np.float32(255)
 
-    def generate(self, n, seed):
-        frames = to_pixels(self.make_videos(n, seed=seed))
-        return frames[:, : self.num_given], frames[:, 1:] / np.float32(255)
+    return generate
 
 
 def pixel_errors(predict, inputs, targets, axis, batch_size):
-    """Mean squared errors over `axis` of predicted images, batch by batch.
-
-    `targets` are images as uint8, `predict` returns pixels between 0 and 1.
-    """
+    """Mean squared errors over `axis` of predictions of uint8 images."""
     errors = []
     for i in range(0, len(targets), batch_size):
         rows = slice(i, i + batch_size)
@@ -62,16 +58,11 @@ def pixel_errors(predict, inputs, targets, axis, batch_size):
 
 
 def roll_out_errors(
-    predictor: keras.Model,
-    videos,
-    num_given=15,
-    num_frames=30,
-    batch_size=50,
+    predictor, videos, num_given=15, num_frames=30, batch_size=50
 ):
     """Mean squared error of each frame that is predicted from predictions.
 
-    Fig. 7 of Goyal et al., 2020, shows errors relative to those of a GRU, and
-    does not say of which kind. Returns an array `(num_frames,)`.
+    Fig. 7 of Goyal et al., 2020, shows errors relative to those of a GRU.
     """
     return _errors_of_frames(
         models.roll_out_model(predictor, num_frames).predict_on_batch,
@@ -83,11 +74,7 @@ def roll_out_errors(
 
 
 def simple_roll_out_errors(videos, num_given=15, num_frames=30):
-    """The errors of `roll_out_errors`, of two predictions without a model.
-
-    `mean_image` is the mean of all frames of all videos, `last_frame` the last
-    given frame.
-    """
+    """The same of the mean image, and of the last given frame."""
     videos = to_pixels(videos)
     mean = np.float32(videos.mean((0, 1)) / 255)
     predictions = {

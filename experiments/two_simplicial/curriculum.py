@@ -1,13 +1,8 @@
 """Puzzles that grow with the share of them that is solved."""
 
-from collections.abc import Sequence
-
-import keras
 from keras import ops
 
-from keras_relational.environments.batched_world import State
 from keras_relational.environments.batched_world import World
-from keras_relational.environments.boxworld.rules import Board
 
 
 class Curriculum(World):
@@ -24,53 +19,11 @@ class Curriculum(World):
         r ← r + (solved − r) / num_episodes
 
     If r has then reached `threshold`, d grows by `step`, and r is 0 again. With
-    d = 1 the puzzles are those of `board`.
-
-    The state of a board has two more arrays, `difficulty` and `share_solved`,
-    both float32 `(batch,)`. A checkpoint of the state has the curriculum, too.
-
-    Args:
-        board: A `boxworld.BoxWorld` or `boxworld.BridgeBoxWorld`.
-        threshold: Number above 0 and below 1, the share solved at which puzzles
-            become larger.
-        step: Number above 0, at most 1: how much larger.
-        num_episodes: Integer, 1 or more: over how many episodes the share is
-            taken.
-
-    Raises:
-        ValueError: If an argument is out of its range, or `board` is not a
-            board.
-
-    Example:
-
-    >>> from keras_relational.environments import boxworld
-    >>> world = Curriculum(boxworld.BoxWorld(9, 9, (1, 5), (0, 4)))
-    >>> state = world.reset([0, 1, 2])
-    >>> keras.ops.convert_to_numpy(state["level"][:, 0])
-    array([1, 1, 1], dtype=int32)
+    d = 1 the puzzles are those of `board`. The state of a board has two more
+    arrays, `difficulty` and `share_solved`, both float32 `(batch,)`.
     """
 
-    def __init__(
-        self,
-        board: Board,
-        threshold: float = 0.8,
-        step: float = 0.05,
-        num_episodes: int = 10,
-    ):
-        if not isinstance(board, Board):
-            raise ValueError(
-                "`board` must be a `BoxWorld` or a `BridgeBoxWorld`. Received: "
-                f"board={board!r}"
-            )
-        for name, value, is_right, expected in (
-            ("threshold", threshold, 0 < threshold < 1, "above 0 and below 1"),
-            ("step", step, 0 < step <= 1, "above 0 and at most 1"),
-            ("num_episodes", num_episodes, num_episodes >= 1, "1 or more"),
-        ):
-            if not is_right:
-                raise ValueError(
-                    f"`{name}` must be {expected}. Received: {name}={value}"
-                )
+    def __init__(self, board, threshold=0.8, step=0.05, num_episodes=10):
         super().__init__(board.max_episode_steps)
         self.board = board
         self.threshold = threshold
@@ -80,9 +33,7 @@ class Curriculum(World):
         self.image_shape = board.image_shape
         self.success_reward = board.success_reward
 
-    def new_episode(
-        self, seed: keras.KerasTensor, episode: keras.KerasTensor
-    ) -> State:
+    def new_episode(self, seed, episode):
         """Makes the smallest puzzles."""
         return self._with_shares(
             self.board.new_episode(seed, episode, 0.0),
@@ -90,7 +41,7 @@ class Curriculum(World):
             ops.zeros_like(episode, dtype="float32"),
         )
 
-    def next_episode(self, state: State) -> State:
+    def next_episode(self, state):
         """Makes puzzles as large as the difficulty of each row allows."""
         difficulty, share = state["difficulty"], state["share_solved"]
         new = self.board.new_episode(
@@ -98,18 +49,11 @@ class Curriculum(World):
         )
         return self._with_shares(new, difficulty, share)
 
-    def move(
-        self, state: State, actions: keras.KerasTensor
-    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor]:
+    def move(self, state, actions):
         """The rules of the board."""
         return self.board.move(state, actions)
 
-    def step_or_restart(
-        self,
-        state: State,
-        actions: Sequence[int],
-        over: keras.KerasTensor,
-    ) -> tuple[State, keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
+    def step_or_restart(self, state, actions, over):
         """As for any world. Where an episode ends, r and d change."""
         state, reward, terminated, truncated = super().step_or_restart(
             state, actions, over
@@ -127,11 +71,11 @@ class Curriculum(World):
         )
         return state, reward, terminated, truncated
 
-    def render(self, state: State) -> keras.KerasTensor:
+    def render(self, state):
         """Draws the board."""
         return self.board.render(state)
 
-    def expert_moves(self, state: State) -> keras.KerasTensor:
+    def expert_moves(self, state):
         """The right moves, as `boxworld.rules.Board.expert_moves` has them."""
         return self.board.expert_moves(state)
 

@@ -25,17 +25,8 @@ def evaluate(
     """The means of each player, with levels, and pictures of the agent.
 
     `attention.gif` is the first episode that the agent solves by its likeliest
-    actions, with its attention. `tile_attention.png` is for boards of BoxWorld.
-
-    Args:
-        world: `environments.batched_world.World`, such as `BoxWorld`.
-        model: Agent of `models.boxworld_agent`.
-        num_test: Positive integer, the number of puzzles.
-        directory: Folder to draw in.
-        shortest: Whether to search for the fewest moves, too. This takes long.
-        players: As for `play_each`; `"greedy"` must be among them.
-        others: Further worlds to test in, by name. Their means stand under
-            their names.
+    actions. `tile_attention.png` is for boards of BoxWorld. The means in
+    `others`, further worlds by name, stand under their names.
     """
     seeds = unseen_world_seeds(num_test)
     played = agents.play_each(world, seeds, model, players)

@@ -22,7 +22,6 @@ from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
 from keras_relational.layers import SimplicialTransformerBlock
 from keras_relational.random_streams import stream
-from keras_relational.validation import check_positive_integers
 
 _APART, _POSITIONS = 8, 8  # Moves between positions; positions of an episode.
 _BATCHES = 32  # Batches that are made at a time.
@@ -32,27 +31,21 @@ _TAUGHT = 0.7  # Share of the moves that are the teacher's. Others are random.
 class PositionBatches(GeneratedBatches):
     """Positions of BoxWorld without end, with expert actions and two hints.
 
-    Each position is a frame of an episode, in which a teacher makes 70 % of the
-    moves, and the others are random. Eight positions are taken from an episode,
-    or from those that follow it, eight moves apart. The positions of a batch
-    are drawn from 4 × `batch_size` such episodes.
-
-    Batch `i` depends on the seed and on `i` alone. The batches have no end, so
-    `fit` needs `steps_per_epoch`, and `shuffle=False`. An item is a pair of
-    uint8 images `(batch_size, rows, columns + 1, 3)` and a dictionary:
+    In each episode a teacher makes 70 % of the moves, and the others are
+    random. Eight positions are taken from it, or from those that follow it,
+    eight moves apart. An item is a pair of uint8 images `(batch_size, rows,
+    columns + 1, 3)` and a dictionary:
 
     - `"policy"`: booleans `(batch_size, 4)`, the expert actions.
-    - `"losing"`: booleans `(batch_size, n)` for the n entities of an agent.
-      `True` marks a lock that ends the episode, in the middle of an entity.
+    - `"losing"`: booleans `(batch_size, n)`. `True` marks an entity with a lock
+      that ends the episode in its middle.
     - `"attention"`: float32 `(batch_size, 2, n, n)`, what `same_colour` of
       `environments.boxworld` marks, divided by its number in each row.
-
-    `initial_batch` is the number of the batch to begin with.
     """
 
     def __init__(self, world, batch_size=64, initial_batch=0, seed=0):
-        check_positive_integers(batch_size=batch_size)
-        super().__init__(batch_size, initial_batch, seed)
+        # Batches are made in chunks, by `_make`.
+        super().__init__(None, batch_size, initial_batch, seed)
         self.world = world
         self._advance = _compiled_advance(world)
         # `fit` asks from two threads, which may be in two chunks at a time.
@@ -129,20 +122,11 @@ def position_student(agent, learning_rate, attention_weight=0.6):
                − attention_weight · mean Σ_j t_j log a_j
 
     with the policy π of the agent, and the entities e after its Transformer
-    block. The last term is about the attention a of the first iteration: the
-    first head shall attend from each key or lock to the others of its colour,
-    all alike (t), and the second head from the lock of a box to the colour of
-    its key. The mean is over the entities that have such tiles. w and b serve
-    training alone, and the agent does not keep them. The outputs are shaped as
-    the answers of `PositionBatches`.
+    block. In the attention a of the first iteration the first head shall attend
+    from each key or lock to the others of its colour, all alike (t), and the
+    second head from the lock of a box to the colour of its key. w and b serve
+    training alone.
     """
-    roles = models.roles(agent)
-    if "block" not in roles.parts or roles.states:
-        raise ValueError(
-            "Positions teach a relational or a simplicial agent without a "
-            f"memory. Received: {agent.name} with the parts "
-            f"{', '.join(roles.parts)}"
-        )
     block = models.part(agent, "block")
     inputs, after = [models.part(agent, "entities").output], block.output
     if isinstance(block, SimplicialTransformerBlock):
@@ -179,8 +163,7 @@ def position_student(agent, learning_rate, attention_weight=0.6):
 class _WithScores(keras.layers.Layer):
     """A Transformer block, with the scores of its standard attention.
 
-    Keras cannot build a graph that calls one layer twice, where only the second
-    call returns scores. So this layer makes the second call.
+    Keras cannot build a graph in which the second call of a layer has scores.
     """
 
     def __init__(self, block, **kwargs):

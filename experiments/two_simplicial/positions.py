@@ -8,6 +8,7 @@ experiment `teacher` and --preset, where the agent plays and has no hints.
 import keras
 
 from experiments import command_line
+from experiments.agents import solved_share
 from experiments.two_simplicial import puzzles
 from experiments.two_simplicial.evaluation import evaluate
 from experiments.two_simplicial.position_student import PositionBatches
@@ -53,7 +54,7 @@ def main(command):
             batches,
             num_batches=args.num_batches,
             batches_per_epoch=1_000,
-            measure=puzzles.solved_alone(world, model),
+            measure=solved_share(world, model),
             run=run,
             verbose=args.verbose,
         )

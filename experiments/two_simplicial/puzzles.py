@@ -4,11 +4,9 @@ import pathlib
 
 import keras
 
-from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
 from keras_relational.environments import boxworld
-from keras_relational.random_streams import unseen_world_seeds
 
 PLAYERS = ("greedy", "sampled", "random", "teacher")
 RANGE = {"nargs": 2, "metavar": ("LOW", "HIGH")}
@@ -104,14 +102,3 @@ def make_agent(command, args, world, num_iterations=2, recurrent_units=0):
     model.set_weights(trained)
     digest = models.preset_metadata(args.preset)["sha256"]
     return model, {"preset": runs.data_digest([digest])}
-
-
-def solved_alone(world, model):
-    """A measure of an agent that is taught: the share that it solves alone."""
-
-    def measure():
-        seeds = unseen_world_seeds(100)
-        played = analysis.play(world, seeds, model, greedy=False)
-        return {"solved_alone": float(played["solved"].mean())}
-
-    return measure

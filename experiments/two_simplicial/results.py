@@ -110,10 +110,7 @@ def teacher_table(records: list[Record]) -> str:
 
 
 def figures(records: list[Record]) -> dict:
-    """Fig. 6: the share solved of the smallest puzzles, over steps.
-
-    And the share that agents with a teacher solve alone.
-    """
+    """Fig. 6, and the share that taught agents solve alone, over steps."""
     drawn = {}
     smallest: dict = {}
     for record in records:

@@ -10,11 +10,7 @@ from keras_relational.environments.compilation import compiled
 def shortest_lengths(world, seeds, max_steps=200):
     """The fewest moves that solve the first episode of each seed.
 
-    The search visits every state within reach, so use it for small puzzles. It
-    searches for all seeds at once.
-
-    Raises:
-        ValueError: If a puzzle takes more than `max_steps` moves.
+    The search visits every state within reach: use it for small puzzles.
     """
     seeds = np.asarray(seeds, dtype="uint32")
     lengths = np.zeros(len(seeds), int)
@@ -45,10 +41,7 @@ def shortest_lengths(world, seeds, max_steps=200):
 
 
 def _all_moves(step, num_actions, frontier, size=4_096):
-    """The result of every move from each state, grouped by state.
-
-    All pieces have one size, so that the step is compiled once.
-    """
+    """The result of every move from each state, in pieces of one size."""
     state = {k: np.repeat(v, num_actions, 0) for k, v in frontier.items()}
     count = len(state["steps"])
     actions = np.arange(count) % num_actions

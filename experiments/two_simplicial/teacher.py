@@ -10,6 +10,7 @@ import keras
 
 from experiments import command_line
 from experiments.agents import draw_solved_share
+from experiments.agents import solved_share
 from experiments.two_simplicial import puzzles
 from experiments.two_simplicial.curriculum import Curriculum
 from experiments.two_simplicial.evaluation import evaluate
@@ -70,7 +71,7 @@ def main(command):
             board.success_reward,
             run=run,
             updates_per_epoch=500,
-            measure=puzzles.solved_alone(board, model),
+            measure=solved_share(board, model),
             verbose=args.verbose,
         )
         draw_solved_share(curves, args.network, run.directory, "solved_alone")

@@ -21,49 +21,32 @@ KINDS = ("inventory", "player", "useful", "other", "blank")
 
 
 class TileAttention(typing.NamedTuple):
-    """Mean attention between kinds of entities, the five of `KINDS`.
+    """Mean attention between kinds of entities, the five of `KINDS`."""
 
-    Attributes:
-        uniform: Array `(5,)`, the share of the entities that are of a kind: the
-            share of an attention that is the same to all entities.
-        standard: Array `(iterations, heads, 5, 5)`, the share of its attention
-            that an entity of the first kind gives to all entities of the
-            second.
-        same_colour: Array `(iterations, heads)`, the share that a key or lock
-            gives to the other keys and locks of its colour, if there are any.
-        same_colour_uniform: Number, the same share for an attention that is the
-            same to all entities.
-        virtual: Array `(iterations, heads, v, 5)`, the share that a virtual
-            entity gives to all entities of a kind. `None` for an agent without
-            virtual entities.
-        pairs: Array `(iterations, heads, 5, v, v)`, the share that an entity of
-            a kind gives to a pair of virtual entities. `None` for an agent
-            without virtual entities.
-    """
-
+    # (5,): what attention to all entities alike would give to each kind.
     uniform: np.ndarray
+    # (iterations, heads, 5, 5): from an entity of the first kind to the second.
     standard: np.ndarray
+    # (iterations, heads): from a key or lock to the others of its colour.
     same_colour: np.ndarray
     same_colour_uniform: float
+    # (iterations, heads, v, 5): from virtual entities, if there are any.
     virtual: np.ndarray | None
+    # (iterations, heads, 5, v, v): to pairs of virtual entities.
     pairs: np.ndarray | None
 
 
 def tile_attention(model, world, images):
-    """What kinds of tiles the heads of an agent attend to.
+    """What kinds of tiles the heads of an agent attend to, over all images.
 
-    All attention is averaged over the images. Entities are of five kinds, by
-    the tile in their middle:
+    Entities are of five kinds, by the tile in their middle:
 
     - `"inventory"`: the last entity of the first row, which sees the inventory;
     - `"player"`: the entity nearest to the player;
     - `"useful"`: a loose key, or a lock that the player can open now without
       losing;
     - `"other"`: every other key, lock or gem;
-    - `"blank"`: all others.
-
-    The images are of frames in which the episode goes on. A kind that is in no
-    image has NaN.
+    - `"blank"`: all others. What no image has is NaN.
     """
     attention = block_attention(model, images)
     kinds = _kinds(world, images)
@@ -108,11 +91,8 @@ def tile_attention(model, world, images):
 def plot_tile_attention(found):
     """Draws the attention of each head to kinds of tiles, as coloured tables.
 
-    A panel is an iteration and a head. Its rows are the kinds that attend, its
-    columns the kinds attended to. A number is the share of the attention. In
-    brackets below a column is the share of an attention that is the same to all
-    entities. Red is more than that, blue is less, and the darkest are 8 times
-    as much or as little.
+    Rows attend to columns. In brackets is what attention to all entities alike
+    would give. Red is more than that, blue less, at most 8 times.
     """
     iterations, heads = found.standard.shape[:2]
     names, tables = list(KINDS), found.standard

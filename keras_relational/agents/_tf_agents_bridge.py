@@ -49,12 +49,10 @@ class KerasNetwork(tf.Module):
         is_first: tf.Tensor,
         state: Any,
     ) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Logits and values of a sequence of frames.
+        """Logits and values of a sequence of frames, and the state after it.
 
-        The weights are like `values`, observations `[T, B, ...]`, `is_first`
-        `[T, B]`, and the state `[B, ...]` is like `state_spec`. Returns logits
-        `[T, B, num_actions]` and values `[T, B]` in float32, and the state
-        after the last frame.
+        Observations are `[T, B, ...]`, `is_first` and values `[T, B]`, logits
+        `[T, B, num_actions]`, and the state `[B, ...]` is like `state_spec`.
         """
         time, batch = ops.shape(observation)[:2]
         if self.is_recurrent:  # Keras has the batch first.

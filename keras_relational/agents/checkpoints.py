@@ -17,11 +17,10 @@ from keras_relational.runs.curves import check_curves
 
 
 class AgentCheckpoints:
-    """The last two checkpoints of an agent and its environment, in a folder.
+    """The last two checkpoints of an agent, in a run's folder `checkpoints/`.
 
-    A checkpoint holds all variables that `actor_learner.checkpointed` returns,
-    including random seeds, and the learning curves so far. It is in the
-    subfolder `checkpoints/` of the run.
+    They hold all variables that `actor_learner.checkpointed` returns, including
+    random seeds, and the learning curves so far.
     """
 
     unit = "steps"
@@ -37,8 +36,7 @@ class AgentCheckpoints:
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints, from the newest to the oldest.
 
-        It also removes files that a killed process left: temporary files, and
-        files of a checkpoint that is not in TensorFlow's list.
+        It also removes files that a killed process left.
         """
         names = self._listed()
         for path in self.directory.glob("ckpt-*"):
@@ -52,11 +50,7 @@ class AgentCheckpoints:
         return self.directory / f"ckpt-{number}"
 
     def save(self, number: int, curves: Mapping[str, Sequence[float]]) -> None:
-        """Writes a checkpoint, and removes all but the newest two.
-
-        Its number is the number of updates so far. If the disk is full, the
-        `OSError` names the checkpoint.
-        """
+        """Writes a checkpoint, and removes all but the newest two."""
         self._curves.curves = curves
         if self._manager is None:
             self._manager = tf.train.CheckpointManager(
@@ -108,11 +102,7 @@ class AgentCheckpoints:
         self.numbers()  # Removes files that are not in the list any more.
 
     def _listed(self) -> list[str]:
-        """Names of the checkpoints in TensorFlow's list.
-
-        Deleted checkpoints are left out. The newest is not: if it was deleted,
-        it counts as damaged.
-        """
+        """Names in TensorFlow's list, without deleted ones but the newest."""
         path = self.directory / "checkpoint"
         if not path.exists():
             return []

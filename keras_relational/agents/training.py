@@ -83,11 +83,7 @@ def train_agent(
 
 
 def _train_epoch(actor_learner, num_steps, updates_per_epoch):
-    """Trains to the end of an epoch.
-
-    Returns the first figures of its row, and `Episodes` of arrays with an entry
-    for each episode that ended.
-    """
+    """Trains to the end of an epoch: its figures, and the `Episodes` of it."""
     steps = actor_learner.environment_steps.result
     before, began = int(steps()), time.monotonic()
     ended = []

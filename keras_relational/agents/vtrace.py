@@ -37,33 +37,10 @@ def vtrace(
     through. Reference: equation (1) and section 4.2 of [Espeholt et al., 2018](
     https://arxiv.org/abs/1802.01561).
 
-    Args:
-        behaviour_log_probs: Float tensor `[T, B]`: log probability of the
-            action taken, under the policy that took it.
-        target_log_probs: Float tensor `[T, B]`: log probability of the same
-            action, under the policy that learns.
-        rewards: Float tensor `[T, B]`.
-        discounts: Float tensor `[T, B]`: γ, or 0 where the episode ended.
-        values: Float tensor `[T, B]`: V of the observation before each action.
-        bootstrap_value: Float tensor `[B]`: V of the observation after the last
-            action.
-        clip_rho: Positive number, ρ̄.
-        clip_c: Positive number, c̄.
-
-    Returns:
-        `VTrace`: a named tuple of `values`, v, and `advantages`, both
-        `[T, B]`.
-
-    Raises:
-        ValueError: If the shapes do not agree.
-
-    Example:
-
-    >>> import numpy as np
-    >>> one = np.ones((3, 1), "float32")
-    >>> out = vtrace(0 * one, 0 * one, one, 0.5 * one, 0 * one, 4 * one[0])
-    >>> [float(value) for value in ops.reshape(out.values, -1)]
-    [2.25, 2.5, 3.0]
+    All tensors are `[T, B]`, but for the bootstrap value `[B]`. Log
+    probabilities are those of the action taken, discounts γ, or 0 where the
+    episode ended, and values V of the observation before each action. A
+    `ValueError` says if the shapes do not agree.
     """
     shape = tuple(rewards.shape)
     steps = {

@@ -22,12 +22,9 @@ from keras_relational.training.supervised import predictions
 class BlockAttention(typing.NamedTuple):
     """Attention of a Transformer block: arrays `(batch, iterations, heads, …)`.
 
-    Attributes:
-        standard: Array `(…, n, n)`, attention of each entity to each entity.
-        virtual: Array `(…, v, n + v)`, attention of each virtual entity to all
-            entities. `None` for an agent without virtual entities.
-        pairs: Array `(…, n, v, v)`, attention of each entity to each pair of
-            virtual entities. `None` for an agent without virtual entities.
+    It is that of each entity to each entity `(…, n, n)`, and, if there are
+    virtual entities, that of each to all entities `(…, v, n + v)`, and that of
+    each entity to each pair of virtual entities `(…, n, v, v)`.
     """
 
     standard: np.ndarray
@@ -98,14 +95,12 @@ def plot_block_attention(
 ) -> Figure:
     """Draws the attention of the entities of one frame.
 
-    The first panel is the image. The next panels show, over the image, the
-    attention of the player's entity for each iteration and head. For a
-    simplicial agent, further panels show the attention of each virtual entity
-    in the first iteration, for each head. A last panel below shows the
-    attention of every entity to each pair of virtual entities in the last
-    iteration. Reference: Figs. 7 and 11 to 13 of [Clift et al., 2019](
-    https://arxiv.org/abs/1909.00668). The paper sharpens its pictures; these
-    are not sharpened. `attention` is that of a batch of this image alone.
+    Over the image stands the attention of the player's entity for each
+    iteration and head. For a simplicial agent, further panels show that of each
+    virtual entity in the first iteration, and a last one that of every entity
+    to each pair of virtual entities in the last iteration. Reference: Figs. 7
+    and 11 to 13 of [Clift et al., 2019](https://arxiv.org/abs/1909.00668); they
+    are sharpened. `attention` is that of a batch of this image alone.
     """
     rows, columns = image.shape[0] - 2, image.shape[1] - 2
     (player,) = player_entities(image[None])

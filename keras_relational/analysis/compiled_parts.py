@@ -16,9 +16,8 @@ class CompiledPart(keras.Model):
 
     Keras cannot build a functional model of a layer that was first called for
     one output and later for several. This model only calls the layer. The
-    function takes a batch of inputs and calls layers of the model, whose
-    weights may change later. It does not refer to the model itself. It returns
-    nested tensors, batch first.
+    function returns nested tensors, batch first. It does not refer to the model
+    itself, whose weights may change later.
     """
 
     def __init__(self, model: keras.Model, function: Callable) -> None:
@@ -38,11 +37,10 @@ class CompiledPart(keras.Model):
 
 
 def once_for_each_model(make: Callable) -> Callable:
-    """Decorates a function that makes a `CompiledPart` of a model.
+    """Decorates a function that makes a `CompiledPart` of a model, once.
 
-    It is called once for each model, and its result is kept as long as the
-    model. The part takes images as the model does. It must not refer to the
-    model, or both are kept forever.
+    The part takes images as the model does, and is kept as long as the model.
+    It must not refer to the model, or both are kept forever.
     """
     made: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 

@@ -34,25 +34,11 @@ def mean_and_spread(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and standard deviation of one curve over the runs of several seeds.
 
-    The standard deviation is that of the runs themselves, not an estimate for
-    more of them: the squares are divided by the number of runs, and a single
-    run has 0.
-
+    The squares are divided by the number of runs, and a single run has 0.
     Classifiers are measured after the same numbers of batches. Agents are
     measured after different numbers of steps, so their points are joined by
     straight lines, which are averaged where all runs have them. Points that are
-    NaN are left out. The arguments are those of `plot_learning_curves`, with
-    the runs of one architecture.
-
-    Returns:
-        `(x, mean, spread)`, arrays of one length.
-
-    Raises:
-        ValueError: If a run lacks one of the two curves, if classifiers were
-            measured after different numbers of batches, or if agents have no
-            part of `x` in common.
-
-    Example:
+    NaN are left out. A `ValueError` says if runs cannot be compared.
 
     >>> runs = [
     ...     {"batches": [5, 10], "accuracy": [0.5, 0.8]},

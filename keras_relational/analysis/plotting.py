@@ -80,8 +80,7 @@ def save_gif(
 ) -> None:
     """Writes pictures to an animated GIF file, all of it or nothing.
 
-    Pictures are uint8 arrays of one shape, `(height, width)` or `(height,
-    width, 3)`, and each is shown for that many milliseconds.
+    Pictures are uint8 arrays of one shape, `(height, width[, 3])`.
     """
     with needs_extra("plots", "GIFs"):
         from PIL import Image

@@ -28,8 +28,8 @@ def call_arguments(
 ) -> Callable[[np.ndarray], tuple[Any, dict[str, Any]]]:
     """The arguments of a layer when its model gets some inputs.
 
-    Returns a function of the model's inputs. It returns the layer's first
-    argument, and a dictionary of `mask` and `initial_state`, if there are any.
+    Returns a function of the model's inputs to the layer's first argument and a
+    dictionary of `mask` and `initial_state`, if there are any.
     """
     sequential = isinstance(model, keras.Sequential)
     first = model.inputs[0] if sequential else model.input

@@ -47,21 +47,13 @@ class Balls(NamedTuple):
     """Balls that move, without their images.
 
     An absent ball, such as the eighth of seven, has mass and radius 0.
-
-    Attributes:
-        positions: float64 `(n, num_frames, balls, 2)`, the centres in pixels
-            from the left and from the top.
-        velocities: float64 `(n, num_frames, balls, 2)`, in pixels a frame.
-        masses: float64 `(n, balls)`.
-        radii: float64 `(n, balls)`, in pixels.
-        colours: uint8 `(n, balls, channels)`.
     """
 
-    positions: np.ndarray
-    velocities: np.ndarray
-    masses: np.ndarray
-    radii: np.ndarray
-    colours: np.ndarray
+    positions: np.ndarray  # (n, num_frames, balls, 2), pixels from the top left
+    velocities: np.ndarray  # (n, num_frames, balls, 2), in pixels a frame
+    masses: np.ndarray  # (n, balls)
+    radii: np.ndarray  # (n, balls), in pixels
+    colours: np.ndarray  # uint8 (n, balls, channels)
 
 
 _RADII = {"4balls": (5, 6, 7, 8), "678balls": (5,) * 8, "curtain": (7,) * 3}
@@ -138,26 +130,10 @@ def simulate(
     num_frames: int = NUM_FRAMES,
     seed: int | Sequence[int] | None = None,
 ) -> Balls:
-    """Makes balls that move, without their images.
+    """Makes `Balls` that move, without their images.
 
-    The first positions are uniform among those where no balls overlap.
-
-    Args:
-        task: One of `TASKS`.
-        num_sequences: Positive integer, the number of sequences.
-        num_frames: Positive integer, the number of frames of a sequence.
-        seed: Seed of `np.random.default_rng`.
-
-    Returns:
-        `Balls`.
-
-    Raises:
-        ValueError: As `generate` raises it.
-
-    Example:
-
-    >>> simulate("678balls", 2, num_frames=10, seed=0).positions.shape
-    (2, 10, 8, 2)
+    The first positions are uniform among those where no balls overlap. The
+    arguments are those of `generate`.
     """
     check_choice("task", task, TASKS)
     check_positive_integers(num_sequences=num_sequences, num_frames=num_frames)
@@ -185,17 +161,10 @@ def simulate(
 
 
 def render(task: str, balls: Balls) -> np.ndarray:
-    """Draws videos.
+    """Draws `Balls`, as uint8 `(num_sequences, num_frames, 64, 64, channels)`.
 
     The curtain is a square, as black as the background, so it is seen only when
     a ball is behind it. The paper does not say how it looks or how large it is.
-
-    Args:
-        task: One of `TASKS`. Only `"curtain"` makes a difference.
-        balls: `Balls`, as `simulate` returns them.
-
-    Returns:
-        uint8 array `(num_sequences, num_frames, 64, 64, channels)`.
     """
     check_choice("task", task, TASKS)
     size, num_frames, num_balls = balls.positions.shape[:3]
@@ -230,24 +199,11 @@ def bounce(
     momentum and kinetic energy. Collisions at the same time are handled one
     after the other, as long as balls still approach each other.
 
-    Args:
-        positions: Centres in the first frame, `(n, balls, 2)`, in pixels from
-            the left and from the top, from 0 to 64.
-        velocities: Velocities in the first frame, `(n, balls, 2)`, in pixels a
-            frame.
-        masses: Positive masses `(n, balls)`, in any unit.
-        radii: Radii `(n, balls)`, in pixels. An absent ball has radius 0.
-        num_frames: Positive integer, the number of frames.
-
-    Returns:
-        `(positions, velocities)` in each frame, float64 arrays `(n, num_frames,
-        balls, 2)`.
-
-    Raises:
-        ValueError: If shapes do not match, a mass is not positive, or balls
-            overlap or lie outside the box.
-
-    Example:
+    Positions, from 0 to 64 pixels, and velocities, in pixels a frame, are those
+    of the first frame, `(n, balls, 2)`. Masses and radii are `(n, balls)`; an
+    absent ball has radius 0. Returns positions and velocities in each frame,
+    float64 `(n, num_frames, balls, 2)`. A `ValueError` says if a mass is not
+    positive, or balls overlap or lie outside the box.
 
     >>> positions, velocities = bounce(
     ...     [[(10, 32), (50, 32)]], [[(3, 0), (0, 0)]], [[1, 1]], [[5, 5]], 13

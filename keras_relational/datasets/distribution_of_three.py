@@ -168,25 +168,10 @@ def split_fillers(
 ) -> tuple[np.ndarray, Problems, Problems]:
     """Withholds some fillers at random, and makes the problems of a task.
 
-    Each set has 10,000 problems, or as many as there are.
-
-    Args:
-        fillers: Array of all fillers, one a row.
-        withheld: M, the number of fillers that only test problems have.
-        task: One of `TASKS`.
-        mode: One of `MODES`.
-        num_train: Number of training problems, if above 10,000.
-        seed: Non-negative integer. It fixes which fillers are withheld, and the
-            problems.
-
-    Returns:
-        `(fillers, train, test)`: the fillers in random order, of which the last
-        ones are withheld, and two `Problems`.
-
-    Raises:
-        ValueError: As `load_data` raises it.
-
-    Example:
+    Each set has 10,000 problems, or as many as there are; `num_train` is for
+    more. The seed fixes which M fillers are withheld from training, and the
+    problems. Returns the fillers in random order, of which the last ones are
+    withheld, and the `Problems` of both sets.
 
     >>> fillers, train, test = split_fillers(one_hot(), withheld=95)
     >>> len(train.labels), len(test.labels)
@@ -212,9 +197,9 @@ def split_fillers(
 def _divided(task, mode, num_fillers, sizes, seed):
     """Draws problems one by one, and divides them into two sets.
 
-    Twice the needed number of problems is drawn, because some problems are
-    drawn several times. The different problems of each label are divided in the
-    proportion of the sizes, so the sets have no problem in common.
+    Twice the needed number is drawn, as some problems are drawn several times.
+    The different problems of each label are divided in the proportion of the
+    sizes.
     """
     rng = np.random.default_rng(stream(seed, "divided"))
     drawn = generate(
@@ -243,10 +228,9 @@ def _divided(task, mode, num_fillers, sizes, seed):
 
 
 def num_problems(task: str, num_fillers: int) -> int | None:
-    """The number of problems of a task, without their options.
+    """The number of problems without their options: 36 C(N, 3), N fillers.
 
-    36 C(N, 3) for the distribution of three and N fillers. `None` for the other
-    tasks, whose problems are drawn independently.
+    `None` for the tasks whose problems are drawn independently.
     """
     check_choice("task", task, TASKS)
     if task != "distribution_of_three":
@@ -335,22 +319,12 @@ def generate(
 
 
 def option_orders(problems: Problems) -> Problems:
-    """Makes each problem in all 24 orders of its options.
+    """Makes each problem in all 24 orders of its options, first as it is given.
 
     A network that trains on one order alone can learn by heart where each
     problem has its answer. The papers do not say whether the order changes from
-    epoch to epoch.
-
-    Args:
-        problems: `Problems` with five fillers and four options.
-
-    Returns:
-        24 times as many `Problems`. The first ones are the given ones.
-
-    Raises:
-        ValueError: If the problems do not have five fillers and four options.
-
-    Example:
+    epoch to epoch. A `ValueError` says if the problems do not have five fillers
+    and four options.
 
     >>> option_orders(generate(4, seed=0)).fillers.shape
     (96, 9)
@@ -435,10 +409,7 @@ def _same_different(rng, size, n, mode):
 
 
 def _with_options(rng, shown, answer, options):
-    """Appends options in random order, and returns the index of the answer.
-
-    Of the four options `(size, 4)` one is the answer `(size,)`.
-    """
+    """Appends options in random order, and returns the index of the answer."""
     options = rng.permuted(options, axis=1)
     label = (options == answer[:, None]).argmax(axis=1)
     return np.concatenate([shown, options], axis=1), label

@@ -276,9 +276,8 @@ def read_published_train(
 def _scenes(rng, blocks, num_frames):
     """Draws two possible clips for each block, and the frame of the change.
 
-    Returns a dictionary of arrays, and `(n,)`, the first frame after the
-    change. Arrays of objects have a shape `(n, MAX_NUM_OBJECTS, ...)`. If the
-    two clips differ in an array, its last axis is the clip.
+    Arrays of objects are `(n, MAX_NUM_OBJECTS, ...)`. If the two clips differ
+    in an array, its last axis is the clip.
     """
     n = len(blocks)
     size = n, MAX_NUM_OBJECTS

@@ -38,25 +38,13 @@ def read_npz(
     check: Callable[[dict[str, Header]], None],
     limits: Mapping[str, int] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Reads arrays from an `.npz` file.
+    """Reads arrays from an `.npz` file, all of them if there are no `names`.
 
-    Args:
-        path: Path of the file.
-        names: Names of the arrays to read. `None` reads all arrays.
-        kind: Description of the file for error messages, such as `"a visual
-            analogy"`.
-        check: Function that takes a dictionary from names to `Header`s. It is
-            called before any array is read. It should raise a `ValueError` if a
-            shape or a dtype is wrong.
-        limits: Dictionary from names to integers up to 256. The numbers of such
-            an array must be integers from 0 to below the limit. In the file
-            they may have any numeric dtype. They are returned as uint8.
-
-    Raises:
-        ValueError: If the file is truncated or not an `.npz`, lacks an array,
-            holds a pickle instead of an array, or holds numbers outside their
-            limit.
-        FileNotFoundError: If there is no such file.
+    `check` gets a dictionary from names to `Header`s before any array is read,
+    and raises a `ValueError` if a shape or a dtype is wrong. The numbers of
+    arrays in `limits` must be integers from 0 to below the limit, which is up
+    to 256. They are returned as uint8. `kind` stands in error messages, such as
+    `"a visual analogy"`.
     """
     limits = limits or {}
     try:
@@ -88,8 +76,7 @@ def read_npz(
 class _File(io.FileIO):
     """A file that is never read in large pieces.
 
-    `zipfile` reads the whole directory of an archive at once, and its objects
-    take about 20 times as much memory.
+    `zipfile` reads the whole directory of an archive at once.
     """
 
     def read(self, size=-1):

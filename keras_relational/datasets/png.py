@@ -80,8 +80,7 @@ def read_png(
 def _checked(path):
     """Checks a file, and returns what Pillow reads, bits and colour type.
 
-    Pillow accepts a file that ends too early, has no palette or has wrong
-    checksums, and leaves the rest black. So this function checks all of that.
+    Pillow itself accepts truncated files, and leaves the rest black.
     """
     content = io.BytesIO()
     kinds = []
@@ -154,11 +153,7 @@ def _inflate(inflated, data, remaining):
 
 
 def _read_header(header):
-    """Reads the bits a channel, the colour type, and the size of the pixels.
-
-    The size is the number of bytes of all pixels, and of the one byte before
-    each row.
-    """
+    """Bits a channel, the colour type, and the bytes of all rows."""
     width, height, depth, colour, *_, interlaced = struct.unpack(
         ">IIBBBBB", header
     )

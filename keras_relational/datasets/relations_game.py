@@ -347,11 +347,9 @@ def _turned(object_set):
 
 @functools.cache
 def _shape_draws(object_set):
-    """The number of each shape in each orientation.
+    """The number of each shape in each orientation, to be drawn uniformly.
 
-    A uniform choice among these numbers is a uniform choice of a shape and of
-    its orientation. The "shape" of a stripe is the colour of its centre, since
-    two stripes are alike if both of their colours are.
+    The "shape" of a stripe is the colour of its centre.
     """
     if object_set == "stripes":
         return np.arange(len(COLOURS))
@@ -405,11 +403,7 @@ class _Draw:
         return self._redraw(self.thing(), lambda new: _equals_any(new, things))
 
     def pattern(self, pattern):
-        """Draws three objects in each image, in its pattern of `PATTERNS`.
-
-        Two objects that differ share their shape only, their colour only, or
-        neither, equally often. Stripes differ by chance.
-        """
+        """Draws three objects in each image, in its pattern of `PATTERNS`."""
         a = self.thing()
         b = self.unlike(a, self.choice(3))
         c = self._redraw(
@@ -497,8 +491,7 @@ def _between(draw):
     """Three objects in a line. The outer two are equal.
 
     False: in 22 % of these images (47 % on stripes) three unrelated objects are
-    not in a line. In the others the outer two differ in one of the three ways,
-    equally often (by chance on stripes).
+    not in a line. In the others the outer two differ in one of the three ways.
     """
     label = draw.coin()
     share = _OFF_LINE_SHARES[draw.object_set]
@@ -520,8 +513,7 @@ def _between(draw):
 def _occurs(draw):
     """The object of the top row occurs among the three of the bottom row.
 
-    False: one object of the bottom row differs from it in one of the three
-    ways, equally often. The other two are any other objects.
+    False: one of them differs from it in one of the three ways.
     """
     label, kind = draw.coin(), draw.choice(3)
     top = draw.thing()
@@ -534,11 +526,9 @@ def _occurs(draw):
 def _xoccurs(draw):
     """`occurs`, but the other two objects of the bottom row must differ.
 
-    The paper says "the other two objects in the bottom row are different". Here
-    they differ from each other and from the top object. In true images the two
-    differ in one of the three ways, equally often. False, in equal shares: the
-    top object does not occur (as in `occurs`), or it does and the other two are
-    equal.
+    They differ from each other, in one of the three ways, and from the top
+    object. False, in equal shares: the top object does not occur (as in
+    `occurs`), or it does and the other two are equal.
     """
     label, fails_to_occur = draw.coin(), draw.coin()
     kind, pair_kind = draw.choice(3), draw.choice(3)
@@ -578,11 +568,7 @@ def _line_pattern(line, wanted, draw):
 
 
 def _match_rows(draw):
-    """The top and the bottom row have the same pattern, with other objects.
-
-    All patterns are equally likely. False: the bottom row has one of the other
-    patterns.
-    """
+    """The top and the bottom row have the same pattern, with other objects."""
     label = draw.coin()
     top = draw.choice(len(PATTERNS))
     other = (top + 1 + draw.choice(4)) % len(PATTERNS)

@@ -19,18 +19,10 @@ def draw(
 
     Pixel i reaches from i to i + 1. The share of the shape's colour in a pixel
     grows from 0, if the pixel's centre is half a pixel outside the edge, to 1,
-    if it is half a pixel inside. Parts outside the image are cut off.
-
-    Args:
-        images: uint8 array or view `(n, height, width, channels)`.
-        centres: `(n, 2)`, in pixels from the left and from the top.
-        sizes: `(n,)`, in pixels: the radius of a disc, or half the width and
-            height of another shape. Nothing is drawn for a size of 0.
-        colours: `(n, channels)`, from 0 to 255.
-        shapes: Integers `(n,)`, indices into `SHAPES`. By default all are
-            discs.
-
-    Example:
+    if it is half a pixel inside. Images are uint8 `(n, height, width,
+    channels)`, centres `(n, 2)` from the left and from the top. A size is the
+    radius of a disc, or half the width of another shape; of 0 nothing is drawn.
+    By default all are discs, else indices into `SHAPES`.
 
     >>> images = np.zeros((1, 8, 8, 1), "uint8")
     >>> draw(images, [[3, 4]], [2], [[255]])

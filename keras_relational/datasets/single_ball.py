@@ -80,23 +80,9 @@ def generate_videos(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makes videos of one kind, by the name that it has in `VIDEOS`.
 
-    Args:
-        kind: `"fixed"` for `generate`, `"switching"` for `generate_switching`,
-            or `"three_axes"` for the same with three axes.
-        num_sequences: Positive integer, the number of videos.
-        num_frames: Positive integer, the number of frames of a video. By
-            default 20 if `"fixed"`, and 51 for the other kinds.
-        seed: As for these functions.
-        image_size: As for these functions.
-        bulb_radius: As for `generate_switching`. It has no effect if `"fixed"`.
-
-    Returns:
-        `(images, labels, centres)`, as these functions return them.
-
-    Raises:
-        ValueError: If the kind is unknown, or as for these functions.
-
-    Example:
+    The arguments and what is returned are those of `generate` for `"fixed"`,
+    which has no bulbs, and of `generate_switching` for the others. By default
+    `"fixed"` videos have 20 frames, and others 51.
 
     >>> generate_videos("three_axes", 2, seed=0)[1].shape
     (2, 51)

@@ -260,15 +260,6 @@ def model_inputs(
 ) -> dict[str, np.ndarray]:
     """Problems as `models.analogy_scorer` takes them, with images drawn.
 
-    Args:
-        problems: `Problems`.
-        image_size: Height and width of the images, as `render` takes it.
-
-    Returns:
-        Dictionary of the arrays `images`, `context` and `candidates`.
-
-    Example:
-
     >>> two = Problems(*(x[:2] for x in generate(seed=0)))
     >>> model_inputs(two, image_size=16)["images"].shape
     (2, 7, 16, 16, 3)

@@ -94,10 +94,9 @@ _TURNS = np.array((3, 1, 0, 0), "int32")
 
 @functools.cache
 def _num_doors():
-    """The smallest number of doors between two rooms, for each set of doors.
+    """The fewest doors between two rooms by set of doors, `(2**12, 9, 9)`.
 
-    An int32 array `(2**12, 9, 9)`. It is `NUM_ROOMS` for rooms that are not
-    connected.
+    It is `NUM_ROOMS` for rooms that are not connected.
     """
     sets = np.arange(2 ** len(WALLS))
     doors = np.full((len(sets), NUM_ROOMS, NUM_ROOMS), NUM_ROOMS, "int32")
@@ -337,8 +336,7 @@ class GotoObjectMaze(World):
 def _seen(clear):
     """Marks the cells `(batch, 5, 5)` that the agent sees, by MiniGrid's rule.
 
-    The rule starts at the agent's row and goes up row by row, as `_lit_rows`
-    tells. `clear` marks the cells that can be seen through.
+    It goes up row by row through `clear` cells, as `_lit_rows` tells.
     """
     xp = functions_for(clear)
     rows = xp.cast(xp.sum(xp.where(clear, _BITS, 0), axis=2), "int32")
@@ -356,13 +354,11 @@ def _lit_rows():
     """The visible cells of a row, and those that it shows of the row above.
 
     A visible cell that can be seen through makes its neighbours in the row
-    visible, and so on along the row. It also makes three cells of the row above
-    visible: the cell above it and the two beside that cell.
+    visible, and so on along the row, and three cells of the row above.
 
     Returns two int32 arrays, indexed by 32 c + l: c has a bit for each cell of
     the row that can be seen through, and l for each that the row below shows.
-    The values have a bit for each visible cell, of the row and of the row
-    above.
+    The values have a bit for each visible cell of the two rows.
     """
     bit = np.arange(VIEW)[:, None]
     lit = list(np.tile(np.arange(2**VIEW), 2**VIEW) >> bit & 1)

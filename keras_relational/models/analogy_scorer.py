@@ -273,15 +273,9 @@ def _check_image_size(image_size):
 class CandidateSequences(keras.layers.Layer):
     """Completes the terms of an analogy with each of its candidates.
 
-    Call arguments:
-        embeddings: Tensor `(batch, images, features)`.
-        context: Integer tensor `(batch, terms)`, the indices of the terms among
-            the images.
-        candidates: Integer tensor `(batch, candidates)`, the indices of the
-            candidates among the images.
-
-    Returns:
-        Tensor `(batch, candidates, terms + 1, features)`.
+    Context `(batch, terms)` and candidates `(batch, candidates)` are indices
+    into embeddings `(batch, images, features)`. Returns a tensor `(batch,
+    candidates, terms + 1, features)`.
     """
 
     def call(

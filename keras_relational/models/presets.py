@@ -237,9 +237,8 @@ def _copy_halved(old, new):
 def _halved(values):
     """The values as float16, or as they are if that loses more than digits.
 
-    float16 has 11 bits from 2⁻¹⁴ to 65504. A smaller number keeps fewer bits,
-    and below 2⁻²⁵ none. This matters for a variance, which divides. It does not
-    matter for one of many numbers in a sum with larger ones.
+    Below 2⁻¹⁴ float16 keeps fewer than 11 bits, and below 2⁻²⁵ none. This
+    matters for a variance, but not for one of many numbers in a larger sum.
     """
     with np.errstate(over="ignore"):
         half = values.astype("float16")

@@ -68,11 +68,10 @@ def differences(
     data: Mapping[str, str],
     may_differ: Container[str] = (),
 ) -> list[str]:
-    """Lists the differences between a new start and the run in a folder.
+    """Lists how a new start differs from `saved`, the folder's `config.json`.
 
-    `saved` is the `config.json` of the folder. An argument that is a
-    `pathlib.Path`, or a list of paths, may always differ, because files can be
-    moved. `data` shows whether their content is the same. Returns texts such as
+    A path, or a list of paths, may always differ, because files can be moved.
+    `data` shows whether their content is the same. Returns texts such as
     `"seed: was 0, now 1"`.
     """
     new = {

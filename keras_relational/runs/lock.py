@@ -12,12 +12,11 @@ else:
 
 
 class FolderLock:
-    """Holds the file `run.lock` in a folder.
+    """Holds the file `run.lock`, with the number of this process, in a folder.
 
     The operating system releases the lock when the process ends, even if it is
-    killed. The file stays. It holds the number of the last process that had the
-    lock. A `RuntimeError` says if another process, or another `FolderLock` of
-    this process, holds the lock.
+    killed. A `RuntimeError` says if another process, or another `FolderLock` of
+    this process, holds it.
     """
 
     def __init__(self, directory: pathlib.Path) -> None:

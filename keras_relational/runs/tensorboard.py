@@ -12,12 +12,11 @@ from keras_relational.file_io import errors_name
 
 
 class TensorBoardCurves:
-    """Writes curves to a folder that TensorBoard shows.
+    """Writes curves to a folder that TensorBoard shows, if it is installed.
 
     A run that continues writes all of its curves to a new file, and removes the
-    old files. Without this, points after the last checkpoint would appear
-    twice. If TensorBoard is not installed, nothing is written. TensorFlow is
-    not needed. The curve `unit`, such as `"batches"`, counts the progress.
+    old files, whose last points would appear twice. The curve `unit`, such as
+    `"batches"`, counts the progress.
     """
 
     def __init__(self, directory: pathlib.Path, unit: str) -> None:

@@ -68,9 +68,7 @@ def main() -> None:
 def _share_arenas():
     """Makes all threads allocate memory from two arenas, if malloc is glibc's.
 
-    The default is eight arenas for each core. Dozens of threads answer requests
-    of many sizes, and each arena keeps free memory. The process would then grow
-    for hours.
+    With the default, eight for each core, the process would grow for hours.
     """
     with contextlib.suppress(AttributeError, OSError):  # Not glibc.
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)

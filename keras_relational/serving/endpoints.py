@@ -25,16 +25,10 @@ def endpoints(
 ) -> tuple[dict[str, Callable], list[tf.TensorSpec]]:
     """The signatures of an export, as functions of a graph.
 
-    Args:
-        model: Built functional or sequential `keras.Model`.
-        kind: Kind of the output that is the model's answer, the argument
-            `outputs` of `export_model`: `"logits"`, `"probabilities"` or
-            `"raw"`. By default `models.roles` tells.
-
-    Returns:
-        Dictionary from the names of signatures to functions, and the list of
-        `tf.TensorSpec` that each function takes. A function raises a
-        `ValueError` if it adds an output whose name another has.
+    `kind` is that of the output that is the model's answer, by default as
+    `models.roles` tells. Returns functions by the names of their signatures,
+    and the `tf.TensorSpec`s that each function takes. A function raises a
+    `ValueError` if it adds an output whose name another has.
     """
     if kind not in (None, *KINDS):
         raise ValueError(

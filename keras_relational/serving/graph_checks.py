@@ -59,13 +59,12 @@ def without_nan(values: tf.Tensor) -> tf.Tensor:
 
 @contextlib.contextmanager
 def asserted_indices(model: keras.Model) -> Iterator[None]:
-    """Adds assertions to the layers of a model that look something up by index.
+    """Adds assertions to the layers that look something up in a `with` block.
 
     These are `keras.layers.Embedding`, `keras.layers.CategoryEncoding` and any
     layer with a method `index_bounds`. That method takes the arguments of
     `call` and returns a dictionary from names to triples: a tensor of indices,
-    the bound that they must be below, and the bound in words. The model is
-    called in the `with` block.
+    the bound that they must be below, and the bound in words.
     """
 
     def assert_indices(layer, *args, **kwargs):

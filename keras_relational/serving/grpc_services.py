@@ -36,8 +36,7 @@ def grpc_server(
 ) -> Iterator[int]:
     """Answers over gRPC while a `with` block runs, and yields the port.
 
-    The methods are `Predict`, `GetModelMetadata` and `GetModelStatus`. The
-    answer to any other method is UNIMPLEMENTED. Port 0 picks a free one. An
+    Any method but those here is UNIMPLEMENTED. Port 0 picks a free one. An
     `OSError` names a port that is taken.
     """
     server = grpc.server(

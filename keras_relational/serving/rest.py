@@ -59,18 +59,10 @@ _JSON_TYPES = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 def answer(
     model: ServedModel, metrics: "Metrics", method: str, url: str, body: bytes
 ) -> tuple[int, str, bytes]:
-    """Answers one request.
+    """Answers one request, which `metrics` count.
 
-    Args:
-        model: `ServedModel` that answers.
-        metrics: `Metrics` that count the request, and that a client may read.
-        method: HTTP's method, such as `"GET"` or `"POST"`.
-        url: Path of the request, with its query if it has one.
-        body: Body of the request.
-
-    Returns:
-        HTTP's status code, a MIME type, and the content: JSON, or the page of
-        metrics. For an error it is `{"error": explanation}`.
+    Returns HTTP's status code, a MIME type, and the content: JSON, or the page
+    of metrics. For an error it is `{"error": explanation}`.
     """
     if (method, url) == ("GET", METRICS_URL):
         return 200, metrics.CONTENT_TYPE, metrics.page()

@@ -19,13 +19,12 @@ WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 
 def write_warmup_requests(saved_model: str | os.PathLike) -> None:
-    """Adds warm-up requests to a SavedModel.
+    """Adds a request of zeros for each signature and batch size.
 
     The first request to a new model is slow, because TensorFlow allocates
     memory and optimizes the graphs. TensorFlow Serving therefore runs the
     requests in `assets.extra/tf_serving_warmup_requests` before a version
-    becomes available. This function writes one request of zeros for each
-    signature and batch size.
+    becomes available.
     """
     predict_pb2 = serving_api("predict_pb2")
     prediction_log_pb2 = serving_api("prediction_log_pb2")

@@ -46,15 +46,12 @@ _VALUE_FIELDS = {
 
 
 class Servable:
-    """One version of a model, loaded and warmed up.
+    """One version of a model, loaded and warmed up, for several threads.
 
     A request that it cannot answer raises an error of `tf.errors`, with the
-    code that TensorFlow Serving returns in the same case. Several threads may
-    use a servable at once.
-
-    The name of the folder `saved_model` is the version's number. If it contains
-    no SavedModel or is damaged, or if a warm-up request fails, an exception of
-    any class is raised.
+    code that TensorFlow Serving returns in the same case. The name of the
+    folder is the version's number. If it contains no SavedModel or is damaged,
+    or if a warm-up request fails, an exception of any class is raised.
     """
 
     def __init__(self, saved_model: str) -> None:
@@ -88,13 +85,9 @@ class Servable:
         inputs: Mapping[str, np.ndarray],
         output_filter: Sequence[str] = (),
     ) -> dict[str, np.ndarray]:
-        """Runs a signature.
+        """Runs a signature, `"serving_default"` if its name is empty.
 
-        Args:
-            signature_name: Name of the signature. Empty for
-                `"serving_default"`.
-            inputs: Dictionary of NumPy arrays.
-            output_filter: Names of the outputs to return. By default all.
+        Only the outputs of the filter are returned, or all.
         """
         signature = self._signature(signature_name)
         _check_names(signature.inputs, inputs)
@@ -186,9 +179,8 @@ def _check_shape(name, sizes, info):
 def _array(name, tensor, info):
     """The NumPy array in a `TensorProto` that came over the network.
 
-    A message may declare a shape of any size, with a single value for all of
-    it. The declared shape is therefore compared with the signature and with the
-    number of values, before an array is created.
+    A message may declare a shape of any size. It is compared with the signature
+    and with the number of values before an array is created.
     """
     try:
         dtype = tf.as_dtype(tensor.dtype)

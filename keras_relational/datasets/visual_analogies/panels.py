@@ -16,20 +16,11 @@ _DETAIL = 4
 
 
 class Objects(NamedTuple):
-    """The objects of panels, one row a panel.
+    """The objects of panels, one row a panel: 6 lines, and 9 shapes."""
 
-    Attributes:
-        lines: Booleans `(n, 6)`: which types of lines are present.
-        line_colours: Integers `(n, 6)`.
-        shapes: Booleans `(n, 9)`: at which places there are shapes.
-        shape_colours: Integers `(n, 9)`.
-        shape_types: Integers `(n, 9)`.
-        shape_sizes: Integers `(n, 9)`.
-    """
-
-    lines: np.ndarray
+    lines: np.ndarray  # Which types of lines are present.
     line_colours: np.ndarray
-    shapes: np.ndarray
+    shapes: np.ndarray  # At which places there are shapes.
     shape_colours: np.ndarray
     shape_types: np.ndarray
     shape_sizes: np.ndarray
@@ -43,22 +34,12 @@ def draw_panels(
     image_size: int,
     distraction: bool,
 ) -> np.ndarray:
-    """Draws panels that have given values in one domain.
+    """Draws panels `(n, image_size, image_size)`, with values in one domain.
 
-    Args:
-        rng: `np.random.Generator`.
-        domains: Integers `(n,)`, the domain of each panel, an index into
-            `DOMAINS`.
-        values: Booleans `(n, NUM_VALUES)`: which values a panel has in its
-            domain.
-        is_far: Booleans `(n,)`: whether these values are beyond training.
-        image_size: Height and width in pixels.
-        distraction: `True` if panels vary at random in all other domains.
-            `False` if they have three lines or three shapes, and vary only from
-            row to row.
-
-    Returns:
-        uint8 array `(n, image_size, image_size)`.
+    Booleans `(n, NUM_VALUES)` are the values that a panel has in its domain, an
+    index into `DOMAINS`, and `is_far` says if these are beyond training.
+    Without `distraction` panels have three lines or three shapes, and vary only
+    from row to row in other domains.
     """
     objects = _choose_objects(rng, domains, values, is_far, distraction)
     images = np.empty((len(domains), image_size, image_size), "uint8")
@@ -88,8 +69,7 @@ def _choose_objects(rng, domains, values, is_far, distraction):
     def values_of(name, num_objects, present):
         """Chooses a value for each object, `(n, num_objects)`.
 
-        In the panel's own domain, each of its values belongs to some object,
-        and each object has one of them. In other domains values are random.
+        In its own domain each value of a panel belongs to some object.
         """
         first, last = (limit[:, None] for limit in limits[name])
         anything = rng.integers(first, last + 1, (n, num_objects))[source]
@@ -182,11 +162,7 @@ def _shapes(tile):
     angle, radius = np.arctan2(x, -y), np.hypot(x, y)
 
     def regular(corners, between):
-        """The size at which a shape reaches each point, and its scale.
-
-        The corners of a shape are as far from its middle as the shape is large.
-        Halfway between two corners its border is `between` times as far.
-        """
+        """The size at which a shape reaches each point, and its scale."""
         half = np.pi / corners
         from_corner = np.abs(np.mod(angle + half, 2 * half) - half)
         across = np.array([np.cos(half), np.sin(half)]) * between

@@ -60,8 +60,6 @@ class BoxWorld(Board):
     (3, 9, 10, 3)
     """
 
-    num_gem_locks = 1
-
     def __init__(
         self,
         rows: int = 9,
@@ -177,8 +175,6 @@ class BridgeBoxWorld(Board):
     >>> tuple(world.render(state).shape)
     (3, 7, 10, 3)
     """
-
-    num_gem_locks = 2
 
     def __init__(
         self,

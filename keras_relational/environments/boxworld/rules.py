@@ -30,11 +30,7 @@ _COUNTERS_PER_DRAW = 100
 
 
 class Hues:
-    """Hues in a random order, each of which is drawn once.
-
-    A hue is an integer, an index into `HUES`. `ranks` `(batch, NUM_HUES)` is
-    the place of each hue in the order.
-    """
+    """Hues, indices into `HUES`, in the order `ranks` `(batch, NUM_HUES)`."""
 
     def __init__(self, ranks: keras.KerasTensor):
         self.ranks = ranks
@@ -80,13 +76,12 @@ class Board(World):
     `level` is `(batch, 3)`.
 
     `cells_of_slot` `(slots, 4)` holds the cells of a slot: those of its key and
-    lock, and of the second key and lock below. A subclass defines
-    `num_gem_locks`, 1 or 2, and the method `draw_puzzle`.
+    lock, and of the second key and lock below. A subclass defines the method
+    `draw_puzzle`.
     """
 
     actions = ACTIONS
     success_reward = GEM_REWARD
-    num_gem_locks: int
 
     def __init__(self, rows: int, columns: int, max_episode_steps: int | None):
         check_positive_integers(rows=rows, columns=columns)
@@ -130,21 +125,17 @@ class Board(World):
     ) -> tuple[list[dict], keras.KerasTensor, tuple]:
         """Draws a puzzle in each row. A subclass defines it.
 
-        Args:
-            uniform: Function that takes the number of a draw, 1 or more, and a
-                size, and returns random numbers `(batch, size)`.
-            hues: `Hues`, from which colours are drawn.
-            difficulty: Numbers from 0 to 1, `(batch,)`. The random numbers that
-                decide how many boxes there are are multiplied by it.
+        `uniform` takes the number of a draw, 1 or more, and a size, and returns
+        random numbers `(batch, size)`. Those that decide how many boxes there
+        are are multiplied by the difficulty, from 0 to 1, `(batch,)`.
 
-        Returns:
-            `(items, ranks, level)`. `items` is a list of dictionaries, one for
-            each loose key or box. A dictionary has `present`, boolean
-            `(batch,)`, and `losing`, a boolean that is `True` if the item ends
-            the episode. It also has colours `(batch,)` under some of the names
-            `key`, `lock`, `second_key` and `second_lock`. `ranks` `(batch,
-            num_slots)` holds the index into `items` of the item in each slot.
-            `level` holds three integer tensors `(batch,)`.
+        Returns `(items, ranks, level)`. `items` is a list of dictionaries, one
+        for each loose key or box. A dictionary has `present`, boolean
+        `(batch,)`, and `losing`, a boolean that is `True` if the item ends the
+        episode. It also has colours `(batch,)` under some of the names `key`,
+        `lock`, `second_key` and `second_lock`. `ranks` `(batch, num_slots)`
+        holds the index into `items` of the item in each slot. `level` holds
+        three integer tensors `(batch,)`.
         """
         raise NotImplementedError
 
@@ -192,27 +183,19 @@ class Board(World):
         return state, reward, won | lost
 
     def expert_moves(self, state: State) -> keras.KerasTensor:
-        """The moves that shorten the way to the nearest useful tile.
+        """The moves that shorten the way to the nearest of the `useful_tiles`.
 
-        A tile is useful if it is one of `useful_tiles`. With d(c) for the
-        number of moves over blank tiles from cell c to the nearest useful tile,
-        a move from cell p to cell c is right if d(c) = d(p) − 1. A player that
-        makes right moves only solves every puzzle, though not always in the
-        fewest moves: the nearest key need not be the best first.
+        With d(c) for the number of moves over blank tiles from cell c to the
+        nearest useful tile, a move from cell p to cell c is right if d(c) =
+        d(p) − 1. A player that makes right moves only solves every puzzle,
+        though not always in the fewest moves: the nearest key need not be the
+        best first. In an episode that is over no move is right.
 
-        The distances grow from all useful tiles at once. A row of the board is
-        an integer with one bit a cell, so a step of the growth takes a few
-        operations on integers. It stops where it meets the player.
-
-        Args:
-            state: A state of a board with at most 30 columns.
-
-        Returns:
-            Boolean tensor `(batch, 4)`, one column for each of `ACTIONS`. In an
-            episode that is over no move is right.
-
-        Raises:
-            ValueError: If the board has more than 30 columns.
+        The distances grow from all useful tiles at once. A row of the board,
+        of at most 30 columns, is an integer with one bit a cell, so a step of
+        the growth takes a few operations on integers. It stops where it meets
+        the player. Returns booleans `(batch, 4)`, a column for each of
+        `ACTIONS`.
         """
         if self.columns > 30:
             raise ValueError(

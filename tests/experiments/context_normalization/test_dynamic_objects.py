@@ -7,6 +7,7 @@ import pytest
 from experiments.context_normalization import dynamic_objects as experiment
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
+from experiments.generated_batches import GeneratedBatches
 from keras_relational import training
 from keras_relational.datasets import dynamic_objects
 
@@ -18,15 +19,18 @@ def autoencoder():
 
 
 def test_frames_have_all_widths_and_go_on_where_they_were():
-    batches = experiment.FrameBatches(batch_size=200, seed=1)
+    def batches_of(**arguments):
+        return GeneratedBatches(experiment.single_frames, 200, **arguments)
+
+    batches = batches_of(seed=1)
     x, y = batches[7]
     sizes = np.sqrt((x > 0).sum((1, 2, 3)))
     assert sizes.min() < 6
     assert sizes.max() > 28
     np.testing.assert_array_equal(y, x / np.float32(255))
-    rest = experiment.FrameBatches(200, initial_batch=5, seed=1)
+    rest = batches_of(initial_batch=5, seed=1)
     np.testing.assert_array_equal(rest[2][0], x)
-    other = experiment.FrameBatches(200, seed=2)
+    other = batches_of(seed=2)
     assert (other[7][0] != x).any()
 
 
@@ -63,7 +67,7 @@ def test_learns_to_predict_larger_squares():
     autoencoder = image_autoencoder()
     autoencoder.compile(training.supervised.adam(5e-4), "mse")
     autoencoder.fit(
-        experiment.FrameBatches(),
+        GeneratedBatches(experiment.single_frames),
         steps_per_epoch=4_000,
         shuffle=False,
         verbose=0,

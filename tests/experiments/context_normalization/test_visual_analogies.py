@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from experiments.context_normalization import visual_analogies as experiment
+from experiments.generated_batches import GeneratedBatches
 from keras_relational import models
 from keras_relational import training
 from keras_relational.datasets import visual_analogies
@@ -33,10 +34,12 @@ def test_published_files_are_read_when_they_are_needed(tmp_path):
 
 
 def test_batches_are_problems_and_go_on_where_they_were():
-    kind = (3, "test", "random", 24)
-    whole = experiment.VisualAnalogyBatches(*kind, seed=1, distraction=False)
-    rest = experiment.VisualAnalogyBatches(*kind, 5, seed=1, distraction=False)
-    expected = visual_analogies.generate(*kind, seed=[1, 7], distraction=False)
+    def generate(n, seed):
+        return visual_analogies.generate(n, "test", "random", 24, seed, False)
+
+    whole = GeneratedBatches(generate, 3, seed=1)
+    rest = GeneratedBatches(generate, 3, 5, seed=1)
+    expected = generate(3, [1, 7])
     for batch in (whole[7], rest[2]):
         np.testing.assert_array_equal(batch[0], expected.images)
         np.testing.assert_array_equal(batch[1], expected.labels)

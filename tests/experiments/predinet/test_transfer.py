@@ -133,10 +133,3 @@ def test_behind_frozen_layers_the_policy_stays(last_frozen):
     keras.config.set_dtype_policy("float32")
     behind = transfer._behind(model, last_frozen)
     assert behind.dtype_policy.name == "mixed_float16"
-
-
-def test_unknown_stage():
-    with pytest.raises(ValueError, match=r"Received: stages=\(5,\)"):
-        transfer.four_stage_transfer(
-            models.relations_classifier, None, None, {}, {}, stages=[5]
-        )

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.generated_batches import GeneratedBatches
 from experiments.scoff import videos
-from experiments.scoff.videos import VideoBatches
 from keras_relational import layers
 from keras_relational import models
 
@@ -22,7 +22,8 @@ def small_predictor():
 
 
 def test_each_frame_but_the_first_is_predicted():
-    batches = VideoBatches(generate, 2, initial_batch=3, seed=7)
+    made = videos.given_and_targets(generate)
+    batches = GeneratedBatches(made, 2, initial_batch=3, seed=7)
     x, y = batches[1]
     frames = generate(2, seed=[7, 4])
     np.testing.assert_array_equal(x, frames[:, :-1])
@@ -32,7 +33,8 @@ def test_each_frame_but_the_first_is_predicted():
 
 
 def test_frames_that_are_not_given_are_predicted_too():
-    batches = VideoBatches(generate, 2, seed=7, num_given=2)
+    made = videos.given_and_targets(generate, num_given=2)
+    batches = GeneratedBatches(made, 2, seed=7)
     x, y = batches[0]
     frames = generate(2, seed=[7, 0])
     np.testing.assert_array_equal(x, frames[:, :2])

@@ -12,7 +12,6 @@ from keras import ops
 from experiments.two_simplicial.curriculum import Curriculum
 from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
-from keras_relational.environments.goto_object_maze import GotoObjectMaze
 
 BOARDS = {
     "boxworld": boxworld.BoxWorld(7, 12, (1, 4), (0, 3)),
@@ -106,20 +105,3 @@ def test_difficulty_follows_the_running_share_of_solved_episodes(world):
 def test_equal_curricula_share_compiled_functions(world):
     assert Curriculum(copy.copy(world.board)) == world
     assert Curriculum(world.board, threshold=0.7) != world
-
-
-@pytest.mark.parametrize(
-    ("board", "arguments"),
-    [
-        (GotoObjectMaze(), {}),
-        (BOARDS["boxworld"], {"threshold": 1.0}),
-        (BOARDS["boxworld"], {"threshold": 0.0}),
-        (BOARDS["boxworld"], {"step": 0.0}),
-        (BOARDS["boxworld"], {"step": 1.5}),
-        (BOARDS["boxworld"], {"num_episodes": 0}),
-    ],
-)
-def test_bad_arguments_are_refused(board, arguments):
-    name = next(iter(arguments), "board")
-    with pytest.raises(ValueError, match=rf"`{name}` must be .*Received"):
-        Curriculum(board, **arguments)

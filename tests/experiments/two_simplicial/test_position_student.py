@@ -122,13 +122,3 @@ def test_the_student_has_the_policy_of_the_agent():
     assert student.dtype_policy.name == "mixed_float16"
     scaled = keras.optimizers.LossScaleOptimizer
     assert isinstance(student.optimizer, scaled)
-
-
-def test_refuses_an_agent_that_has_no_attention_to_teach():
-    agent = models.boxworld_agent("convolutional", SMALLEST.image_shape)
-    with pytest.raises(ValueError, match="a relational or a simplicial agent"):
-        position_student(agent, 1e-3)
-    cell = keras.layers.GRUCell(4)
-    agent = models.boxworld_agent("relational", (3, 7, 3), cell=cell)
-    with pytest.raises(ValueError, match="without a memory"):
-        position_student(agent, 1e-3)
