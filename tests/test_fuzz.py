@@ -35,8 +35,13 @@ RUNS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "layers" else pytest.param(name, marks=pytest.mark.slow)
+        for name in RUNS
+    ],
+)
 def test_in_short(name):
     report = Report(seed=1)
     RUNS[name](report)
