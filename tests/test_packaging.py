@@ -316,7 +316,7 @@ def test_tf_agents_has_one_version():
     found = {
         (path.name, version)
         for path in paths
-        for version in re.findall(r"tf-agents==(.*\d)", path.read_text())
+        for version in re.findall(r"tf-agents==([\d.]*\d)", path.read_text())
     }
     assert len({version for _, version in found}) == 1, found
     assert {name for name, _ in found} >= {"Makefile", "legacy_keras.py"}

@@ -42,6 +42,7 @@ class AppendCoordinatesTest(LayerContract):
             second_input_shape=(2, 6, 7, 5),
             fixed_size=False,
             reference=coordinates_in_loops(-1, 3, "yx"),
+            supports_masking=True,
             expected_output_shape=(2, 3, 4, 7),
             expected_num_trainable_weights=0,
             **NO_OTHER_VARIABLES,
