@@ -66,6 +66,7 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 	keras_relational/layers keras_relational/models \
 	keras_relational/datasets
 
+JAX_TESTS := tests/layers tests/training
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
 .PHONY: demo test test-all test-newest test-oldest test-torch lint dist docs bench fuzz clean
@@ -106,22 +107,24 @@ demo: .venv/$(DONE)
 	@.venv/bin/python examples/demo.py
 
 test: .venv/$(DONE) .venv-newest/$(DONE)
-	@echo "Running the tests (20 to 45 minutes on two cores) ..."
+	@echo "Running the tests (15 to 30 minutes on two cores) ..."
 	@$(call IN_PARTS,$(QUICK_TENSORFLOW) .venv/bin/python $(PYTEST) $(NO_HANG) --durations=7 -m "not slow")
-	@$(MAKE) --no-print-directory test-newest
+	@echo "Running layers and training on JAX, without TensorFlow ..."
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) --durations=7 -m "any_backend and not slow" $(JAX_TESTS)
 
 test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
 	@$(call IN_PARTS,.venv/bin/python $(PYTEST) --durations=7)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
+	@$(MAKE) --no-print-directory test-newest
 
 test-newest: .venv-newest/$(DONE)
-	@echo "Running on JAX, without TensorFlow, what must run on any backend, with the newest releases (five to ten minutes on two cores) ..."
-	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests
+	@echo "Running on JAX, without TensorFlow, what must run on any backend, with the newest releases (ten minutes on two cores) ..."
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) --durations=20 -m "any_backend and not slow" tests
 
 test-oldest: .venv-oldest/$(OLDEST_DONE)
 	@echo "Running layers, training and experiments on JAX with the oldest releases of Keras and NumPy (two to three minutes on two cores) ..."
-	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" tests/layers tests/training tests/experiments
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-oldest/bin/python $(PYTEST) $(NO_HANG) -m "any_backend and not slow" $(JAX_TESTS) tests/experiments
 
 test-torch: .venv-torch/$(DONE)
 	@echo "Running on torch the layers, models, data, supervised training and analysis (five to ten minutes on two cores) ..."

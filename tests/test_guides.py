@@ -7,20 +7,7 @@ import re
 import pytest
 
 GUIDES = pathlib.Path(__file__).parents[1] / "docs" / "guides"
-# They train for half a minute or more.
-SLOW = (
-    "comparing_mechanisms",
-    "esbn",
-    "predinet",
-    "scoff",
-    "temporal_context_normalization",
-    "two_simplicial_attention",
-)
 NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
-CASES = [
-    pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
-    for name in NAMES
-]
 
 
 def blocks_of(name):
@@ -28,7 +15,8 @@ def blocks_of(name):
     return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_guide(name, tmp_path, monkeypatch):
     """All its blocks of Python, in order. Each ends with checks of its own."""
     *_, last = blocks = blocks_of(name)

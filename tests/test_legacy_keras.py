@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[1]
 # Runs the file alone, because the package imports Keras.
 USE = f"""
@@ -114,6 +116,7 @@ for name in names:
 """
 
 
+@pytest.mark.slow
 def test_experiments_with_agents_end_in_a_line_on_another_backend(tmp_path):
     arguments = map(str, (tmp_path / "runs", *AGENTS))
     done = run(EXPERIMENTS, *arguments, KERAS_BACKEND="jax")

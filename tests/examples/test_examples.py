@@ -35,6 +35,7 @@ def run(tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_boxworld_agent(run):
     run("boxworld_agent --num-steps 640", ["solves"])
     with Image.open("boxworld_agent.gif") as gif:

@@ -96,6 +96,7 @@ def test_rule_accuracy(mode):
     ) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_an_autoencoder_learns_all_fillers():
     keras.utils.set_random_seed(0)
     fillers = distribution_of_three.one_hot(20)
@@ -119,10 +120,8 @@ def test_cross_entropy_in_half_precision():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "mode",
-    ["multiple_choice", pytest.param("generative", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["multiple_choice", "generative"])
 def test_train_rule_learner(mode, tmp_path):
     keras.utils.set_random_seed(0)
     fillers = distribution_of_three.one_hot(10)

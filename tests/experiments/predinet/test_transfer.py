@@ -25,10 +25,8 @@ CURRICULUM = data(["between"])
 TARGET = data(["column_ABA", "column_AAB"])
 
 
-@pytest.mark.parametrize(
-    "central",
-    ["predinet", pytest.param("mlp2", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("central", ["predinet", "mlp2"])
 def test_stages_train_what_they_should(central, monkeypatch, tmp_path):
     """Watches each stage's network before and after training."""
     built, before = [], []

@@ -97,6 +97,7 @@ def test_the_student_is_the_agent_with_two_hints(network):
     np.testing.assert_allclose(loss["loss"], expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_all_of_the_agent_but_its_value_learns():
     agent = models.boxworld_agent("relational", SMALLEST.image_shape)
     before = agent.get_weights()
