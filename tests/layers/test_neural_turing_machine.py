@@ -3,6 +3,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
 from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
@@ -11,7 +12,6 @@ from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
 from layers_for_tests import needs_float64
 from layers_for_tests import random_array
-from layers_for_tests import run_contract_without_masks
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import NTMCell
@@ -55,9 +55,9 @@ def random_ntm(**kwargs):
 class NTMTest(LayerContract):
     @pytest.mark.any_backend
     def test_contract(self):
-        run_contract_without_masks(
-            self,
+        self.run_layer_contract(
             NTM,
+            checks=WITHOUT_MASKS,
             init_kwargs=SIZES,
             reference=in_loops,
             expected_output_shape=(2, UNITS),
@@ -77,7 +77,7 @@ def test_large_memories_in_half_precision():
     cell = NTMCell(8, 3, 256, dtype="float16")
     cell.build((None, FEATURES))
     for weight in cell.weights:
-        weight.assign(3 * ops.ones_like(weight))
+        weight.assign(np.full(weight.shape, 3.0))
     states = cell.get_initial_state(2)
     states[3] = 20 * ops.ones_like(states[3])
     h, new = cell(random_array(2, FEATURES).astype("float16"), states)
