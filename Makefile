@@ -116,7 +116,7 @@ test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
 	@$(call IN_PARTS,.venv/bin/python $(PYTEST) --durations=7)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
-	@$(MAKE) --no-print-directory test-newest
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) -m "any_backend and not slow" $(LAYER_TESTS:%=--ignore=%) tests
 
 test-newest: .venv-newest/$(DONE)
 	@echo "Running on JAX, without TensorFlow, what must run on any backend, with the newest releases (ten minutes on two cores) ..."

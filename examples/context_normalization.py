@@ -37,7 +37,9 @@ args = parser.parse_args()
 def sequences(region, seed):
     """(num_problems, 7, 4, 4): A, B, C and a candidate, of four attributes."""
     problems = vaec.generate("translation", region=region, seed=seed)
-    problems = vaec.Problems(*(x[: args.num_problems] for x in problems))
+    problems = keras.tree.map_structure(
+        lambda x: x[: args.num_problems], problems
+    )
     rows = np.arange(len(problems.levels))[:, None]
     context = problems.levels[rows, problems.context]
     candidates = problems.levels[rows, problems.candidates]

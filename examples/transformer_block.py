@@ -16,7 +16,6 @@ import argparse
 
 import keras
 import matplotlib.pyplot as plt
-import numpy as np
 
 from keras_relational import layers
 from keras_relational.datasets import relations_game
@@ -59,7 +58,7 @@ def transformer_block(entities):
     return entities
 
 
-curves = {}
+curves, epochs_per_point = {}, max(1, args.epochs // 20)
 for name, hidden in {
     "dense network": hidden_layer,
     "Transformer block": transformer_block,
@@ -83,7 +82,7 @@ for name, hidden in {
         batch_size=128,
         epochs=args.epochs,
         validation_data=(x_test, y_test),
-        validation_freq=max(1, args.epochs // 20),
+        validation_freq=epochs_per_point,
         verbose=0,
     )
     curves[name] = history.history["val_accuracy"]
@@ -91,9 +90,7 @@ for name, hidden in {
 
 figure, panel = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, accuracies in curves.items():
-    epochs = np.linspace(
-        args.epochs / len(accuracies), args.epochs, len(accuracies)
-    )
+    epochs = range(epochs_per_point, args.epochs + 1, epochs_per_point)
     panel.plot(epochs, accuracies, label=name)
 panel.set(xlabel="epochs", ylabel="accuracy on hexominoes")
 panel.legend()

@@ -1,4 +1,4 @@
-"""Batches of new examples, made when they are needed."""
+"""Batches from any number on: of arrays, and of new examples without end."""
 
 import keras
 

@@ -13,7 +13,6 @@ import textwrap
 
 from keras_relational import models
 from keras_relational.playground.boxworld import NUM_PUZZLES
-from keras_relational.playground.kinds import kind_of
 from keras_relational.playground.kinds import load
 
 
@@ -49,8 +48,8 @@ def answer(preset: str, seed: int = 0) -> str:
 
     The preset is a name, or a folder, and the seed chooses the question.
     """
-    texts = load(preset, kind_of(preset)).question(seed)
     card = models.preset_metadata(preset)
+    texts = load(card, preset).question(seed)
     headline = f"{preset}: {card.get('headline', 'a model of your own')}."
     wrapped = [line for text in texts for line in _wrapped(text)]
     return "\n".join([*textwrap.wrap(headline, 78), "", *wrapped])

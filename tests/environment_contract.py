@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
 
 # The arrays of every state, and their dtypes.
@@ -19,6 +20,14 @@ ARRAYS = {
     "level": "int32",
     "seed": "uint32",
     "episode": "int32",
+}
+BOXWORLDS = {
+    "bridge": boxworld.BridgeBoxWorld(),
+    "boxworld": boxworld.BoxWorld(),
+    "branches": boxworld.BoxWorld(
+        7, 12, (1, 3), (0, 3), distractor_length=(1, 2)
+    ),
+    "smallest": boxworld.BoxWorld(3, 6, (1, 1), (0, 0)),
 }
 # One size for all compiled functions, since each size is compiled anew.
 BATCH = 32

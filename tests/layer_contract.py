@@ -60,6 +60,8 @@ NUMERICAL_CHECKS = (
     "masks",
     "integers",
 )
+# For a layer that leaves masks to Keras.
+WITHOUT_MASKS = tuple(check for check in CHECKS if check != "masks")
 # For a second contract of a class, with other arguments.
 OTHER_ARGUMENTS = (
     "reference",
@@ -231,7 +233,8 @@ class LayerContract(TestCase):
         Args:
             layer_cls: The class of the layer.
             checks: Names of checks. `OTHER_ARGUMENTS` if the class has another
-                contract, with all of them.
+                contract, with all of them, `WITHOUT_MASKS` if Keras sees to
+                the masks.
             **arguments: The other arguments of `LayerCase`.
 
         Raises:
@@ -640,11 +643,12 @@ class LayerContract(TestCase):
             return
         layer = case.random_layer()
         inputs = random_inputs(case.input_shape)
-        masks = {}
-        if case.supports_masking:
-            mask = np.ones(first_of(inputs).shape[:2], bool)
-            mask[0, 0] = False
-            masks[mask_argument(inputs)] = mask
+        masks, mask_name = {}, mask_argument(inputs)
+        # A mask that only passes through a layer is no argument of its call.
+        call = inspect.signature(case.layer_cls.call)
+        if case.supports_masking and mask_name in call.parameters:
+            masks[mask_name] = np.ones(first_of(inputs).shape[:2], bool)
+            masks[mask_name][0, 0] = False
         compiled = outputs_and_gradients(
             layer, inputs, jit_compile=True, **masks
         )

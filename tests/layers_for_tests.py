@@ -1,17 +1,12 @@
 """Inputs, weights and comparisons that the tests of layers share."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from keras import tree
-from layer_contract import CHECKS
-from layer_contract import LayerCase
 from layer_contract import apply
 from layer_contract import init_arguments
-from layer_contract import left_out
 from layer_contract import mask_argument
 
 # Of the layer contract: nothing but weights that are trained.
@@ -97,16 +92,6 @@ def assert_equals(layer, reference, inputs, mask=None, atol=1e-5, **arguments):
     outputs = apply(layer, inputs, **arguments)
     inputs = tree.map_structure(lambda x: np.asarray(x, "float64"), inputs)
     assert_close(outputs, reference(weights_of(layer), inputs, mask), atol)
-
-
-def run_contract_without_masks(test, layer_cls, **arguments):
-    """The layer contract of a layer that leaves masks to Keras."""
-    case = LayerCase(layer_cls=layer_cls, **arguments)
-    without_masks = dataclasses.replace(case, supports_masking=False)
-    for check in CHECKS:
-        if check not in left_out:
-            is_layer_test = check == "keras_layer_test"
-            test.run_check(check, case if is_layer_test else without_masks)
 
 
 class RNNOfCell(keras.layers.RNN):

@@ -11,6 +11,7 @@ from keras import ops
 from layer_contract import CHECKS
 from layer_contract import LayerCase
 from layer_contract import LayerContract
+from layers_for_tests import NO_OTHER_VARIABLES
 
 from keras_relational.layers._attention import masked_softmax
 
@@ -70,14 +71,6 @@ def differences_in_loops(weights, inputs, mask=None):
             outputs[b, i, j] = 0.5 * difference @ weights["kernel"]
     return outputs
 
-
-NO_OTHER_VARIABLES = {
-    "expected_output_dtype": "float32",
-    "expected_num_non_trainable_weights": 0,
-    "expected_num_non_trainable_variables": 0,
-    "expected_num_seed_generators": 0,
-    "expected_num_losses": 0,
-}
 
 DIFFERENCES = {
     "init_kwargs": {"units": 3, "scale": 0.5},

@@ -50,10 +50,7 @@ def main(command):
         regime, regions = vaec.load_regions(args.published)
         data["published"] = runs.data_digest(*sum(regions, ()))
     else:
-        regions = [
-            vaec.generate(regime, region, stream(args.seed, "region", region))
-            for region in vaec.REGIONS
-        ]
+        regions = generated_regions(vars(args))
 
     with command.open_run(
         always=["regime", "normalization"],
@@ -88,6 +85,18 @@ def main(command):
             plot_level_embeddings(model), run.directory / "embeddings.png"
         )
         command.finish(run, model, {"regions": accuracies}, LINES, NEXT)
+
+
+def generated_regions(arguments):
+    """The problems of each region."""
+    return [
+        vaec.generate(
+            arguments["regime"],
+            region,
+            stream(arguments["seed"], "region", region),
+        )
+        for region in vaec.REGIONS
+    ]
 
 
 def compile_scorer(model, learning_rate):
@@ -262,13 +271,12 @@ def plot_level_embeddings(model):
 
 def preset_metrics(model, arguments):
     """The share of problems solved in each region."""
-    regions = []
-    for region in vaec.REGIONS:
-        seed = stream(arguments["seed"], "region", region)
-        problems = vaec.generate(arguments["regime"], region, seed)
-        solved = solved_analogies(model, problems)
-        regions.append({"all": float(np.mean(solved))})
-    return {"regions": regions}
+    return {
+        "regions": [
+            {"all": float(np.mean(solved_analogies(model, problems)))}
+            for problems in generated_regions(arguments)
+        ]
+    }
 
 
 def preset_headline(arguments, metrics):

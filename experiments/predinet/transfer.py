@@ -48,23 +48,17 @@ def main(command):
         if len(getattr(args, name)) > NUM_TASKS:
             command.error(f"--{name} takes up to {NUM_TASKS} tasks")
 
-    def data(name, tasks, num_examples, object_set="pentominoes"):
-        images, labels, task_ids = relations_game.generate(
-            tasks, num_examples, object_set, seed=stream(args.seed, name)
-        )
-        return (images, task_ids), labels
-
-    def tests(name, tasks):
-        return {"stripes": data(name, tasks, args.num_test, "stripes")}
-
+    options = vars(args)
     always = ["curriculum", "target", "central"]
     with command.open_run(always, may_differ=["stages", "num_test"]) as run:
         trained, curves = four_stage_transfer(
             lambda: models.relations_classifier(args.central, 2, NUM_TASKS),
-            curriculum=data("curriculum", args.curriculum, args.num_train),
-            target=data("target", args.target, args.num_train),
-            curriculum_tests=tests("curriculum_test", args.curriculum),
-            target_tests=tests("target_test", args.target),
+            curriculum=training_data(options, "curriculum"),
+            target=training_data(options, "target"),
+            curriculum_tests={
+                "stripes": held_out_stripes(options, "curriculum")
+            },
+            target_tests={"stripes": held_out_stripes(options, "target")},
             stages=args.stages,
             num_batches=args.num_batches,
             run=run,
@@ -76,6 +70,27 @@ def main(command):
         lines = [f"stripes after stage {n}: {stripes[n]:.1%}" for n in stripes]
         metrics |= {"batches": args.num_batches, "saved": stripes[str(last)]}
         command.finish(run, trained[last], metrics, lines, NEXT)
+
+
+def training_data(arguments, name):
+    """Images with task ids, and labels, of `"curriculum"` or `"target"`."""
+    images, labels, task_ids = relations_game.generate(
+        arguments[name],
+        arguments["num_train"],
+        seed=stream(arguments["seed"], name),
+    )
+    return (images, task_ids), labels
+
+
+def held_out_stripes(arguments, name):
+    """The same on stripes, for the tests."""
+    images, labels, task_ids = relations_game.generate(
+        arguments[name],
+        arguments["num_test"],
+        "stripes",
+        seed=stream(arguments["seed"], f"{name}_test"),
+    )
+    return (images, task_ids), labels
 
 
 def four_stage_transfer(
@@ -205,13 +220,8 @@ def stage_metrics(curves, before=None):
 def preset_metrics(model, arguments):
     """Accuracy on stripes in the tasks of the last stage."""
     name = "curriculum" if arguments["stages"] == [2] else "target"
-    images, labels, task_ids = relations_game.generate(
-        arguments[name],
-        arguments["num_test"],
-        "stripes",
-        seed=stream(arguments["seed"], f"{name}_test"),
-    )
-    return {"saved": training.accuracy(model, (images, task_ids), labels)}
+    x, y = held_out_stripes(arguments, name)
+    return {"saved": training.accuracy(model, x, y)}
 
 
 def preset_headline(arguments, metrics):

@@ -87,9 +87,10 @@ class FewExamples:
         logits = self.model.predict(entities[np.newaxis], verbose=0)
         probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
         chosen = int(probabilities.argmax())
-        answers = [answer.lower() for answer in NO_YES]
         return answer_as_text(
-            answers[chosen], probabilities[chosen], answers[label]
+            NO_YES[chosen].lower(),
+            probabilities[chosen],
+            NO_YES[label].lower(),
         )
 
     def _sequence(self, seed):

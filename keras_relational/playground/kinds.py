@@ -32,18 +32,18 @@ KINDS: dict[str, Any] = {
 }
 
 
-def kind_of(preset: Any, page: bool = False) -> Any:
+def kind_of(card: dict[str, Any], preset: Any, page: bool = False) -> Any:
     """The class that asks the models of a preset's kind.
 
     Args:
-        preset: Name of a preset, or the folder of one.
+        card: The preset's card, as `models.preset_metadata` returns it.
+        preset: Name of the preset, or its folder, for the error.
         page: Whether it must have a page.
 
     Raises:
-        ValueError: If there is no such preset, or no such class.
+        ValueError: If there is no such class.
     """
-    run = models.preset_metadata(preset).get("run", {})
-    experiment = run.get("experiment")
+    experiment = card.get("run", {}).get("experiment")
     known = [name for name in KINDS if KINDS[name].page or not page]
     if experiment not in known:
         raise ValueError(
@@ -54,7 +54,7 @@ def kind_of(preset: Any, page: bool = False) -> Any:
     return KINDS[experiment]
 
 
-def load(preset: Any, kind: Any) -> Any:
-    """The kind's object for a preset, with its model."""
-    arguments = models.preset_metadata(preset)["run"]["arguments"]
-    return kind(models.from_preset(preset), arguments)
+def load(card: dict[str, Any], preset: Any) -> Any:
+    """An object of the preset's kind, with its model."""
+    kind = kind_of(card, preset)
+    return kind(models.from_preset(preset), card["run"]["arguments"])

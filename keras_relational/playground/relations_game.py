@@ -75,7 +75,7 @@ class RelationsGame:
             `colours`.
         """
         return {
-            "questions": [question_of(task) for task in self.tasks],
+            "questions": [_question(task) for task in self.tasks],
             "answers": self.answers,
             "shapes": {
                 name: relations_game.shape_masks(name).astype(int).tolist()
@@ -149,7 +149,7 @@ class RelationsGame:
         task = seed % len(self.tasks)
         found = self.answer({"example": seed, "task": task})
         return [
-            question_of(self.tasks[task]),
+            _question(self.tasks[task]),
             analysis.board_as_text(from_pixels(found["image"])),
             answer_as_text(
                 found["answer"].lower(),
@@ -165,8 +165,7 @@ class RelationsGame:
         return images, np.full(len(images), task, "int32")
 
 
-def question_of(task):
-    """The question of a task of the Relations Game."""
+def _question(task):
     line, _, pattern = task.partition("_")
     return QUESTIONS.get(
         task,

@@ -48,7 +48,8 @@ class Playground:
         self._pages: dict[str, str] = {}
         self._make: dict[str, Any] = {}
         for preset in models.preset_names() if presets is None else presets:
-            kind = kind_of(preset, page=presets is not None)
+            card = models.preset_metadata(preset)
+            kind = kind_of(card, preset, page=presets is not None)
             if kind.page is None:
                 continue
             name = pathlib.Path(preset).name
@@ -58,7 +59,7 @@ class Playground:
                     "one of them"
                 )
             self._pages[name] = kind.page
-            self._make[name] = functools.partial(load, preset, kind)
+            self._make[name] = functools.partial(load, card, preset)
         self._loaded: dict[str, Any] = {}
 
     def pages(self) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ import runpy
 import numpy as np
 import pytest
 import worlds_in_python
+from environment_contract import BOXWORLDS
 from environment_contract import EnvironmentContract
 from environment_contract import agree_on_random_moves
 from environment_contract import arrays
@@ -18,28 +19,19 @@ from worlds_in_python import python_worlds
 from keras_relational.environments import boxworld
 from keras_relational.environments.compilation import compiled
 
-WORLDS = {
-    "bridge": boxworld.BridgeBoxWorld(),
-    "boxworld": boxworld.BoxWorld(),
-    "branches": boxworld.BoxWorld(
-        7, 12, (1, 3), (0, 3), distractor_length=(1, 2)
-    ),
-    "smallest": boxworld.BoxWorld(3, 6, (1, 1), (0, 0)),
-}
 
-
-@pytest.fixture(params=of_worlds(WORLDS, ("bridge", "branches", "smallest")))
+@pytest.fixture(params=of_worlds(BOXWORLDS, ("bridge", "branches", "smallest")))
 def world(request):
     return request.param
 
 
 class TestContract(EnvironmentContract):
-    @pytest.fixture(params=of_worlds(WORLDS, ("bridge", "branches")))
+    @pytest.fixture(params=of_worlds(BOXWORLDS, ("bridge", "branches")))
     def world(self, request):
         return request.param
 
     def least_num_boards(self, world):
-        return 1 if world is WORLDS["smallest"] else 451
+        return 1 if world is BOXWORLDS["smallest"] else 451
 
 
 def reset(world, seeds):
@@ -183,7 +175,7 @@ def test_losing_tiles_are_the_locks_of_boxes_that_end_the_episode(world):
     for puzzle, found in zip(python_worlds(world, state), tiles, strict=True):
         cells = np.divmod(np.flatnonzero(found), world.columns)
         assert set(zip(*cells, strict=True)) == puzzle.losing
-    assert tiles.any() == (world is not WORLDS["smallest"])
+    assert tiles.any() == (world is not BOXWORLDS["smallest"])
 
 
 def test_tiles_of_one_colour_are_those_that_plain_python_finds(world):

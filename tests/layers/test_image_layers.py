@@ -6,12 +6,12 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
 from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
-from layers_for_tests import run_contract_without_masks
 
 from keras_relational.layers import AppendCoordinates
 from keras_relational.layers._strided_convolution import StridedConv2D
@@ -34,9 +34,9 @@ def coordinates_in_loops(low, high, order):
 class AppendCoordinatesTest(LayerContract):
     @pytest.mark.any_backend
     def test_contract(self):
-        run_contract_without_masks(
-            self,
+        self.run_layer_contract(
             AppendCoordinates,
+            checks=WITHOUT_MASKS,
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
             input_shape=(2, 3, 4, 5),
             second_input_shape=(2, 6, 7, 5),

@@ -2,12 +2,12 @@ import equations
 import keras
 import numpy as np
 import pytest
+from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
 from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
-from layers_for_tests import run_contract_without_masks
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import LayerNormLSTMCell
@@ -49,9 +49,9 @@ class LayerNormLSTM(RNNOfCell):
 class LayerNormLSTMTest(LayerContract):
     @pytest.mark.any_backend
     def test_contract(self):
-        run_contract_without_masks(
-            self,
+        self.run_layer_contract(
             LayerNormLSTM,
+            checks=WITHOUT_MASKS,
             init_kwargs={
                 "units": UNITS,
                 "kernel_initializer": "he_normal",

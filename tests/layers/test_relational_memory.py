@@ -2,13 +2,13 @@ import equations
 import keras
 import numpy as np
 import pytest
+from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
 from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
-from layers_for_tests import run_contract_without_masks
 from layers_for_tests import with_random_weights
 
 from keras_relational.layers import RelationalMemoryCell
@@ -62,9 +62,9 @@ def random_memory():
 class RelationalMemoryTest(LayerContract):
     @pytest.mark.any_backend
     def test_contract(self):
-        run_contract_without_masks(
-            self,
+        self.run_layer_contract(
             RelationalMemory,
+            checks=WITHOUT_MASKS,
             init_kwargs=SIZES,
             reference=in_loops,
             expected_output_shape=(2, SLOTS * UNITS),

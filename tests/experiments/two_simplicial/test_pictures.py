@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from environment_contract import BOXWORLDS
 from environment_contract import arrays
 from environment_contract import compiled_reset
 from environment_contract import compiled_step
@@ -12,17 +13,8 @@ from worlds_in_python import solve
 from experiments.two_simplicial.pictures import state_from_images
 from keras_relational.environments import boxworld
 
-WORLDS = {
-    "bridge": boxworld.BridgeBoxWorld(),
-    "boxworld": boxworld.BoxWorld(),
-    "branches": boxworld.BoxWorld(
-        7, 12, (1, 3), (0, 3), distractor_length=(1, 2)
-    ),
-    "smallest": boxworld.BoxWorld(3, 6, (1, 1), (0, 0)),
-}
 
-
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("world", BOXWORLDS.values(), ids=BOXWORLDS)
 def test_a_picture_is_played_as_what_it_was_drawn_of(world):
     """At any moment of a game that is not over."""
     state = compiled_reset(world)(np.arange(200, dtype="uint32"))
