@@ -58,6 +58,7 @@ def test_refuses_more_examples_than_there_are():
         training.accuracy_after_few(small_model(), *data(), 46, 5)
 
 
+@pytest.mark.slow
 def test_abstractor_learns_an_order_from_pairs():
     keras.utils.set_random_seed(0)
     model = models.set_classifier("abstractor", 2, 8)
