@@ -42,7 +42,6 @@ CHECKS = (
     "integers",
     "dtype_policies",
     "xla",
-    "models",
     "any_size",
     "saving",
 )
@@ -81,13 +80,23 @@ TOLERANCES = {"float32": 5e-6, "float16": 1e-2, "bfloat16": 8e-2}
 class LayerCase:
     """A layer, an input, and what is expected of them.
 
-    All expectations are needed: Keras' `run_layer_test` accepts any value for
-    an expectation that is not given.
-
     Args:
         layer_cls: The class of the layer.
         init_kwargs: Arguments of the layer. They should differ from the
             defaults.
+        reference: The equations in NumPy and float64, with explicit loops over
+            heads, positions and pairs. `reference(weights, inputs, mask)`
+            returns what the layer returns. `weights` is a dictionary by name,
+            with `"sublayer/kernel"` for a weight of a sublayer. `inputs` is an
+            array or a dictionary of arrays. `mask` is None or a boolean array.
+        expected_output_shape: Shape of the outputs, or a tuple of shapes.
+        expected_num_trainable_weights: Number of trainable weights.
+        expected_output_dtype: Dtype of the outputs, or a tuple of dtypes.
+        expected_num_non_trainable_weights: Number of non-trainable weights.
+        expected_num_non_trainable_variables: Number of non-trainable weights,
+            and of the states of seed generators and metrics.
+        expected_num_seed_generators: Number of seed generators.
+        expected_num_losses: Number of losses that the layer adds.
         input_shape: Shape of the inputs `(batch, n, ...)`, where `n` is the
             size of the set. For a layer with several input tensors, a
             dictionary of the arguments of `build`: `{"query_shape": ...,
@@ -98,11 +107,6 @@ class LayerCase:
         fixed_size: True if the layer has separate weights for each position.
             Then it must refuse the second size by a `ValueError` that names
             both sizes.
-        reference: The equations in NumPy and float64, with explicit loops over
-            heads, positions and pairs. `reference(weights, inputs, mask)`
-            returns what the layer returns. `weights` is a dictionary by name,
-            with `"sublayer/kernel"` for a weight of a sublayer. `inputs` is an
-            array or a dictionary of arrays. `mask` is None or a boolean array.
         items_of_both: True if the second tensor also has an item for each item
             of the first. The mask holds for both.
         supports_masking: True if the layer takes a mask.
@@ -120,39 +124,34 @@ class LayerCase:
         attention_scores_shape: Shape, or tuple of shapes, of the scores that
             `return_attention_scores=True` adds to the outputs. None if the
             layer has no such argument.
-        expected_output_shape: Shape of the outputs, or a tuple of shapes.
-        expected_output_dtype: Dtype of the outputs, or a tuple of dtypes.
-        expected_num_trainable_weights: Number of trainable weights.
-        expected_num_non_trainable_weights: Number of non-trainable weights.
-        expected_num_non_trainable_variables: Number of non-trainable weights,
-            and of the states of seed generators and metrics.
-        expected_num_seed_generators: Number of seed generators.
-        expected_num_losses: Number of losses that the layer adds.
     """
 
     layer_cls: type
     init_kwargs: dict
-    input_shape: tuple | dict
-    second_input_shape: tuple | dict
-    fixed_size: bool
     reference: Callable
+    expected_output_shape: tuple
+    expected_num_trainable_weights: int
+    expected_output_dtype: str | tuple = "float32"
+    expected_num_non_trainable_weights: int = 0
+    expected_num_non_trainable_variables: int = 0
+    expected_num_seed_generators: int = 0
+    expected_num_losses: int = 0
+    input_shape: tuple | dict = (2, 4, 5)
+    second_input_shape: tuple | dict = (2, 6, 5)
+    fixed_size: bool = False
     items_of_both: bool = False
-    supports_masking: bool
+    supports_masking: bool = True
     output_mask: Callable | None = None
     keeps_padding: bool = False
     mixes_examples: bool = False
     makes_choices: bool = False
     attention_scores_shape: tuple | None = None
-    expected_output_shape: tuple
-    expected_output_dtype: str | tuple
-    expected_num_trainable_weights: int
-    expected_num_non_trainable_weights: int
-    expected_num_non_trainable_variables: int
-    expected_num_seed_generators: int
-    expected_num_losses: int
 
     def expectations(self):
-        """The expectations that Keras' `run_layer_test` takes, by name."""
+        """All expectations that Keras' `run_layer_test` takes, by name.
+
+        It accepts any value for one that is not given.
+        """
         return {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -341,7 +340,7 @@ class LayerContract(TestCase):
 
     def check_batch_of_one(self, case):
         layer, inputs = case.random_layer(), random_inputs(case.input_shape)
-        first = tree.map_structure(lambda array: array[:1], inputs)
+        first = row(inputs, 0)
         outputs = as_one_function(layer)(first)
         if case.mixes_examples:
             expected = case.expected_outputs(layer, first)
@@ -349,7 +348,7 @@ class LayerContract(TestCase):
             return
         self.assert_close(
             outputs,
-            tree.map_structure(lambda x: x[:1], apply(layer, inputs)),
+            row(apply(layer, inputs), 0),
             "a batch of one, beside the first example of a larger one",
         )
 
@@ -364,16 +363,11 @@ class LayerContract(TestCase):
         inputs = random_inputs(with_batch(case.input_shape, 32))
         for name, layer in case.layers_of_size_one():
             outputs = as_one_function(layer)(inputs)
-            for row in (0, 17, 31):
-                one = tree.map_structure(
-                    lambda x, row=row: x[row : row + 1], inputs
-                )
+            for number in (0, 17, 31):
                 self.assert_close(
-                    tree.map_structure(
-                        lambda x, row=row: x[row : row + 1], outputs
-                    ),
-                    as_one_function(layer)(one),
-                    f"{name}, row {row} of 32 beside the row alone",
+                    row(outputs, number),
+                    as_one_function(layer)(row(inputs, number)),
+                    f"{name}, row {number} of 32 beside the row alone",
                     2e-5,
                 )
 
@@ -387,16 +381,9 @@ class LayerContract(TestCase):
                 "the reference at a second set size",
             )
             return
-        sizes = {
-            str(size)
-            for pair in zip(
-                tree.flatten(case.input_shape),
-                tree.flatten(case.second_input_shape),
-                strict=True,
-            )
-            if pair[0] != pair[1]
-            for size in pair
-        }
+        shapes = case.input_shape, case.second_input_shape
+        first, second = (set(tree.flatten(shape)) for shape in shapes)
+        sizes = {str(size) for size in first ^ second}
         assert sizes, "`second_input_shape` is `input_shape`"
         symbolic = symbolic_inputs(with_batch(case.second_input_shape, None))
         for values in (inputs, symbolic):
@@ -452,7 +439,7 @@ class LayerContract(TestCase):
                 outputs, expected, f"the reference, padding of {value}"
             )
         if not case.fixed_size and not case.mixes_examples:
-            alone = tree.map_structure(lambda array: array[1:2], inputs)
+            alone = row(inputs, 1)
             if case.items_of_both:
                 alone = tree.map_structure(lambda x: x[:, :num_real], alone)
             else:
@@ -613,14 +600,7 @@ class LayerContract(TestCase):
             tolerance = TOLERANCES[layer.compute_dtype]
             if case.makes_choices and policy != "float32":
                 one, other = (
-                    np.concatenate(
-                        [
-                            np.ravel(
-                                ops.convert_to_numpy(ops.cast(x, "float32"))
-                            )
-                            for x in tree.flatten(nested)
-                        ]
-                    )
+                    np.concatenate([x.ravel() for x in float32_arrays(nested)])
                     for nested in (outputs, expected)
                 )
                 far = np.abs(one - other) > tolerance * max(1, other.max())
@@ -662,34 +642,6 @@ class LayerContract(TestCase):
             outputs_and_gradients(layer, inputs, **masks),
             "compiled by XLA, gradients",
         )
-
-    def check_models(self, case):
-        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
-        expected = apply(layer, inputs)
-
-        class Subclassed(keras.Model):
-            def __init__(self):
-                super().__init__()
-                self.layer = layer
-
-            def call(self, inputs):
-                return apply(self.layer, inputs)
-
-        models = {
-            "a functional model": functional_model(layer, case.input_shape),
-            "a subclassed model": Subclassed(),
-        }
-        if not isinstance(inputs, dict):
-            models["a Sequential model"] = keras.Sequential(
-                [keras.Input(inputs.shape[1:]), layer]
-            )
-        for name, model in models.items():
-            self.assert_close(compiled(model)(inputs), expected, name)
-            self.assertLen(
-                model.trainable_weights,
-                case.expected_num_trainable_weights,
-                f"trainable weights of {name}",
-            )
 
     def check_any_size(self, case):
         """One model answers and trains at two sizes."""
@@ -753,17 +705,14 @@ class LayerContract(TestCase):
         return np.where(mask[..., None], outputs, 0)
 
     def assert_finite(self, name, values):
-        for value in tree.flatten(values):
-            value = ops.convert_to_numpy(ops.cast(value, "float32"))
+        for value in float32_arrays(values):
             assert np.all(np.isfinite(value)), f"not finite: {name}, {value}"
 
     def assert_close(self, actual, expected, name, tolerance=5e-6):
         """Checks tensors, to `tolerance` times the largest number or 1."""
-        actual, expected = tree.flatten(actual), tree.flatten(expected)
+        actual, expected = float32_arrays(actual), float32_arrays(expected)
         self.assertLen(actual, len(expected), f"{name}: number of tensors")
         for one, other in zip(actual, expected, strict=True):
-            one = ops.convert_to_numpy(ops.cast(one, "float32"))
-            other = ops.convert_to_numpy(ops.cast(other, "float32"))
             assert one.shape == other.shape, f"{name}: shape"
             largest = max(1.0, np.max(np.abs(other), initial=0))
             self.assertAllClose(
@@ -776,6 +725,19 @@ def apply(function, values, **kwargs):
     if isinstance(values, dict):
         return function(**values, **kwargs)
     return function(values, **kwargs)
+
+
+def float32_arrays(tensors):
+    """Tensors, or any structure of them, as a list of arrays."""
+    return [
+        ops.convert_to_numpy(ops.cast(tensor, "float32"))
+        for tensor in tree.flatten(tensors)
+    ]
+
+
+def row(tensors, number):
+    """One example of a batch, as a batch of one."""
+    return tree.map_structure(lambda x: x[number : number + 1], tensors)
 
 
 def as_one_function(layer):

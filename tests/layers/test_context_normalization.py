@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -75,13 +74,11 @@ class ContractTest(LayerContract):
             second_input_shape=(3, 7, 2),
             fixed_size="segment_lengths" in arguments,
             reference=in_loops(is_context),
-            supports_masking=True,
             output_mask=lambda mask: mask,
             keeps_padding=True,
             mixes_examples=mixes_examples,
             expected_output_shape=(3, 4, 2),
             expected_num_trainable_weights=2,
-            **NO_OTHER_VARIABLES,
         )
 
     def test_temporal_context(self):

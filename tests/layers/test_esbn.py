@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -107,7 +106,7 @@ class ESBNTest(LayerContract):
             attention_scores_shape=scores,
             expected_output_shape=shapes,
             expected_num_trainable_weights=num_weights,
-            **USUAL | {"expected_output_dtype": ("float32", "float32")},
+            expected_output_dtype=("float32", "float32"),
         )
 
     @pytest.mark.any_backend

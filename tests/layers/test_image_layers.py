@@ -8,7 +8,6 @@ import pytest
 from keras import ops
 from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
@@ -40,12 +39,9 @@ class AppendCoordinatesTest(LayerContract):
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
             input_shape=(2, 3, 4, 5),
             second_input_shape=(2, 6, 7, 5),
-            fixed_size=False,
             reference=coordinates_in_loops(-1, 3, "yx"),
-            supports_masking=True,
             expected_output_shape=(2, 3, 4, 7),
             expected_num_trainable_weights=0,
-            **NO_OTHER_VARIABLES,
         )
 
     def test_a_mask_is_passed_on(self):
@@ -122,12 +118,10 @@ class StridedConv2DTest(LayerContract):
             },
             input_shape=(2, 7, 9, 2),
             second_input_shape=(2, 8, 13, 2),
-            fixed_size=False,
             reference=convolution_in_loops,
             supports_masking=False,
             expected_output_shape=(2, 2, 2, 3),
             expected_num_trainable_weights=2,
-            **NO_OTHER_VARIABLES,
         )
 
 

@@ -5,7 +5,6 @@ import pytest
 from keras import ops
 from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import array
 from layers_for_tests import assert_close
@@ -62,7 +61,6 @@ class NTMTest(LayerContract):
             reference=in_loops,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=6,
-            **USUAL,
         )
 
 

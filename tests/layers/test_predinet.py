@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
@@ -63,7 +62,7 @@ class PrediNetTest(LayerContract):
             attention_scores_shape=((2, NUM_HEADS, 4), (2, NUM_HEADS, 4)),
             expected_output_shape=(2, 14),
             expected_num_trainable_weights=3,
-            **USUAL | {"fixed_size": True},
+            fixed_size=True,
         )
 
     def test_output_size_and_number_of_parameters(self):

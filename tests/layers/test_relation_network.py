@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
 
@@ -41,7 +40,6 @@ class RelationNetworkTest(LayerContract):
             reference=relation_network_in_loops,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=3,
-            **USUAL,
         )
 
     def test_order_of_entities_does_not_matter(self):

@@ -10,8 +10,6 @@ from keras import ops
 from layer_contract import CHECKS
 from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -85,7 +83,6 @@ class InnerProductRelationsTest(LayerContract):
             output_mask=lambda mask: mask,
             expected_output_shape=(2, 4, 4, NUM_RELATIONS),
             expected_num_trainable_weights=num_weights,
-            **USUAL,
         )
 
     def test_symmetry_and_default_size(self):
@@ -123,11 +120,9 @@ class RelationalConvolutionTest(LayerContract):
             second_input_shape=(2, 7, 7, NUM_RELATIONS),
             fixed_size=True,
             reference=convolution_in_loops(groups, pooling),
-            supports_masking=True,
             output_mask=lambda mask: mask[:, groups(5)].all(axis=-1),
             expected_output_shape=(2, 10, FILTERS),
             expected_num_trainable_weights=1,
-            **NO_OTHER_VARIABLES,
         )
 
 

@@ -9,7 +9,6 @@ from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -35,9 +34,8 @@ SIZES = {
     "message_key_dim": MESSAGE_KEY,
     "message_value_dim": MESSAGE_VALUE,
 }
-# With the temperature, and the seed of what is drawn.
-CASE = {
-    **USUAL,
+# The temperature, and the seed of what is drawn.
+VARIABLES = {
     "expected_num_non_trainable_weights": 1,
     "expected_num_non_trainable_variables": 2,
     "expected_num_seed_generators": 1,
@@ -163,11 +161,9 @@ class SCOFFTest(LayerContract):
             ),
             expected_output_shape=(2, 4, FILES * UNITS),
             expected_num_trainable_weights=15,
-            **CASE
-            | {
-                "input_shape": (2, 4, 3, 5),
-                "second_input_shape": (2, 7, 3, 5),
-            },
+            input_shape=(2, 4, 3, 5),
+            second_input_shape=(2, 7, 3, 5),
+            **VARIABLES,
         )
 
     def run_contract_on_vectors(
@@ -186,7 +182,7 @@ class SCOFFTest(LayerContract):
             ),
             expected_output_shape=(2, FILES * UNITS),
             expected_num_trainable_weights=num_trainable_weights,
-            **CASE,
+            **VARIABLES,
         )
 
     def test_contract_without_messages(self):

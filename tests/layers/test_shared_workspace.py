@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
@@ -69,16 +68,13 @@ class SharedWorkspaceTest(LayerContract):
                 "slots_shape": (2, 7, 6),
                 "memory_shape": (2, 3, 4),
             },
-            fixed_size=False,
-            supports_masking=True,
             reference=workspace_in_loops,
             output_mask=lambda mask: (mask, None),
             attention_scores_shape=((2, HEADS, 3, 5), (2, HEADS, 5, 3)),
             makes_choices=True,
             expected_output_shape=((2, 5, 6), (2, 3, 4)),
             expected_num_trainable_weights=18,
-            **NO_OTHER_VARIABLES
-            | {"expected_output_dtype": ("float32", "float32")},
+            expected_output_dtype=("float32", "float32"),
         )
 
     def test_slots_have_no_order(self):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
@@ -73,11 +72,8 @@ class SlotAttentionTest(LayerContract):
             expected_output_shape=(2, SLOTS, UNITS),
             expected_num_trainable_weights=18,
             # The GRU has a seed of its own, for dropout.
-            **USUAL
-            | {
-                "expected_num_non_trainable_variables": 2,
-                "expected_num_seed_generators": 2,
-            },
+            expected_num_non_trainable_variables=2,
+            expected_num_seed_generators=2,
         )
 
     def test_order_of_entities_does_not_matter(self):

@@ -8,7 +8,6 @@ from layer_contract import CHECKS
 from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
@@ -40,14 +39,11 @@ class TwoSimplicialAttentionTest(LayerContract):
                 "query_shape": (batch, n + 2, m),
                 "base_shape": (batch, b + 1, base_m),
             },
-            fixed_size=False,
             reference=attention_in_loops(num_heads, name),
-            supports_masking=True,
             output_mask=lambda mask: mask,
             attention_scores_shape=(batch, num_heads, n, b, b),
             expected_output_shape=(batch, n, num_heads * key_dim),
             expected_num_trainable_weights=5,
-            **NO_OTHER_VARIABLES,
         )
 
     @pytest.mark.any_backend
