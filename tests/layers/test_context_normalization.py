@@ -8,7 +8,6 @@ from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layers_for_tests import array
 from layers_for_tests import assert_close
-from layers_for_tests import assert_equals
 from layers_for_tests import in_float32
 from layers_for_tests import needs_float64
 from layers_for_tests import random_array
@@ -183,14 +182,6 @@ class TestTemporalContextNormalization:
         for gradient in (*of_weights, of_inputs):
             assert np.isfinite(array(gradient)).all()
 
-    def test_moments_are_float32_where_the_outputs_are_not(self):
-        layer = TemporalContextNormalization(dtype="mixed_float16")
-        z = 300 * random_array(2, 5, 4)  # Its square overflows.
-        outputs, moments = layer(z, return_moments=True)
-        for moment in moments:
-            assert keras.backend.standardize_dtype(moment.dtype) == "float32"
-        assert_close(outputs, TemporalContextNormalization()(z), atol=1e-2)
-
     def test_without_gain_and_shift(self):
         layer = TemporalContextNormalization(center=False, scale=False)
         layer.build((None, 5, 4))
@@ -321,7 +312,10 @@ def test_half_precision_does_not_round_the_inputs(policy, name):
 @pytest.mark.any_backend
 def test_what_float16_cannot_hold_is_normalized():
     z = np.array([[[70_000.0], [70_001], [70_002]]], "float32")
-    outputs = TemporalContextNormalization(dtype="mixed_float16")(z)
+    layer = TemporalContextNormalization(dtype="mixed_float16")
+    outputs, moments = layer(z, return_moments=True)
+    for moment in moments:
+        assert keras.backend.standardize_dtype(moment.dtype) == "float32"
     expected = np.array([-1.225, 0, 1.225])
     assert_close(array(outputs)[0, :, 0], expected, atol=1e-3)
 
@@ -337,11 +331,9 @@ def test_a_batch_may_be_empty(name):
 
 
 @needs_float64
-def test_nothing_is_lost_in_float64():
+def test_denormalize_loses_nothing_in_float64():
     z = 7 + random_array(3, 5, 4).astype("float64")
-    layer = TemporalContextNormalization(dtype="float64", epsilon=EPSILON)
-    assert_equals(layer, in_loops(same_example), z, atol=1e-12)
+    layer = TemporalContextNormalization(dtype="float64")
     outputs, moments = layer(z, return_moments=True)
     assert keras.backend.standardize_dtype(moments[0].dtype) == "float64"
-    back = layer.denormalize(outputs, moments)
-    assert_close(back, z, atol=1e-12)
+    assert_close(layer.denormalize(outputs, moments), z, atol=1e-12)

@@ -65,13 +65,6 @@ class PrediNetTest(LayerContract):
             fixed_size=True,
         )
 
-    def test_output_size_and_number_of_parameters(self):
-        k, j, g, n, m = 4, 6, 3, 5, 8
-        layer = PrediNet(num_heads=k, num_relations=j, key_dim=g)
-        assert layer(random_array(2, n, m)).shape == (2, k * 10)
-        # Each head has its own W_Q1 and W_Q2. All heads share W_K and W_S.
-        assert layer.count_params() == 2 * k * (n * m * g) + m * g + m * j
-
     def test_swapped_queries_negate_distances_and_swap_positions(self):
         layer, entities = random_predinet((3, 4, 5)), random_array(3, 4, 5)
         before = layer.propositions(entities)
