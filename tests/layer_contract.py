@@ -32,13 +32,12 @@ CHECKS = (
     "reference",
     "gradients",
     "zero_inputs",
-    "batch_of_one",
-    "real_sizes",
+    "batch_sizes",
     "set_sizes",
     "masks",
     "attention_scores",
     "seeds",
-    "seeded_initializers",
+    "initial_weights",
     "integers",
     "dtype_policies",
     "xla",
@@ -53,8 +52,7 @@ NUMERICAL_CHECKS = (
     "reference",
     "gradients",
     "zero_inputs",
-    "batch_of_one",
-    "real_sizes",
+    "batch_sizes",
     "set_sizes",
     "masks",
     "integers",
@@ -340,37 +338,21 @@ class LayerContract(TestCase):
         zeros = tree.map_structure(
             np.zeros_like, random_inputs(case.input_shape)
         )
-        for policy in ("float32", "mixed_float16"):
-            names = ("outputs", "gradients", "gradient of the inputs")
-            layer = case.built_layer(policy)
-            for name, values in zip(
-                names, outputs_and_gradients(layer, zeros), strict=True
-            ):
-                self.assert_finite(f"{name} at zero, {policy}", values)
+        self.assert_all_finite(case, zeros, "at zero")
 
-    def check_batch_of_one(self, case):
-        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
-        first = row(inputs, 0)
-        outputs = as_one_function(layer)(first)
-        if case.mixes_examples:
-            expected = case.expected_outputs(layer, first)
-            self.assert_close(outputs, expected, "a batch of one, reference")
-            return
-        self.assert_close(
-            outputs,
-            row(apply(layer, inputs), 0),
-            "a batch of one, beside the first example of a larger one",
-        )
-
-    def check_real_sizes(self, case):
+    def check_batch_sizes(self, case):
         """A batch equals its rows, also with one head, one slot, one group.
 
         TensorFlow multiplies large batches by oneDNN, which treats an axis of
         size 1 in another way.
         """
-        if case.mixes_examples:
-            return
         inputs = random_inputs(with_batch(case.input_shape, 32))
+        if case.mixes_examples:
+            layer, first = case.random_layer(), row(inputs, 0)
+            outputs = as_one_function(layer)(first)
+            expected = case.expected_outputs(layer, first)
+            self.assert_close(outputs, expected, "a batch of one, reference")
+            return
         for name, layer in case.layers_of_size_one():
             outputs = as_one_function(layer)(inputs)
             for number in (0, 17, 31):
@@ -462,18 +444,8 @@ class LayerContract(TestCase):
             )
             self.assert_close(cut, alone, "the set without its padding")
 
-        for policy in ("float32", "mixed_float16"):
-            names = ("outputs", "gradients", "gradient of the inputs")
-            outputs, *gradients = outputs_and_gradients(
-                case.built_layer(policy),
-                padded_with(np.nan),
-                **{mask_name: mask},
-            )
-            if case.keeps_padding:
-                outputs = self.without_padding(outputs, np.nan, mask)
-            results = (outputs, *gradients)
-            for name, values in zip(names, results, strict=True):
-                self.assert_finite(f"{name} with a mask, {policy}", values)
+        padded = padded_with(np.nan)
+        self.assert_all_finite(case, padded, "with a mask", **{mask_name: mask})
 
         # The mask that comes along with a tensor, and the one that goes on.
         masked = keras.layers.Masking()(first_of(padded_with(0)))
@@ -521,41 +493,35 @@ class LayerContract(TestCase):
 
         def first_outputs():
             keras.utils.set_random_seed(3)
-            layer = case.new_layer()
-            return layer, apply(layer, inputs, training=True)
+            return apply(case.new_layer(), inputs, training=True)
 
-        (layer, outputs), (_, again) = first_outputs(), first_outputs()
-        self.assert_close(outputs, again, "the outputs of the same seed", 0)
-        drawn = [ops.convert_to_numpy(w) for w in layer.trainable_weights]
-        drawn = [array for array in drawn if np.ptp(array) > 0]
-        self.assertLen(
-            {array.tobytes() for array in drawn},
-            len(drawn),
-            "weights of one shape start alike: is an initializer shared?",
+        self.assert_close(
+            first_outputs(), first_outputs(), "the outputs of the same seed", 0
         )
 
-    def check_seeded_initializers(self, case):
-        """The weights of one initializer differ, even if it has a seed."""
+    def check_initial_weights(self, case):
+        """No two weights start alike, even if the initializers have seeds."""
         names = sorted(init_arguments(case.layer_cls)[0])
-        arguments = {
+        seeded = {
             name: keras.initializers.RandomNormal(seed=seed)
             for seed, name in enumerate(names)
             if name.endswith("_initializer")
         }
-        if not arguments:
-            return
-        layer = case.layer_cls(**{**case.init_kwargs, **arguments})
-        apply(layer.build, case.input_shape)
-        drawn = {
-            weight.path: np.ravel(ops.convert_to_numpy(weight))
-            for weight in layer.trainable_weights
-            if np.ptp(ops.convert_to_numpy(weight)) > 0
-        }
-        for one, other in itertools.combinations(drawn, 2):
-            size = min(len(drawn[one]), len(drawn[other]))
-            assert not np.array_equal(drawn[one][:size], drawn[other][:size]), (
-                f"{one} and {other} start alike with a seeded initializer"
-            )
+        for arguments in ({}, seeded):
+            layer = case.layer_cls(**{**case.init_kwargs, **arguments})
+            apply(layer.build, case.input_shape)
+            weights = {
+                weight.path: np.ravel(ops.convert_to_numpy(weight))
+                for weight in layer.trainable_weights
+            }
+            drawn = [name for name in weights if np.ptp(weights[name]) > 0]
+            for pair in itertools.combinations(drawn, 2):
+                size = min(len(weights[name]) for name in pair)
+                one, other = (weights[name][:size] for name in pair)
+                assert not np.array_equal(one, other), (
+                    f"{' and '.join(pair)} start alike: is an initializer "
+                    f"shared? The seeded ones are {[*arguments]}"
+                )
 
     def check_integers(self, case):
         """Integers are taken for the floats that they are."""
@@ -713,6 +679,20 @@ class LayerContract(TestCase):
             kept, np.full_like(kept, padding), equal_nan=True
         ), f"padding of {padding} comes out as {kept}"
         return np.where(mask[..., None], outputs, 0)
+
+    def assert_all_finite(self, case, inputs, where, **masks):
+        """Checks outputs and gradients, in float32 and in half precision."""
+        for policy in ("float32", "mixed_float16"):
+            outputs, gradients, of_inputs = outputs_and_gradients(
+                case.built_layer(policy), inputs, **masks
+            )
+            if case.keeps_padding and masks:
+                (mask,) = masks.values()
+                outputs = self.without_padding(outputs, np.nan, mask)
+            where_and_how = f"{where}, {policy}"
+            self.assert_finite(f"outputs {where_and_how}", outputs)
+            self.assert_finite(f"gradients {where_and_how}", gradients)
+            self.assert_finite(f"gradient of inputs {where_and_how}", of_inputs)
 
     def assert_finite(self, name, values):
         for value in float64_arrays(values):

@@ -53,10 +53,6 @@ def episodic():
 
 # By the name of what is made, and of its variant. Most layers are in models.
 MODELS = {
-    "Abstractor": lambda: with_symbols(
-        layers.SymbolicAttention(5, num_heads=2),
-        layers.Abstractor(2, 3, 8, num_layers=2, activation="sigmoid"),
-    ),
     "BatchContextNormalization": lambda: sequences(
         layers.BatchContextNormalization()
     ),
@@ -66,23 +62,25 @@ MODELS = {
     "EpisodicRNN": episodic,
     "LayerNormLSTMCell": lambda: cell(layers.LayerNormLSTMCell(4)),
     "PositionRelativeSymbols": lambda: with_symbols(
-        layers.PositionRelativeSymbols(2), layers.Abstractor(2, 3, 8)
+        layers.PositionRelativeSymbols(2),
+        layers.Abstractor(2, 3, 8, num_layers=2, activation="sigmoid"),
     ),
     "RIMs": lambda: sequences(layers.RIMs(4, 3, 2)),
-    "RIMsCell": lambda: cell(layers.RIMsCell(4, 3, 2, dynamics="gru")),
     "RelationalAttention": lambda: with_symbols(
         layers.PositionalSymbols(4),
         layers.RelationalAttention(2, 4, rotary=True),
     ),
     "RelationalMemoryCell": lambda: cell(layers.RelationalMemoryCell(4, 3, 2)),
     "SCOFF": lambda: sequences(layers.SCOFF(4, 3, 2, dropout=0.2, seed=1)),
-    # Unrolled: in the loop on JAX each step would draw the same noise.
     "SCOFF, separate keys": lambda: sequences(
-        layers.SCOFF(4, 3, 2, schema_keys="separate", balance=0.1, seed=1)
-    ),
-    "SCOFFCell": lambda: sequences(
-        keras.layers.RNN(
-            layers.SCOFFCell(4, 3, 2, num_active=2, seed=1), unroll=True
+        layers.SCOFF(
+            4,
+            3,
+            2,
+            num_active=2,
+            schema_keys="separate",
+            balance=0.1,
+            seed=1,
         )
     ),
     "SlidingWindowNormalization": lambda: sequences(
@@ -90,7 +88,6 @@ MODELS = {
     ),
     "SlotAttention": lambda: sequences(layers.SlotAttention(3, 4, 6, seed=1)),
     "SlotPooling": lambda: sequences(layers.SlotPooling(3, 4), (18,)),
-    "SymbolicAttention": lambda: sequences(layers.SymbolicAttention(5)),
     "TwoSimplicialAttention, determinant": lambda: sequences(
         layers.TwoSimplicialAttention(2, 3, score="determinant")
     ),

@@ -299,34 +299,27 @@ class DividesByLength(AttentionAverage):
         return super().call(inputs / ops.sqrt(squares + 1e-12), mask)
 
 
-@rejected("batch_of_one", "shape")
+@rejected("batch_sizes", "shape")
 class LosesTheBatchAxis(Differences):
     def call(self, inputs, mask=None):
         return ops.squeeze(super().call(inputs, mask))
 
 
-@rejected("batch_of_one", "a batch of one")
+@rejected("batch_sizes", "as it is, row 0 of 32")
 class CentresTheBatch(AttentionAverage):
     def call(self, inputs, mask=None):
         mean = ops.mean(inputs, axis=0, keepdims=True)
         return super().call(inputs - mean, mask)
 
 
-@rejected("batch_of_one", "reference", mixes_examples=True)
+@rejected("batch_sizes", "reference", mixes_examples=True)
 class IsWrongForOneExample(Differences):
     def call(self, inputs, mask=None):
         outputs = super().call(inputs, mask)
         return outputs * (2 if inputs.shape[0] == 1 else 1)
 
 
-@rejected("real_sizes", "as it is, row 0 of 32")
-class IsWrongForLargeBatches(Differences):
-    def call(self, inputs, mask=None):
-        outputs = super().call(inputs, mask)
-        return outputs * (2 if inputs.shape[0] == 32 else 1)
-
-
-@rejected("real_sizes", "num_heads=1, row 0")
+@rejected("batch_sizes", "num_heads=1, row 0")
 class IsWrongForOneHead(AttentionAverage):
     def call(self, inputs, mask=None, return_attention_scores=False):
         result = super().call(inputs, mask, return_attention_scores)
@@ -494,7 +487,7 @@ class AddsNoiseWithoutASeed(Differences):
         return super().call(inputs, mask) + noise
 
 
-@rejected("seeds", "start alike")
+@rejected("initial_weights", "start alike")
 class SharesAnInitializer(Differences):
     def build(self, input_shape):
         shape = (input_shape[-1], self.units)
@@ -503,7 +496,7 @@ class SharesAnInitializer(Differences):
         self.other_kernel = self.add_weight(shape, initializer)
 
 
-@rejected("seeded_initializers", "first and .*second start alike")
+@rejected("initial_weights", "first and .*second start alike")
 class DrawsTwiceFromOneSeed(Differences):
     def __init__(self, kernel_initializer="normal", **kwargs):
         super().__init__(**kwargs)

@@ -60,17 +60,6 @@ class MultiHeadAttentionPoolingTest(LayerContract):
         layer.position_kernel.assign(ops.take(layer.position_kernel, order, 0))
         self.assertAllClose(layer(entities), outputs)
 
-    def test_each_head_pools_with_its_own_weights(self):
-        layer = MultiHeadAttentionPooling(**ARGUMENTS)
-        entities = random_array(3, 4, 5)
-        outputs = array(layer(entities))
-        layer.position_kernel.assign(
-            layer.position_kernel * np.array([1.0, -2.0], "float32")
-        )
-        changed = layer(entities)
-        self.assertAllClose(changed[:, :VALUE_DIM], outputs[:, :VALUE_DIM])
-        self.assertAllClose(changed[:, VALUE_DIM:], -2 * outputs[:, VALUE_DIM:])
-
 
 SLOTS, HEADS, UNITS = 3, 2, 4
 

@@ -82,16 +82,6 @@ class PrediNetTest(LayerContract):
         self.assertAllClose(swapped[0], scores[1])
         self.assertAllClose(swapped[1], scores[0])
 
-    def test_equal_queries_find_no_difference(self):
-        layer = random_predinet((3, 4, 5))
-        first, _ = ops.split(layer.query_kernel, 2, axis=1)
-        layer.query_kernel.assign(ops.concatenate([first, first], axis=1))
-        propositions = layer.propositions(random_array(3, 4, 5))
-        self.assertAllClose(propositions["distances"], np.zeros((3, 2, 3)))
-        self.assertAllEqual(
-            propositions["positions_1"], propositions["positions_2"]
-        )
-
     def test_propositions_are_the_outputs_head_by_head(self):
         layer, entities = random_predinet((3, 4, 5)), random_array(3, 4, 5)
         mask = np.array([[True, True, False, False]] * 3)
