@@ -29,6 +29,7 @@ SIZES = {
     layers.PositionalSymbols: (4,),
     layers.PrediNet: (2, 3, 4),
     layers.RIMs: (4, 4, 2),
+    layers.RIMsCell: (4, 3, 2),
     layers.RelationNetwork: (4, 5),
     layers.RelationalAttention: (2, 4),
     layers.RelationalConvolution: (2, 3),
@@ -36,6 +37,7 @@ SIZES = {
     layers.RelationalMemoryCell: (4, 3, 2),
     layers.RelationalTransformerBlock: (2, 3, 7),
     layers.SCOFF: (4, 3, 2),
+    layers.SCOFFCell: (4, 3, 2),
     layers.SharedWorkspace: (2,),
     layers.SimplicialTransformerBlock: (1, 3, 1, 3, 4),
     layers.SlidingWindowNormalization: (3,),
@@ -335,13 +337,11 @@ SEQUENCES = {
         r"\(batch, \.\.\., time, features\)",
     ),
 }
-CELLS = {
-    "scoff_cell": lambda: layers.SCOFFCell(4, 3, 2),
-    "rims_cell": lambda: layers.RIMsCell(4, 3, 2),
-    "ntm_cell": lambda: layers.NTMCell(4),
-    "layer_norm_lstm_cell": lambda: layers.LayerNormLSTMCell(4),
-    "relational_memory_cell": lambda: layers.RelationalMemoryCell(4, 3, 2),
-}
+CELLS_OF_VECTORS = [
+    layers.NTMCell,
+    layers.LayerNormLSTMCell,
+    layers.RelationalMemoryCell,
+]
 
 
 @pytest.mark.any_backend
@@ -357,25 +357,25 @@ def test_contract_what_is_no_sequence_is_told_with_its_shape(name, shape):
 
 
 @pytest.mark.any_backend
-@pytest.mark.parametrize("name", CELLS)
-def test_contract_a_cell_tells_what_it_takes(name):
+@pytest.mark.parametrize(
+    "cls", [layers.SCOFFCell, layers.RIMsCell, *CELLS_OF_VECTORS]
+)
+def test_contract_a_cell_tells_what_it_takes(cls):
     """From `(5, 6)` an RNN takes inputs of shape `(5,)` for each step."""
     with pytest.raises(
         ValueError, match=r"takes inputs .*\(batch, .*inputs\.shape=\(5,\)"
     ):
-        RNN(CELLS[name]())(zeros(5, 6))
+        RNN(make(cls))(zeros(5, 6))
 
 
 @pytest.mark.any_backend
-@pytest.mark.parametrize(
-    "name", ["ntm_cell", "layer_norm_lstm_cell", "relational_memory_cell"]
-)
-def test_contract_a_cell_of_vectors_takes_no_sets(name):
+@pytest.mark.parametrize("cls", CELLS_OF_VECTORS)
+def test_contract_a_cell_of_vectors_takes_no_sets(cls):
     with pytest.raises(
         ValueError, match=r"takes inputs .*inputs\.shape=\(2, 4, 6\)"
     ):
-        RNN(CELLS[name]())(zeros(2, 3, 4, 6))
-    rnn = built(RNN(CELLS[name]()), zeros(2, 3, 6))
+        RNN(make(cls))(zeros(2, 3, 4, 6))
+    rnn = built(RNN(make(cls)), zeros(2, 3, 6))
     for shape, words in (((2, 3, 5), "value 6"), ((2, 3, 4, 6), "ndim=2")):
         with pytest.raises(ValueError, match=f"(?s){words}"):
             rnn(zeros(*shape))
