@@ -9,27 +9,8 @@ from layer_contract import apply
 from layer_contract import init_arguments
 from layer_contract import mask_argument
 
-# Of the layer contract: nothing but weights that are trained.
-NO_OTHER_VARIABLES = {
-    "expected_output_dtype": "float32",
-    "expected_num_non_trainable_weights": 0,
-    "expected_num_non_trainable_variables": 0,
-    "expected_num_seed_generators": 0,
-    "expected_num_losses": 0,
-}
-
-# The same, of a layer that takes sets or sequences of four or six vectors.
-USUAL = {
-    "input_shape": (2, 4, 5),
-    "second_input_shape": (2, 6, 5),
-    "fixed_size": False,
-    "supports_masking": True,
-    **NO_OTHER_VARIABLES,
-}
-
-# The same, of a layer that takes entities and a symbol for each.
+# Of the layer contract: a layer that takes entities and a symbol for each.
 WITH_SYMBOLS = {
-    **USUAL,
     "input_shape": {"entities_shape": (2, 4, 12), "symbols_shape": (2, 4, 6)},
     "second_input_shape": {
         "entities_shape": (2, 6, 12),

@@ -7,8 +7,6 @@ import pytest
 from layer_contract import CHECKS
 from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
-from layers_for_tests import USUAL
 from layers_for_tests import WITH_SYMBOLS
 from layers_for_tests import array
 from layers_for_tests import assert_close
@@ -119,7 +117,6 @@ class SymbolsTest(LayerContract):
             output_mask=lambda mask: mask,
             expected_output_shape=(2, 4, 5),
             expected_num_trainable_weights=1,
-            **USUAL,
         )
 
     @pytest.mark.any_backend
@@ -134,14 +131,11 @@ class SymbolsTest(LayerContract):
             },
             input_shape=(2, 4, 6),
             second_input_shape=(2, 7, 6),
-            fixed_size=False,
             reference=retrieval_in_loops,
-            supports_masking=True,
             output_mask=lambda mask: mask,
             attention_scores_shape=(2, 2, 4, 3),
             expected_output_shape=(2, 4, 6),
             expected_num_trainable_weights=4,
-            **NO_OTHER_VARIABLES,
         )
 
     def test_relative_symbols(self):

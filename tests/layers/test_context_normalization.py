@@ -6,10 +6,8 @@ import pytest
 from keras import ops
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_close
-from layers_for_tests import assert_equals
 from layers_for_tests import in_float32
 from layers_for_tests import needs_float64
 from layers_for_tests import random_array
@@ -75,13 +73,11 @@ class ContractTest(LayerContract):
             second_input_shape=(3, 7, 2),
             fixed_size="segment_lengths" in arguments,
             reference=in_loops(is_context),
-            supports_masking=True,
             output_mask=lambda mask: mask,
             keeps_padding=True,
             mixes_examples=mixes_examples,
             expected_output_shape=(3, 4, 2),
             expected_num_trainable_weights=2,
-            **NO_OTHER_VARIABLES,
         )
 
     def test_temporal_context(self):
@@ -185,14 +181,6 @@ class TestTemporalContextNormalization:
         np.testing.assert_array_equal(outputs, 0 * z)
         for gradient in (*of_weights, of_inputs):
             assert np.isfinite(array(gradient)).all()
-
-    def test_moments_are_float32_where_the_outputs_are_not(self):
-        layer = TemporalContextNormalization(dtype="mixed_float16")
-        z = 300 * random_array(2, 5, 4)  # Its square overflows.
-        outputs, moments = layer(z, return_moments=True)
-        for moment in moments:
-            assert keras.backend.standardize_dtype(moment.dtype) == "float32"
-        assert_close(outputs, TemporalContextNormalization()(z), atol=1e-2)
 
     def test_without_gain_and_shift(self):
         layer = TemporalContextNormalization(center=False, scale=False)
@@ -324,7 +312,10 @@ def test_half_precision_does_not_round_the_inputs(policy, name):
 @pytest.mark.any_backend
 def test_what_float16_cannot_hold_is_normalized():
     z = np.array([[[70_000.0], [70_001], [70_002]]], "float32")
-    outputs = TemporalContextNormalization(dtype="mixed_float16")(z)
+    layer = TemporalContextNormalization(dtype="mixed_float16")
+    outputs, moments = layer(z, return_moments=True)
+    for moment in moments:
+        assert keras.backend.standardize_dtype(moment.dtype) == "float32"
     expected = np.array([-1.225, 0, 1.225])
     assert_close(array(outputs)[0, :, 0], expected, atol=1e-3)
 
@@ -340,11 +331,9 @@ def test_a_batch_may_be_empty(name):
 
 
 @needs_float64
-def test_nothing_is_lost_in_float64():
+def test_denormalize_loses_nothing_in_float64():
     z = 7 + random_array(3, 5, 4).astype("float64")
-    layer = TemporalContextNormalization(dtype="float64", epsilon=EPSILON)
-    assert_equals(layer, in_loops(same_example), z, atol=1e-12)
+    layer = TemporalContextNormalization(dtype="float64")
     outputs, moments = layer(z, return_moments=True)
     assert keras.backend.standardize_dtype(moments[0].dtype) == "float64"
-    back = layer.denormalize(outputs, moments)
-    assert_close(back, z, atol=1e-12)
+    assert_close(layer.denormalize(outputs, moments), z, atol=1e-12)

@@ -1,14 +1,11 @@
 """Layers for images: coordinates, and convolutions with strides."""
 
-from unittest import mock
-
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
@@ -40,12 +37,9 @@ class AppendCoordinatesTest(LayerContract):
             init_kwargs={"low": -1.0, "high": 3.0, "order": "yx"},
             input_shape=(2, 3, 4, 5),
             second_input_shape=(2, 6, 7, 5),
-            fixed_size=False,
             reference=coordinates_in_loops(-1, 3, "yx"),
-            supports_masking=True,
             expected_output_shape=(2, 3, 4, 7),
             expected_num_trainable_weights=0,
-            **NO_OTHER_VARIABLES,
         )
 
     def test_a_mask_is_passed_on(self):
@@ -68,13 +62,6 @@ class AppendCoordinatesTest(LayerContract):
         assert_equals(
             AppendCoordinates(), coordinates_in_loops(0, 1, "xy"), image
         )
-
-    def test_grid_of_the_paper(self):
-        outputs = AppendCoordinates(high=0.8)(random_array(1, 5, 5, 32))
-        assert outputs.shape == (1, 5, 5, 34)
-        x, y = np.moveaxis(array(outputs)[0, ..., -2:], -1, 0)
-        self.assertAllClose(x, [[0, 0.2, 0.4, 0.6, 0.8]] * 5)
-        self.assertAllClose(y, x.T)
 
     def test_coordinates_are_rounded_once(self):
         """In half precision a large image would get some of them twice."""
@@ -122,12 +109,10 @@ class StridedConv2DTest(LayerContract):
             },
             input_shape=(2, 7, 9, 2),
             second_input_shape=(2, 8, 13, 2),
-            fixed_size=False,
             reference=convolution_in_loops,
             supports_masking=False,
             expected_output_shape=(2, 2, 2, 3),
             expected_num_trainable_weights=2,
-            **NO_OTHER_VARIABLES,
         )
 
 
@@ -165,30 +150,3 @@ def test_equals_keras(size, arguments):
         np.testing.assert_allclose(outputs, expected, atol=1e-5, rtol=1e-5)
     inputs = keras.Input((*size, 3))
     assert layer(inputs).shape == keras_own(inputs).shape
-
-
-@pytest.mark.parametrize(
-    ("strides", "in_inference", "training", "trainable", "products"),
-    [
-        (1, True, False, True, True),
-        (1, True, True, False, True),
-        (1, False, False, True, False),
-        (2, True, False, True, keras.backend.backend() != "tensorflow"),
-        (2, True, True, False, keras.backend.backend() != "tensorflow"),
-        (2, False, True, True, True),
-        (2, False, True, False, False),
-        (2, False, False, True, False),
-    ],
-)
-def test_which_convolution_is_used(
-    strides, in_inference, training, trainable, products
-):
-    image = random_array(2, 8, 8, 3)
-    layer = StridedConv2D(4, 4, strides, in_inference=in_inference)
-    layer.build(image.shape)
-    layer.trainable = trainable
-    with mock.patch.object(
-        layer, "convolution_op", wraps=layer.convolution_op
-    ) as own:
-        layer(image, training=training)
-    assert own.called != products

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
@@ -62,7 +61,6 @@ class LayerNormLSTMTest(LayerContract):
             reference=in_loops,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=7,
-            **USUAL,
         )
 
 

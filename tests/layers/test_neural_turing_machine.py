@@ -5,12 +5,10 @@ import pytest
 from keras import ops
 from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import needs_float64
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
 
@@ -62,7 +60,6 @@ class NTMTest(LayerContract):
             reference=in_loops,
             expected_output_shape=(2, UNITS),
             expected_num_trainable_weights=6,
-            **USUAL,
         )
 
 
@@ -111,12 +108,6 @@ def test_initial_weights_are_those_of_appendix_a1():
     assert set(weights) == {"bias", "head_bias"}
     for bias in weights.values():
         assert 0.98 / np.sqrt(512) < np.abs(bias).max() <= 1 / np.sqrt(512)
-
-
-@needs_float64
-def test_nothing_is_lost_in_float64():
-    inputs = random_array(2, 6, FEATURES).astype("float64")
-    assert_equals(random_ntm(dtype="float64"), in_loops, inputs, atol=1e-12)
 
 
 def test_the_order_of_the_rows_does_not_matter():

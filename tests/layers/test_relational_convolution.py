@@ -3,15 +3,12 @@
 import itertools
 
 import equations
-import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import CHECKS
 from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
@@ -85,7 +82,6 @@ class InnerProductRelationsTest(LayerContract):
             output_mask=lambda mask: mask,
             expected_output_shape=(2, 4, 4, NUM_RELATIONS),
             expected_num_trainable_weights=num_weights,
-            **USUAL,
         )
 
     def test_symmetry_and_default_size(self):
@@ -101,33 +97,24 @@ class InnerProductRelationsTest(LayerContract):
 class RelationalConvolutionTest(LayerContract):
     @pytest.mark.any_backend
     def test_contract(self):
-        self.run_contract(None)
-
-    def test_contract_without_an_order_of_members(self):
-        self.run_contract("max", OTHER_ARGUMENTS)
-
-    def run_contract(self, pooling, checks=CHECKS):
         def groups(n):
             return list(itertools.combinations(range(n), SIZE))
 
         self.run_layer_contract(
             RelationalConvolution,
-            checks=checks,
             init_kwargs={
                 "filters": FILTERS,
                 "graphlet_size": SIZE,
-                "pooling": pooling,
+                "pooling": "max",
                 "kernel_initializer": "he_normal",
             },
             input_shape=(2, 5, 5, NUM_RELATIONS),
             second_input_shape=(2, 7, 7, NUM_RELATIONS),
             fixed_size=True,
-            reference=convolution_in_loops(groups, pooling),
-            supports_masking=True,
+            reference=convolution_in_loops(groups, "max"),
             output_mask=lambda mask: mask[:, groups(5)].all(axis=-1),
             expected_output_shape=(2, 10, FILTERS),
             expected_num_trainable_weights=1,
-            **NO_OTHER_VARIABLES,
         )
 
 
@@ -174,14 +161,6 @@ def test_without_pooling_permutations_are_all_orders():
     found = ops.sum(layer(relations(entities)), axis=1)
     turned = ops.sum(layer(relations(entities[:, ::-1])), axis=1)
     assert_close(turned, found, atol=1e-4)
-
-
-def test_one_convolution_after_another():
-    """Groups are the entities of the next: relations between relations."""
-    entities = keras.Input((5, 6))
-    x = RelationalConvolution(8, 2)(InnerProductRelations(3)(entities))
-    x = RelationalConvolution(7, 3)(InnerProductRelations(4)(x))
-    assert x.shape == (None, 120, 7)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from layer_contract import WITHOUT_MASKS
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import RNNOfCell
 from layers_for_tests import array
 from layers_for_tests import assert_close
@@ -69,7 +68,6 @@ class RelationalMemoryTest(LayerContract):
             reference=in_loops,
             expected_output_shape=(2, SLOTS * UNITS),
             expected_num_trainable_weights=16,
-            **USUAL,
         )
 
 

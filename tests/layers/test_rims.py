@@ -5,7 +5,6 @@ import pytest
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
@@ -85,9 +84,7 @@ class RIMsTest(LayerContract):
             init_kwargs={**SIZES, "dropout": 0.1},
             input_shape=(3, 4, 2, 5),
             second_input_shape=(3, 7, 2, 5),
-            fixed_size=False,
             reference=in_loops(),
-            supports_masking=True,
             makes_choices=True,
             attention_scores_shape=(
                 (3, 4, HEADS, MODULES, 3),
@@ -96,11 +93,8 @@ class RIMsTest(LayerContract):
             ),
             expected_output_shape=(3, MODULES * UNITS),
             expected_num_trainable_weights=10,
-            **NO_OTHER_VARIABLES
-            | {
-                "expected_num_non_trainable_variables": 1,
-                "expected_num_seed_generators": 1,
-            },
+            expected_num_non_trainable_variables=1,
+            expected_num_seed_generators=1,
         )
 
 

@@ -9,11 +9,9 @@ from layer_contract import OTHER_ARGUMENTS
 from layer_contract import LayerContract
 from layer_contract import outputs_and_gradients
 from layer_contract import scores_without_the_second_position
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
-from layers_for_tests import needs_float64
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
 
@@ -35,9 +33,8 @@ SIZES = {
     "message_key_dim": MESSAGE_KEY,
     "message_value_dim": MESSAGE_VALUE,
 }
-# With the temperature, and the seed of what is drawn.
-CASE = {
-    **USUAL,
+# The temperature, and the seed of what is drawn.
+VARIABLES = {
     "expected_num_non_trainable_weights": 1,
     "expected_num_non_trainable_variables": 2,
     "expected_num_seed_generators": 1,
@@ -163,46 +160,31 @@ class SCOFFTest(LayerContract):
             ),
             expected_output_shape=(2, 4, FILES * UNITS),
             expected_num_trainable_weights=15,
-            **CASE
-            | {
-                "input_shape": (2, 4, 3, 5),
-                "second_input_shape": (2, 7, 3, 5),
-            },
+            input_shape=(2, 4, 3, 5),
+            second_input_shape=(2, 7, 3, 5),
+            **VARIABLES,
         )
 
-    def run_contract_on_vectors(
-        self, init_kwargs, reference, num_trainable_weights, message_heads
-    ):
+    def test_contract_with_separate_keys_and_balance(self):
         self.run_layer_contract(
             SCOFF,
             checks=OTHER_ARGUMENTS,
-            init_kwargs={**SIZES, "gated_messages": True, **init_kwargs},
-            reference=reference,
+            init_kwargs={
+                **SIZES,
+                "schema_keys": "separate",
+                "balance": 0.1,
+                "gated_messages": True,
+            },
+            reference=in_loops(),
             makes_choices=True,
             attention_scores_shape=(
                 (2, 4, HEADS, FILES, 1),
                 (2, 4, FILES, SCHEMATA),
-                (2, 4, message_heads, FILES, FILES),
+                (2, 4, MESSAGE_HEADS, FILES, FILES),
             ),
             expected_output_shape=(2, FILES * UNITS),
-            expected_num_trainable_weights=num_trainable_weights,
-            **CASE,
-        )
-
-    def test_contract_without_messages(self):
-        self.run_contract_on_vectors(
-            {"num_message_heads": 0, "num_active": 2, "dropout": 0.1},
-            in_loops(num_active=2),
-            num_trainable_weights=10,
-            message_heads=0,
-        )
-
-    def test_contract_with_separate_keys_and_balance(self):
-        self.run_contract_on_vectors(
-            {"schema_keys": "separate", "balance": 0.1},
-            in_loops(),
-            num_trainable_weights=19,
-            message_heads=MESSAGE_HEADS,
+            expected_num_trainable_weights=19,
+            **VARIABLES,
         )
 
 
@@ -229,6 +211,14 @@ def test_equals_the_algorithm(dynamics, shape, active, keys, gated):
     layer = random_scoff(shape, dynamics=dynamics, **arguments)
     reference = in_loops(dynamics, active)
     assert_equals(layer, reference, random_array(2, *shape))
+
+
+def test_without_messages():
+    layer = random_scoff(num_message_heads=0, num_active=2)
+    inputs = random_array(2, 6, 5)
+    assert_equals(layer, in_loops(num_active=2), inputs)
+    _, scores = layer(inputs, return_attention_scores=True)
+    assert scores[2].shape == (2, 6, 0, FILES, FILES)
 
 
 def test_an_image_is_a_set_read_row_by_row():
@@ -573,15 +563,6 @@ def test_without_encodings_any_number_of_positions():
     layer = SCOFF(4, 2, 3, position_dim=0)
     layer(random_array(1, 2, 5, 3))
     assert layer(random_array(1, 2, 7, 3)).shape == (1, 8)
-
-
-@needs_float64
-def test_nothing_is_lost_in_float64():
-    layer = random_scoff((6, 5), dtype="float64", num_active=2)
-    inputs = random_array(2, 6, 5).astype("float64")
-    assert_equals(layer, in_loops(num_active=2), inputs, atol=1e-12)
-    _, scores = layer(inputs, return_attention_scores=True)
-    assert {str(array(x).dtype) for x in scores} == {"float64"}
 
 
 @pytest.mark.parametrize("of_layer", [True, False])

@@ -1,16 +1,13 @@
 import equations
-import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import NO_OTHER_VARIABLES
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
 from keras_relational.layers import SharedWorkspace
-from keras_relational.layers import VirtualEntities
 
 HEADS, WRITERS = 2, 2
 
@@ -69,16 +66,13 @@ class SharedWorkspaceTest(LayerContract):
                 "slots_shape": (2, 7, 6),
                 "memory_shape": (2, 3, 4),
             },
-            fixed_size=False,
-            supports_masking=True,
             reference=workspace_in_loops,
             output_mask=lambda mask: (mask, None),
             attention_scores_shape=((2, HEADS, 3, 5), (2, HEADS, 5, 3)),
             makes_choices=True,
             expected_output_shape=((2, 5, 6), (2, 3, 4)),
             expected_num_trainable_weights=18,
-            **NO_OTHER_VARIABLES
-            | {"expected_output_dtype": ("float32", "float32")},
+            expected_output_dtype=("float32", "float32"),
         )
 
     def test_slots_have_no_order(self):
@@ -122,15 +116,3 @@ class SharedWorkspaceTest(LayerContract):
         layer.gates_bias.assign(np.zeros(8))
         before, after = layer(slots, memory)[0], layer(others, memory)[0]
         assert np.abs(np.subtract(after[:, 0], before[:, 0])).max() > 1e-3
-
-
-def test_several_rounds_in_a_model():
-    slots = keras.Input((5, 6))
-    memory = VirtualEntities(3)(slots)
-    layer = SharedWorkspace(2)
-    x = slots
-    for _ in range(3):
-        x, memory = layer(x, memory)
-    model = keras.Model(slots, (x, memory))
-    assert [x.shape for x in model.outputs] == [(None, 5, 6), (None, 3, 6)]
-    assert len(model.trainable_weights) == 19

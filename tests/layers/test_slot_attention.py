@@ -1,18 +1,13 @@
 import equations
-import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
-from keras_relational.layers import SCOFF
-from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import SlotAttention
-from keras_relational.layers import TimeFolded
 
 SLOTS, UNITS, HIDDEN, ITERATIONS = 3, 4, 6, 2
 SIZES = {
@@ -73,11 +68,8 @@ class SlotAttentionTest(LayerContract):
             expected_output_shape=(2, SLOTS, UNITS),
             expected_num_trainable_weights=18,
             # The GRU has a seed of its own, for dropout.
-            **USUAL
-            | {
-                "expected_num_non_trainable_variables": 2,
-                "expected_num_seed_generators": 2,
-            },
+            expected_num_non_trainable_variables=2,
+            expected_num_seed_generators=2,
         )
 
     def test_order_of_entities_does_not_matter(self):
@@ -136,17 +128,3 @@ def test_noise_is_normal_and_differs_between_slots_and_examples():
         (noise[..., 0], noise[..., 1]),
     ):
         assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.25
-
-
-def test_slots_of_an_image_go_into_scoff():
-    encoder = keras.Sequential(
-        [
-            keras.Input((8, 8, 3)),
-            AppendCoordinates(),
-            keras.layers.Reshape((64, 5)),
-            SlotAttention(3, 4, 6),
-        ]
-    )
-    slots = TimeFolded(encoder)(keras.Input((7, 8, 8, 3)))
-    assert slots.shape == (None, 7, 3, 4)
-    assert SCOFF(5, 3, 2)(slots).shape == (None, 15)

@@ -5,8 +5,6 @@ import pytest
 from keras import ops
 from layer_contract import LayerContract
 from layer_contract import apply
-from layers_for_tests import NO_OTHER_VARIABLES
-from layers_for_tests import USUAL
 from layers_for_tests import array
 from layers_for_tests import assert_equals
 from layers_for_tests import random_array
@@ -109,7 +107,6 @@ class VirtualEntitiesTest(LayerContract):
             output_mask=lambda mask: (None,),
             expected_output_shape=(2, 3, 5),
             expected_num_trainable_weights=1,
-            **USUAL,
         )
 
 
@@ -124,7 +121,6 @@ class RelationalTransformerBlockTest(LayerContract):
             attention_scores_shape=(2, 1, HEADS, 4, 4),
             expected_output_shape=(2, 4, 5),
             expected_num_trainable_weights=3 + 4 + 4,
-            **USUAL,
         )
 
     def test_moves_with_its_entities(self):
@@ -148,9 +144,7 @@ class SimplicialTransformerBlockTest(LayerContract):
                 "entities_shape": (2, 6, 5),
                 "virtual_entities_shape": (2, 2, 5),
             },
-            fixed_size=False,
             reference=simplicial_in_loops(1),
-            supports_masking=True,
             output_mask=lambda mask: (mask, None),
             attention_scores_shape=(
                 (2, 1, HEADS, 4, 4),
@@ -159,8 +153,7 @@ class SimplicialTransformerBlockTest(LayerContract):
             ),
             expected_output_shape=((2, 4, 5), (2, 3, 5)),
             expected_num_trainable_weights=3 + 5 + 4 + 6,
-            **NO_OTHER_VARIABLES
-            | {"expected_output_dtype": ("float32", "float32")},
+            expected_output_dtype=("float32", "float32"),
         )
 
     def test_virtual_entities_reach_standard_ones_by_2_simplices_alone(self):
@@ -228,11 +221,10 @@ def test_an_initializer_may_be_a_plain_function():
     def threes(shape, dtype=None):
         return 3 * ops.ones(shape, dtype)
 
-    arguments = {**RELATIONAL, "kernel_initializer": threes}
-    relational = RelationalTransformerBlock(**arguments)
-    relational.build((2, 4, 8))
-    simplicial = SimplicialTransformerBlock(**{**SIMPLICIAL, **arguments})
-    simplicial.build((2, 4, 8), (2, 2, 8))
-    part = simplicial.simplicial_attention
-    for kernel in (relational.hidden.kernel, part.value_kernel):
+    layer = SimplicialTransformerBlock(**SIMPLICIAL, kernel_initializer=threes)
+    layer.build((2, 4, 8), (2, 2, 8))
+    for kernel in (
+        layer.hidden.kernel,
+        layer.simplicial_attention.value_kernel,
+    ):
         assert (array(kernel.value) == 3).all()
