@@ -68,12 +68,7 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 	keras_relational/layers keras_relational/models \
 	keras_relational/datasets
 
-# `make test` compares all layers on JAX with TensorFlow (tests/test_backends.py).
-# So on JAX alone it runs one layer of each kind; the oldest releases run all.
 JAX_TESTS := tests/layers tests/training
-SOME_JAX_TESTS := tests/training $(addprefix tests/layers/test_,arguments.py \
-	context_normalization.py episodic_rnn.py esbn.py predinet.py \
-	relational_convolution.py)
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
 .PHONY: demo test test-all test-newest test-oldest test-torch lint dist docs bench fuzz clean
@@ -116,12 +111,13 @@ demo: .venv/$(DONE)
 test: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running the tests (10 to 20 minutes on two cores) ..."
 	@$(call IN_PARTS,$(QUICK_TENSORFLOW) .venv/bin/python $(PYTEST) $(NO_HANG) --durations=7 -m "not slow")
-	@echo "Running training and a layer of each kind on JAX, without TensorFlow ..."
-	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) --durations=7 -m "any_backend and not slow" $(SOME_JAX_TESTS)
+	@echo "Running layers and training on JAX, without TensorFlow ..."
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(NO_HANG) --durations=7 -m "any_backend and not slow" $(JAX_TESTS)
 
 test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
 	@$(call IN_PARTS,.venv/bin/python $(PYTEST) --durations=7)
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv/bin/python $(PYTEST) tests/test_backends.py
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) -m "any_backend and not slow" $(LAYER_TESTS:%=--ignore=%) tests
 

@@ -41,6 +41,7 @@ CHECKS = (
     "integers",
     "dtype_policies",
     "xla",
+    "models",
     "any_size",
     "saving",
 )
@@ -618,6 +619,34 @@ class LayerContract(TestCase):
             outputs_and_gradients(layer, inputs, **masks),
             "compiled by XLA, gradients",
         )
+
+    def check_models(self, case):
+        layer, inputs = case.random_layer(), random_inputs(case.input_shape)
+        expected = apply(layer, inputs)
+
+        class Subclassed(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.layer = layer
+
+            def call(self, inputs):
+                return apply(self.layer, inputs)
+
+        models = {
+            "a functional model": functional_model(layer, case.input_shape),
+            "a subclassed model": Subclassed(),
+        }
+        if not isinstance(inputs, dict):
+            models["a Sequential model"] = keras.Sequential(
+                [keras.Input(inputs.shape[1:]), layer]
+            )
+        for name, model in models.items():
+            self.assert_close(compiled(model)(inputs), expected, name)
+            self.assertLen(
+                model.trainable_weights,
+                case.expected_num_trainable_weights,
+                f"trainable weights of {name}",
+            )
 
     def check_any_size(self, case):
         """One model answers and trains at two sizes."""

@@ -16,6 +16,7 @@ from test_packaging import run_blocked
 
 from keras_relational import layers
 from keras_relational import models
+from keras_relational.layers._strided_convolution import StridedConv2D
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.rule_learner import SEQUENTIAL
 
@@ -32,9 +33,29 @@ def cell(cell):
     return sequences(keras.layers.RNN(cell))
 
 
+def simplicial_block():
+    entities = keras.Input((4, 6))
+    virtual = layers.VirtualEntities(2)(entities)
+    block = layers.SimplicialTransformerBlock(2, 3, 1, 3, 8)
+    return keras.Model(entities, block(entities, virtual))
+
+
+def workspace():
+    slots = keras.Input((4, 6))
+    memory = layers.VirtualEntities(2)(slots)
+    return keras.Model(slots, layers.SharedWorkspace(2, 3)(slots, memory))
+
+
 def with_symbols(symbols, layer):
     entities = keras.Input((4, 6))
     return keras.Model(entities, layer(entities, symbols(entities)))
+
+
+def relational_convolution():
+    entities = keras.Input((4, 6))
+    relations = layers.InnerProductRelations(3)(entities)
+    features = layers.RelationalConvolution(3, 2, pooling="max")(relations)
+    return keras.Model(entities, features)
 
 
 def episodic():
@@ -51,46 +72,99 @@ def episodic():
     return keras.Model(inputs, layer(frames, is_first, states))
 
 
-# By the name of what is made, and of its variant. Most layers are in models.
+# By the name of what is made, and of its variant.
 MODELS = {
+    "Abstractor": lambda: with_symbols(
+        layers.SymbolicAttention(5, num_heads=2),
+        layers.Abstractor(2, 3, 8, num_layers=2, activation="sigmoid"),
+    ),
+    "AppendCoordinates": lambda: keras.Sequential(
+        [
+            keras.Input((4, 5, 2)),
+            layers.AppendCoordinates(),
+            keras.layers.Dense(3),
+        ]
+    ),
     "BatchContextNormalization": lambda: sequences(
         layers.BatchContextNormalization()
     ),
+    "CoRelNet": lambda: sequences(layers.CoRelNet()),
     "DualAttention": lambda: with_symbols(
         layers.SymbolicAttention(5), layers.DualAttention(1, 1, rotary=False)
     ),
-    "EpisodicRNN": episodic,
-    "LayerNormLSTMCell": lambda: cell(layers.LayerNormLSTMCell(4)),
-    "PositionRelativeSymbols": lambda: with_symbols(
-        layers.PositionRelativeSymbols(2),
-        layers.Abstractor(2, 3, 8, num_layers=2, activation="sigmoid"),
+    "DualAttentionBlock": lambda: with_symbols(
+        layers.PositionRelativeSymbols(2), layers.DualAttentionBlock(2, 1, 8)
     ),
+    "ESBN": lambda: sequences(layers.ESBN(7, 4, confidence=True)),
+    "EpisodicRNN": episodic,
+    "InnerProductRelations": lambda: sequences(
+        layers.InnerProductRelations(3, 2)
+    ),
+    "LSTMKernel": lambda: sequences(
+        keras.layers.LSTM(4, kernel_initializer=layers.LSTMKernel())
+    ),
+    "LayerNormLSTMCell": lambda: cell(layers.LayerNormLSTMCell(4)),
+    "MultiHeadAttentionPooling": lambda: sequences(
+        layers.MultiHeadAttentionPooling(2, 3, 4)
+    ),
+    "NTMCell": lambda: cell(layers.NTMCell(7, 4, 3)),
+    "PositionRelativeSymbols": lambda: with_symbols(
+        layers.PositionRelativeSymbols(2), layers.Abstractor(2, 3, 8)
+    ),
+    "PositionalSymbols": lambda: with_symbols(
+        layers.PositionalSymbols(4), layers.RelationalCrossAttention(2, 3)
+    ),
+    "PrediNet": lambda: sequences(layers.PrediNet(2, 3, 4)),
     "RIMs": lambda: sequences(layers.RIMs(4, 3, 2)),
+    "RIMsCell": lambda: cell(layers.RIMsCell(4, 3, 2, dynamics="gru")),
+    "RelationNetwork": lambda: sequences(layers.RelationNetwork(4, 5)),
     "RelationalAttention": lambda: with_symbols(
         layers.PositionalSymbols(4),
         layers.RelationalAttention(2, 4, rotary=True),
     ),
+    "RelationalConvolution": relational_convolution,
+    "RelationalCrossAttention": lambda: with_symbols(
+        layers.PositionRelativeSymbols(2),
+        layers.RelationalCrossAttention(2, 3),
+    ),
     "RelationalMemoryCell": lambda: cell(layers.RelationalMemoryCell(4, 3, 2)),
+    "RelationalTransformerBlock": lambda: sequences(
+        layers.RelationalTransformerBlock(2, 3, 8)
+    ),
     "SCOFF": lambda: sequences(layers.SCOFF(4, 3, 2, dropout=0.2, seed=1)),
+    # Unrolled: in the loop on JAX each step would draw the same noise.
     "SCOFF, separate keys": lambda: sequences(
-        layers.SCOFF(
-            4,
-            3,
-            2,
-            num_active=2,
-            schema_keys="separate",
-            balance=0.1,
-            seed=1,
+        layers.SCOFF(4, 3, 2, schema_keys="separate", balance=0.1, seed=1)
+    ),
+    "SCOFFCell": lambda: sequences(
+        keras.layers.RNN(
+            layers.SCOFFCell(4, 3, 2, num_active=2, seed=1), unroll=True
         )
     ),
+    "SharedWorkspace": workspace,
+    "SimplicialTransformerBlock": simplicial_block,
     "SlidingWindowNormalization": lambda: sequences(
         layers.SlidingWindowNormalization(2)
     ),
     "SlotAttention": lambda: sequences(layers.SlotAttention(3, 4, 6, seed=1)),
     "SlotPooling": lambda: sequences(layers.SlotPooling(3, 4), (18,)),
+    "StridedConv2D": lambda: sequences(
+        StridedConv2D(4, 4, strides=2), (8, 8, 3)
+    ),
+    "SymbolicAttention": lambda: sequences(layers.SymbolicAttention(5)),
+    "TemporalContextNormalization": lambda: sequences(
+        layers.TemporalContextNormalization((2, 3))
+    ),
+    "TimeFolded": lambda: sequences(
+        layers.TimeFolded(keras.layers.Dense(4)), (5, 6)
+    ),
+    "TwoSimplicialAttention": lambda: sequences(
+        layers.TwoSimplicialAttention(2, 3)
+    ),
     "TwoSimplicialAttention, determinant": lambda: sequences(
         layers.TwoSimplicialAttention(2, 3, score="determinant")
     ),
+    "VirtualEntities": simplicial_block,
     "analogy_scorer": lambda: models.analogy_scorer(image_size=16),
     "boxworld_agent": models.boxworld_agent,
     "boxworld_agent, relational": lambda: models.boxworld_agent("relational"),
@@ -111,18 +185,7 @@ MODELS = {
         )
         for name in SEQUENTIAL
     },
-    **{
-        f"set_classifier, {reasoner}": lambda reasoner=reasoner: (
-            models.set_classifier(reasoner, 4, 6)
-        )
-        for reasoner in (
-            "dual_attention",
-            "esbn",
-            "relational_convolution",
-            "shared_workspace",
-            "transformer",
-        )
-    },
+    "set_classifier": lambda: models.set_classifier("transformer", 4, 6),
     "video_predictor": lambda: video_predictor(),
     "visual_analogy_scorer": lambda: models.visual_analogy_scorer(
         image_size=16
@@ -133,8 +196,6 @@ NOT_MADE = {
     # Tested in tests/models/: their dropout and noise differ from backend to
     # backend.
     "sorter",
-    # An initializer, that of the LSTM of a `rule_learner`.
-    "LSTMKernel",
     # Functions that choose layers or models of the above by name.
     "normalization",
     # Models that are saved, tested in tests/models/.
@@ -209,20 +270,25 @@ def asked_and_trained(path):
     return outputs, before, model.get_weights()
 
 
+def test_all_that_is_public_is_made():
+    made = {name.split(",")[0] for name in MODELS} | NOT_MADE
+    public = {
+        name
+        for package in (layers, models)
+        for name in package.__all__
+        if callable(getattr(package, name))
+    }
+    assert made - {"StridedConv2D"} == public
+
+
 @pytest.mark.skipif(
     keras.backend.backend() == "tensorflow",
     reason="TensorFlow is what another backend is compared with",
 )
 def test_numbers_are_those_of_tensorflow(tmp_path):
-    made = {name.split(",")[0] for name in MODELS} | NOT_MADE
     for name, new_model in MODELS.items():
         keras.utils.set_random_seed(0)
-        model = new_model()
-        model.save(tmp_path / f"{name}.keras")
-        made |= {type(layer).__name__ for layer in model._flatten_layers()}
-    for package in (layers, models):
-        for name in package.__all__:
-            assert name in made or not callable(getattr(package, name))
+        new_model().save(tmp_path / f"{name}.keras")
     found = {
         name: asked_and_trained(tmp_path / f"{name}.keras") for name in MODELS
     }

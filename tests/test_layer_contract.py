@@ -173,7 +173,7 @@ def rejected(check, reason, backends=("tensorflow", "jax", "torch"), **changes):
 
     def listed(layer_cls):
         if keras.backend.backend() in backends:
-            name = layer_cls.__name__
+            name = f"{layer_cls.__name__}_{check}"
             BROKEN.append((name, check, reason, layer_cls, changes))
         return layer_cls
 
@@ -578,6 +578,16 @@ class CannotBeCompiled(Differences):
         return super().call(inputs, mask)
 
 
+@rejected("models", "trainable weights of")
+class HidesAWeight(AttentionAverage):
+    def build(self, input_shape):
+        relevance = keras.layers.Dense(self.num_heads, use_bias=False)
+        relevance.build(input_shape)
+        # Keras does not track layers inside functions.
+        self.relevance = lambda inputs: relevance(inputs)
+
+
+@rejected("models", "functional model")
 @rejected("any_size", "a model of any size, asked at")
 class CountsItsCalls(Differences):
     def call(self, inputs, mask=None):

@@ -69,26 +69,6 @@ def test_refuses_sizes_that_are_no_positive_integers(cls, wrong):
             make(cls, **{name: wrong})
 
 
-@pytest.mark.parametrize(
-    "cls",
-    [
-        layers.MultiHeadAttentionPooling,
-        layers.PrediNet,
-        layers.RelationNetwork,
-        layers.RelationalTransformerBlock,
-        layers.SlotPooling,
-    ],
-)
-def test_a_seeded_initializer_draws_the_same_again(cls):
-    initializer = keras.initializers.GlorotUniform(seed=-7)
-    one, other = (make(cls, kernel_initializer=initializer) for _ in range(2))
-    one.build((2, 3, 12))
-    other.build((2, 3, 12))
-    for first, second in zip(one.weights, other.weights, strict=True):
-        if first.name != "position_kernel":  # It has another initializer.
-            np.testing.assert_array_equal(first, second)
-
-
 NORMALIZATION = layers.TemporalContextNormalization
 STRIDED = functools.partial(StridedConv2D, filters=4, kernel_size=6)
 RNN = keras.layers.RNN
@@ -97,10 +77,15 @@ RNN = keras.layers.RNN
 @pytest.mark.parametrize(
     ("cls", "arguments", "message"),
     [
+        (layers.Abstractor, {"dropout": -0.1}, "`dropout` must be at least 0"),
+        (layers.Abstractor, {"dropout": 1.5}, "`dropout` must be at least 0"),
         (layers.Abstractor, {"dropout": "some"}, "`dropout` must be at least"),
         (layers.AppendCoordinates, {"order": "zx"}, "order .* one of: xy, yx"),
+        (layers.AppendCoordinates, {"order": None}, "order .* one of: xy, yx"),
         (layers.BatchContextNormalization, {"group_size": 0}, "group_size=0"),
         (layers.BatchContextNormalization, {"statistics": "all"}, "'all'"),
+        (layers.CoRelNet, {"causal": 0}, "`causal` must be True or False"),
+        (layers.CoRelNet, {"causal": None}, "`causal` must be True or False"),
         (layers.CoRelNet, {"causal": "yes"}, "`causal` must be True or False"),
         (layers.DualAttentionBlock, {"dropout": 1}, "`dropout` must be"),
         (layers.DualAttentionBlock, {"num_cross_heads": -1}, "`num_cross_hea"),
@@ -124,8 +109,15 @@ RNN = keras.layers.RNN
         (layers.SCOFF, {"schema_keys": "own"}, "'own'.*shared, separate"),
         (layers.SCOFF, {"balance": -0.1}, "balance=-0.1"),
         (layers.SCOFF, {"position_dim": -1}, "position_dim=-1"),
+        (layers.SCOFF, {"position_dim": 1.5}, "position_dim=1.5"),
         (layers.SCOFF, {"num_message_heads": -1}, "num_message_heads=-1"),
+        (layers.SCOFF, {"num_message_heads": 1.5}, "num_message_heads=1.5"),
         (layers.SharedWorkspace, {"num_writers": 0}, "`num_writers` must be a"),
+        (
+            layers.SimplicialTransformerBlock,
+            {"score": "dot"},
+            "'dot'.*unsigned",
+        ),
         (layers.SlotPooling, {"units": 5, "num_heads": 2}, "5, num_heads=2"),
         (NORMALIZATION, {"segment_lengths": (3, 0)}, "positive integer.*0"),
         (NORMALIZATION, {"segment_lengths": ()}, "at least one"),
@@ -137,6 +129,7 @@ RNN = keras.layers.RNN
             {"score": "determinant", "key_dim": 4},
             "multiple of 3.*key_dim=4",
         ),
+        (STRIDED, {"strides": 4}, r"\(0, 0\).*= \(2, 2\)$"),
         (STRIDED, {"strides": (2, 5)}, r"\(0, 0\).*= \(0, 1\)$"),
         (
             STRIDED,
@@ -485,6 +478,23 @@ def test_every_argument_is_documented(layer_cls, cell_cls, args):
 
 
 @parametrize
+def test_arguments_of_the_cell_are_attributes(layer_cls, cell_cls, args):
+    layer = layer_cls(*args, key_dim=5, return_state=True, name="mine")
+    assert layer.key_dim == layer.cell.key_dim == 5
+    assert (layer.return_state, layer.name) == (True, "mine")
+    names = set(argument_names(cell_cls))
+    assert names <= set(layer.get_config())
+    assert names <= set(dir(layer))
+
+
+@parametrize
+def test_arguments_by_position(layer_cls, cell_cls, args):
+    layer = layer_cls(*args, "gru")
+    assert layer.units == layer.cell.units == 4
+    assert layer.dynamics == layer.cell.dynamics == "gru"
+
+
+@parametrize
 def test_wrong_arguments_are_named(layer_cls, cell_cls, args):
     for cls in (layer_cls, cell_cls):
         with pytest.raises(ValueError, match="num_head'"):
@@ -494,3 +504,8 @@ def test_wrong_arguments_are_named(layer_cls, cell_cls, args):
             cls(*args[:2])
         with pytest.raises(TypeError, match="units"):
             cls(*args, units=4)
+
+
+@parametrize
+def test_a_step_may_be_a_set(layer_cls, cell_cls, args):
+    assert layer_cls(*args).accepts_sets

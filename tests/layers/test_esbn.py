@@ -7,6 +7,7 @@ from layer_contract import outputs_and_gradients
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
+from layers_for_tests import needs_float64
 from layers_for_tests import random_array
 from layers_for_tests import weights_of
 from layers_for_tests import with_random_weights
@@ -165,6 +166,30 @@ def test_memory_never_reads_its_own_step_or_later_ones():
     np.testing.assert_allclose(value_scores[:, 6].sum(-1), 1, atol=1e-5)
 
 
+def test_a_value_does_not_change_what_came_before_it():
+    layer = random_layer(**EVERYTHING)
+    z = random_array(2, 6, 5)
+    changed = z.copy()
+    changed[:, 4] += 1
+    h, retrieved = map(array, layer(z))
+    new_h, new_retrieved = map(array, layer(changed))
+    # The key read at step 4 is seen at step 5.
+    assert_close(new_h[:, :5], h[:, :5])
+    assert_close(new_retrieved[:, :5], retrieved[:, :5])
+    assert np.abs(new_h[:, 5:] - h[:, 5:]).max() > 1e-4
+
+
+def test_the_last_step_is_that_of_the_sequence():
+    for extra_step in (True, False):
+        arguments = {"extra_step": extra_step, "return_retrieved": True}
+        sequences = random_layer(return_sequences=True, **arguments)
+        last = random_layer(**arguments)
+        z = random_array(2, 6, 5)
+        outputs = list(map(array, sequences(z)))
+        assert {x.shape[1] for x in outputs} == {6 + extra_step}
+        assert_close([x[:, -1] for x in outputs], last(z))
+
+
 def test_it_is_alive_before_any_training():
     keras.utils.set_random_seed(0)
     layer = ESBN(512, 256)
@@ -252,6 +277,15 @@ def test_what_does_not_retrieve_has_no_weights_for_it():
     outputs, key_scores = layer(z, return_attention_scores=True)
     (h, _), (expected, _) = both(z, return_attention_scores=True)
     assert_close((outputs, key_scores), (h, expected))
+
+
+@needs_float64
+@pytest.mark.parametrize("confidence", [False, True])
+def test_nothing_is_lost_in_float64(confidence):
+    layer = random_layer(**EVERYTHING, confidence=confidence, dtype="float64")
+    reference = algorithm_1(confidence=confidence, sequences=True)
+    z = random_array(3, 6, 5).astype("float64")
+    assert_equals(layer, reference, z, atol=1e-12)
 
 
 def test_written_keys_of_any_dtype():

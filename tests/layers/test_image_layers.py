@@ -1,5 +1,7 @@
 """Layers for images: coordinates, and convolutions with strides."""
 
+from unittest import mock
+
 import keras
 import numpy as np
 import pytest
@@ -62,6 +64,13 @@ class AppendCoordinatesTest(LayerContract):
         assert_equals(
             AppendCoordinates(), coordinates_in_loops(0, 1, "xy"), image
         )
+
+    def test_grid_of_the_paper(self):
+        outputs = AppendCoordinates(high=0.8)(random_array(1, 5, 5, 32))
+        assert outputs.shape == (1, 5, 5, 34)
+        x, y = np.moveaxis(array(outputs)[0, ..., -2:], -1, 0)
+        self.assertAllClose(x, [[0, 0.2, 0.4, 0.6, 0.8]] * 5)
+        self.assertAllClose(y, x.T)
 
     def test_coordinates_are_rounded_once(self):
         """In half precision a large image would get some of them twice."""
@@ -150,3 +159,30 @@ def test_equals_keras(size, arguments):
         np.testing.assert_allclose(outputs, expected, atol=1e-5, rtol=1e-5)
     inputs = keras.Input((*size, 3))
     assert layer(inputs).shape == keras_own(inputs).shape
+
+
+@pytest.mark.parametrize(
+    ("strides", "in_inference", "training", "trainable", "products"),
+    [
+        (1, True, False, True, True),
+        (1, True, True, False, True),
+        (1, False, False, True, False),
+        (2, True, False, True, keras.backend.backend() != "tensorflow"),
+        (2, True, True, False, keras.backend.backend() != "tensorflow"),
+        (2, False, True, True, True),
+        (2, False, True, False, False),
+        (2, False, False, True, False),
+    ],
+)
+def test_which_convolution_is_used(
+    strides, in_inference, training, trainable, products
+):
+    image = random_array(2, 8, 8, 3)
+    layer = StridedConv2D(4, 4, strides, in_inference=in_inference)
+    layer.build(image.shape)
+    layer.trainable = trainable
+    with mock.patch.object(
+        layer, "convolution_op", wraps=layer.convolution_op
+    ) as own:
+        layer(image, training=training)
+    assert own.called != products

@@ -65,6 +65,13 @@ class PrediNetTest(LayerContract):
             fixed_size=True,
         )
 
+    def test_output_size_and_number_of_parameters(self):
+        k, j, g, n, m = 4, 6, 3, 5, 8
+        layer = PrediNet(num_heads=k, num_relations=j, key_dim=g)
+        assert layer(random_array(2, n, m)).shape == (2, k * 10)
+        # Each head has its own W_Q1 and W_Q2. All heads share W_K and W_S.
+        assert layer.count_params() == 2 * k * (n * m * g) + m * g + m * j
+
     def test_swapped_queries_negate_distances_and_swap_positions(self):
         layer, entities = random_predinet((3, 4, 5)), random_array(3, 4, 5)
         before = layer.propositions(entities)
@@ -81,6 +88,16 @@ class PrediNetTest(LayerContract):
         self.assertAllClose(after["positions_2"], before["positions_1"])
         self.assertAllClose(swapped[0], scores[1])
         self.assertAllClose(swapped[1], scores[0])
+
+    def test_equal_queries_find_no_difference(self):
+        layer = random_predinet((3, 4, 5))
+        first, _ = ops.split(layer.query_kernel, 2, axis=1)
+        layer.query_kernel.assign(ops.concatenate([first, first], axis=1))
+        propositions = layer.propositions(random_array(3, 4, 5))
+        self.assertAllClose(propositions["distances"], np.zeros((3, 2, 3)))
+        self.assertAllEqual(
+            propositions["positions_1"], propositions["positions_2"]
+        )
 
     def test_propositions_are_the_outputs_head_by_head(self):
         layer, entities = random_predinet((3, 4, 5)), random_array(3, 4, 5)

@@ -3,6 +3,7 @@
 import itertools
 
 import equations
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -161,6 +162,14 @@ def test_without_pooling_permutations_are_all_orders():
     found = ops.sum(layer(relations(entities)), axis=1)
     turned = ops.sum(layer(relations(entities[:, ::-1])), axis=1)
     assert_close(turned, found, atol=1e-4)
+
+
+def test_one_convolution_after_another():
+    """Groups are the entities of the next: relations between relations."""
+    entities = keras.Input((5, 6))
+    x = RelationalConvolution(8, 2)(InnerProductRelations(3)(entities))
+    x = RelationalConvolution(7, 3)(InnerProductRelations(4)(x))
+    assert x.shape == (None, 120, 7)
 
 
 @pytest.mark.parametrize(

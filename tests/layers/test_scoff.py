@@ -12,6 +12,7 @@ from layer_contract import scores_without_the_second_position
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import assert_equals
+from layers_for_tests import needs_float64
 from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
 
@@ -563,6 +564,15 @@ def test_without_encodings_any_number_of_positions():
     layer = SCOFF(4, 2, 3, position_dim=0)
     layer(random_array(1, 2, 5, 3))
     assert layer(random_array(1, 2, 7, 3)).shape == (1, 8)
+
+
+@needs_float64
+def test_nothing_is_lost_in_float64():
+    layer = random_scoff((6, 5), dtype="float64", num_active=2)
+    inputs = random_array(2, 6, 5).astype("float64")
+    assert_equals(layer, in_loops(num_active=2), inputs, atol=1e-12)
+    _, scores = layer(inputs, return_attention_scores=True)
+    assert {str(array(x).dtype) for x in scores} == {"float64"}
 
 
 @pytest.mark.parametrize("of_layer", [True, False])

@@ -14,6 +14,34 @@ from layers_for_tests import with_random_weights
 
 from keras_relational import layers
 
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "shapes"),
+    [
+        (layers.PrediNet, (2, 4, 4), [(2, 3, 4)]),
+        (layers.RelationNetwork, (4, 4), [(2, 3, 4)]),
+        (layers.MultiHeadAttentionPooling, (1, 4, 4), [(2, 3, 4)]),
+        (layers.SlotPooling, (2, 4), [(2, 8)]),
+        (layers.RelationalTransformerBlock, (1, 4, 4), [(2, 3, 4)]),
+        (
+            layers.SimplicialTransformerBlock,
+            (1, 4, 1, 4, 4),
+            [(2, 3, 4), (2, 2, 4)],
+        ),
+    ],
+)
+def test_a_seeded_initializer_draws_the_same_again(cls, arguments, shapes):
+    initializer = keras.initializers.GlorotUniform(seed=-7)
+    one, other = (
+        cls(*arguments, kernel_initializer=initializer) for _ in range(2)
+    )
+    one.build(*shapes)
+    other.build(*shapes)
+    for first, second in zip(one.weights, other.weights, strict=True):
+        if first.name != "position_kernel":  # It has another initializer.
+            np.testing.assert_array_equal(first, second)
+
+
 CELLS = {
     "scoff": lambda: layers.SCOFFCell(4, 2, 3, num_active=1),
     "scoff, lstm": lambda: layers.SCOFFCell(4, 2, 3, dynamics="lstm"),

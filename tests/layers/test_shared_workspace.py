@@ -1,4 +1,5 @@
 import equations
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -8,6 +9,7 @@ from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
 from keras_relational.layers import SharedWorkspace
+from keras_relational.layers import VirtualEntities
 
 HEADS, WRITERS = 2, 2
 
@@ -116,3 +118,15 @@ class SharedWorkspaceTest(LayerContract):
         layer.gates_bias.assign(np.zeros(8))
         before, after = layer(slots, memory)[0], layer(others, memory)[0]
         assert np.abs(np.subtract(after[:, 0], before[:, 0])).max() > 1e-3
+
+
+def test_several_rounds_in_a_model():
+    slots = keras.Input((5, 6))
+    memory = VirtualEntities(3)(slots)
+    layer = SharedWorkspace(2)
+    x = slots
+    for _ in range(3):
+        x, memory = layer(x, memory)
+    model = keras.Model(slots, (x, memory))
+    assert [x.shape for x in model.outputs] == [(None, 5, 6), (None, 3, 6)]
+    assert len(model.trainable_weights) == 19

@@ -1,4 +1,5 @@
 import equations
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -7,7 +8,10 @@ from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
+from keras_relational.layers import SCOFF
+from keras_relational.layers import AppendCoordinates
 from keras_relational.layers import SlotAttention
+from keras_relational.layers import TimeFolded
 
 SLOTS, UNITS, HIDDEN, ITERATIONS = 3, 4, 6, 2
 SIZES = {
@@ -128,3 +132,17 @@ def test_noise_is_normal_and_differs_between_slots_and_examples():
         (noise[..., 0], noise[..., 1]),
     ):
         assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.25
+
+
+def test_slots_of_an_image_go_into_scoff():
+    encoder = keras.Sequential(
+        [
+            keras.Input((8, 8, 3)),
+            AppendCoordinates(),
+            keras.layers.Reshape((64, 5)),
+            SlotAttention(3, 4, 6),
+        ]
+    )
+    slots = TimeFolded(encoder)(keras.Input((7, 8, 8, 3)))
+    assert slots.shape == (None, 7, 3, 4)
+    assert SCOFF(5, 3, 2)(slots).shape == (None, 15)

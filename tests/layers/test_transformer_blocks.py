@@ -221,10 +221,11 @@ def test_an_initializer_may_be_a_plain_function():
     def threes(shape, dtype=None):
         return 3 * ops.ones(shape, dtype)
 
-    layer = SimplicialTransformerBlock(**SIMPLICIAL, kernel_initializer=threes)
-    layer.build((2, 4, 8), (2, 2, 8))
-    for kernel in (
-        layer.hidden.kernel,
-        layer.simplicial_attention.value_kernel,
-    ):
+    arguments = {**RELATIONAL, "kernel_initializer": threes}
+    relational = RelationalTransformerBlock(**arguments)
+    relational.build((2, 4, 8))
+    simplicial = SimplicialTransformerBlock(**{**SIMPLICIAL, **arguments})
+    simplicial.build((2, 4, 8), (2, 2, 8))
+    part = simplicial.simplicial_attention
+    for kernel in (relational.hidden.kernel, part.value_kernel):
         assert (array(kernel.value) == 3).all()
