@@ -88,6 +88,14 @@ def flatten_entities(
     return ops.where(ops.expand_dims(mask, -1), entities, 0), mask
 
 
+def no_mask(
+    layer: keras.layers.Layer,
+    inputs: keras.KerasTensor,
+    mask: keras.KerasTensor | None = None,
+) -> None:
+    """The `compute_mask` of a layer whose outputs are not its entities."""
+
+
 def check_entities_shape(
     layer: keras.layers.Layer,
     shape: Sequence[int | None],

@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import dot_products
 from keras_relational.layers._attention import masked_softmax
@@ -7,6 +8,7 @@ from keras_relational.layers._attention import project_to_heads
 from keras_relational.layers._entities import check_same_size
 from keras_relational.layers._entities import entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
@@ -132,12 +134,7 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
             return outputs, scores
         return outputs
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -167,12 +164,8 @@ class MultiHeadAttentionPooling(keras.layers.Layer):
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "position_initializer": keras.initializers.serialize(
-                self.position_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "position_initializer": serialize(self.position_initializer),
         }
 
     def _output_size(self):

@@ -7,6 +7,7 @@ from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._entities import check_same_size
 from keras_relational.layers._entities import entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -96,12 +97,7 @@ class CoRelNet(keras.layers.Layer):
             return outputs, scores
         return outputs
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]

@@ -1,11 +1,13 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import dot_products
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._entities import check_same_size
 from keras_relational.layers._entities import entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.validation import check_positive_integers
@@ -173,12 +175,7 @@ class PrediNet(keras.layers.Layer):
             "distances": outputs[..., :-4],
         }
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -210,9 +207,7 @@ class PrediNet(keras.layers.Layer):
             "num_heads": self.num_heads,
             "num_relations": self.num_relations,
             "key_dim": self.key_dim,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _head_size(self):

@@ -1,8 +1,10 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._entities import entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.layers._operations import at_least_float32
@@ -116,12 +118,7 @@ class RelationNetwork(keras.layers.Layer):
         ]
         return ops.sum(ops.map(weighted_sum, one_by_one), axis=0)
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -133,7 +130,5 @@ class RelationNetwork(keras.layers.Layer):
             **super().get_config(),
             "units": self.units,
             "hidden_units": self.hidden_units,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }

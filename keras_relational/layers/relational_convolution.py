@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import dot_products
 from keras_relational.layers._attention import project_to_heads
@@ -105,13 +106,6 @@ class InnerProductRelations(keras.layers.Layer):
         relations = ops.cast(relations, self.compute_dtype)
         return ops.transpose(relations, (0, 2, 3, 1))
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return mask
-
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
     ) -> tuple[int | None, ...]:
@@ -124,9 +118,7 @@ class InnerProductRelations(keras.layers.Layer):
             "num_relations": self.num_relations,
             "key_dim": self.key_dim,
             "symmetric": self.symmetric,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
 
@@ -254,9 +246,7 @@ class RelationalConvolution(keras.layers.Layer):
             "graphlet_size": self.graphlet_size,
             "groups": self.groups,
             "pooling": self.pooling,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _check(self, shape):

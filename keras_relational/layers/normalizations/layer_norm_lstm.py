@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._cells import check_step_shape
 from keras_relational.layers._cells import zero_states
@@ -117,11 +118,7 @@ class LayerNormLSTMCell(keras.layers.Layer):
         return {
             **super().get_config(),
             "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "recurrent_initializer": keras.initializers.serialize(
-                self.recurrent_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "recurrent_initializer": serialize(self.recurrent_initializer),
             "epsilon": self.epsilon,
         }

@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import project_to_heads
@@ -202,9 +203,7 @@ class SharedWorkspace(keras.layers.Layer):
             **super().get_config(),
             "num_heads": self.num_heads,
             "num_writers": self.num_writers,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _attend(self, queries_of, keys_of, kernels, mask=None, num_kept=None):

@@ -1,10 +1,12 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import scaled_dot_products
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.layers._initial_weights import clone_initializer
@@ -177,12 +179,7 @@ class SlotAttention(keras.layers.Layer):
             return slots, ops.cast(scores, self.compute_dtype)
         return slots
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -210,12 +207,8 @@ class SlotAttention(keras.layers.Layer):
             "units": self.units,
             "hidden_units": self.hidden_units,
             "num_iterations": self.num_iterations,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "recurrent_initializer": keras.initializers.serialize(
-                self.recurrent_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "recurrent_initializer": serialize(self.recurrent_initializer),
             "seed": self.seed,
         }
 

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._initial_weights import add_weights
@@ -138,13 +139,6 @@ class SlotPooling(keras.layers.Layer):
             pooled = ops.where(ops.expand_dims(mask, -1), pooled, 0)
         return (pooled, scores) if return_attention_scores else pooled
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return mask
-
     def compute_output_shape(
         self, input_shape: Sequence[int | None]
     ) -> tuple[int | None, ...]:
@@ -169,10 +163,6 @@ class SlotPooling(keras.layers.Layer):
             "num_slots": self.num_slots,
             "units": self.units,
             "num_heads": self.num_heads,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "bias_initializer": keras.initializers.serialize(
-                self.bias_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "bias_initializer": serialize(self.bias_initializer),
         }

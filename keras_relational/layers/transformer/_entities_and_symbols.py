@@ -18,13 +18,6 @@ class EntitiesAndSymbols(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def compute_mask(
-        self,
-        entities: keras.KerasTensor,
-        entities_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return entities_mask
-
     def specs(
         self,
         entities: keras.KerasTensor,

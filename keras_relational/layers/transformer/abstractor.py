@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
@@ -211,7 +212,5 @@ class Abstractor(EntitiesAndSymbols):
             "num_layers": self.num_layers,
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }

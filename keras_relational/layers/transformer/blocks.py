@@ -1,10 +1,12 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import dot_product_attention
 from keras_relational.layers._attention import project_to_heads
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.layers._initial_weights import clone_initializer
@@ -83,12 +85,7 @@ class VirtualEntities(keras.layers.Layer):
             self.embeddings, (batch, *self.embeddings.shape)
         )
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -99,9 +96,7 @@ class VirtualEntities(keras.layers.Layer):
         return {
             **super().get_config(),
             "num_entities": self.num_entities,
-            "embeddings_initializer": keras.initializers.serialize(
-                self.embeddings_initializer
-            ),
+            "embeddings_initializer": serialize(self.embeddings_initializer),
         }
 
 
@@ -204,13 +199,6 @@ class RelationalTransformerBlock(keras.layers.Layer):
             return entities, ops.stack(scores, axis=1)
         return entities
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return mask
-
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
     ) -> tuple[int | None, ...]:
@@ -236,9 +224,7 @@ class RelationalTransformerBlock(keras.layers.Layer):
             "key_dim": self.key_dim,
             "hidden_units": self.hidden_units,
             "num_iterations": self.num_iterations,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _build_attention(self, features):

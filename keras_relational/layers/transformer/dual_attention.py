@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import project_heads
@@ -214,9 +215,7 @@ class DualAttention(EntitiesAndSymbols):
             "symmetric": self.symmetric,
             "activation": keras.activations.serialize(self.activation),
             "rotary": self.rotary,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
 
@@ -467,9 +466,7 @@ class DualAttentionBlock(EntitiesAndSymbols):
             "activation": keras.activations.serialize(self.activation),
             "dropout": self.dropout,
             "normalize_first": self.normalize_first,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _check_context(self, context):

@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import project_heads
@@ -203,9 +204,7 @@ class RelationalAttention(EntitiesAndSymbols):
             "symmetric": self.symmetric,
             "activation": keras.activations.serialize(self.activation),
             "rotary": self.rotary,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _relations(self, entities):

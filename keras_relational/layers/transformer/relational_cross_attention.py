@@ -1,5 +1,6 @@
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import project_heads
@@ -153,9 +154,7 @@ class RelationalCrossAttention(EntitiesAndSymbols):
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "activation": keras.activations.serialize(self.activation),
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _activate(self, logits, mask):

@@ -4,10 +4,12 @@ import math
 
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
+from keras_relational.layers._entities import no_mask
 from keras_relational.layers._initial_weights import InitializerLike
 from keras_relational.layers._initial_weights import add_weights
 from keras_relational.layers._operations import at_least_float32
@@ -30,13 +32,6 @@ class _Symbols(keras.layers.Layer):
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
         return features
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return mask
-
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
     ) -> tuple[int | None, ...]:
@@ -45,9 +40,7 @@ class _Symbols(keras.layers.Layer):
     def get_config(self) -> dict:
         return {
             **super().get_config(),
-            "symbols_initializer": keras.initializers.serialize(
-                self.symbols_initializer
-            ),
+            "symbols_initializer": serialize(self.symbols_initializer),
         }
 
 
@@ -185,12 +178,7 @@ class PositionRelativeSymbols(_Symbols):
         rows = ops.clip(distances, -limit, limit) + limit
         return ops.take(self.symbols, rows, axis=0)[None]
 
-    def compute_mask(
-        self,
-        inputs: keras.KerasTensor,
-        mask: keras.KerasTensor | None = None,
-    ) -> None:
-        return None
+    compute_mask = no_mask
 
     def compute_output_shape(
         self, input_shape: tuple[int | None, ...]
@@ -332,7 +320,5 @@ class SymbolicAttention(_Symbols):
             **super().get_config(),
             "num_symbols": self.num_symbols,
             "num_heads": self.num_heads,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }

@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import keras
 from keras import ops
+from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import merge_heads
@@ -213,13 +214,6 @@ class TwoSimplicialAttention(keras.layers.Layer):
         """
         return ops.matmul(inputs, self.value_kernel)
 
-    def compute_mask(
-        self,
-        query: keras.KerasTensor,
-        query_mask: keras.KerasTensor | None = None,
-    ) -> keras.KerasTensor | None:
-        return query_mask
-
     def compute_output_shape(
         self,
         query_shape: tuple[int | None, ...],
@@ -252,9 +246,7 @@ class TwoSimplicialAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "score": self.score,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": serialize(self.kernel_initializer),
         }
 
     def _check_base(self, query, base):
