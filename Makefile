@@ -19,7 +19,7 @@ PYTHON := $(call find,3.13 3.12 3.11)
 OLDEST_PYTHON := $(call find,3.11 3.12)
 endif
 
-VENVS := .venv .venv-newest .venv-torch .venv-lint .venv-docs
+VENVS := .venv .venv-newest .venv-torch .venv-gpu .venv-lint .venv-docs
 
 # In an environment, after its installation. Another Python makes it anew.
 DONE := installed-$(call version,$(PYTHON))
@@ -71,7 +71,7 @@ TORCH_TESTS := tests/layers tests/datasets tests/runs \
 JAX_TESTS := tests/layers tests/training
 LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 
-.PHONY: demo test test-all test-newest test-oldest test-torch lint dist docs bench fuzz clean
+.PHONY: demo test test-all test-newest test-oldest test-torch lint dist docs bench gpu fuzz clean
 
 # What goes into each environment, with the time and the space that it takes.
 .venv/$(DONE): EXTRAS := dev
@@ -89,6 +89,9 @@ LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 # TensorFlow is for the tests that compare.
 .venv-torch/$(DONE): EXTRAS := plots,tensorflow,test,torch
 .venv-torch/$(DONE): COST := a minute or two; torch for Linux brings gigabytes of CUDA
+# XLA's compiler for GPUs, which needs none.
+.venv-gpu/$(DONE): EXTRAS := gpu,test
+.venv-gpu/$(DONE): COST := a minute, 1.4 GB
 .venv-lint/$(DONE): EXTRAS := lint
 .venv-lint/$(DONE): COST := half a minute, 0.3 GB
 # The site reads docstrings without importing the package.
@@ -118,6 +121,7 @@ test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
 	@$(call IN_PARTS,.venv/bin/python $(PYTEST) --durations=7)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv/bin/python $(PYTEST) tests/test_backends.py
+	@test ! -e .venv-gpu/$(DONE) || JAX_PLATFORMS=cpu KERAS_BACKEND=jax .venv-gpu/bin/python -m pytest tests/test_launches.py
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) -m "any_backend and not slow" $(LAYER_TESTS:%=--ignore=%) tests
 
@@ -160,6 +164,10 @@ docs: .venv-docs/$(DONE)
 
 bench: .venv/$(DONE)
 	@.venv/bin/python -m benchmarks
+
+gpu: .venv-gpu/$(DONE)
+	@echo "Compiling a step of every layer and preset for a GPU, which needs none (ten minutes) ..."
+	@.venv-gpu/bin/python -m benchmarks.launches
 
 fuzz: .venv/$(DONE)
 	@echo "Attacking the server and the readers, and trying layers (about forty minutes on two cores) ..."

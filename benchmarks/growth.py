@@ -204,6 +204,9 @@ def multiplications(program):
             (contracted, _), _ = step.params["dimension_numbers"]
             shape = step.invars[0].aval.shape
             count += size * math.prod(shape[axis] for axis in contracted)
+        elif step.primitive.name == "conv_general_dilated":
+            kernel, axes = step.invars[1].aval, step.params["dimension_numbers"]
+            count += size * kernel.size // kernel.shape[axes.rhs_spec[0]]
         elif step.primitive.name == "mul" and id(step.outvars[0]) in summed:
             count += size
         repeats = step.params.get("length", 1)  # of a loop

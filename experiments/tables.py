@@ -6,10 +6,12 @@ the tables of your own runs are printed instead.
 """
 
 import argparse
+import json
 import pathlib
 import re
 import sys
 
+from benchmarks import launches
 from experiments.context_normalization import results as context_normalization
 from experiments.esbn import results as esbn
 from experiments.few_examples import results as few_examples
@@ -71,9 +73,12 @@ def update_pages(
 ) -> list[pathlib.Path]:
     """Brings the tables of the pages in a folder up to date.
 
-    The folder has `runs.json` and `curves.zip`. Returns what differed.
+    The folder has `runs.json`, `curves.zip` and `launches.json`, which
+    `benchmarks.launches` writes. Returns what differed.
     """
     tables = all_tables(read_runs(directory))
+    counted = json.loads((directory / "launches.json").read_text())
+    tables["launches"] = launches.table(counted["rows"])
     changed, shown = [], set()
     for path in sorted(directory.glob("*.md")):
         before = path.read_text("utf-8")
