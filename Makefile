@@ -42,15 +42,15 @@ QUICK_TENSORFLOW := XLA_FLAGS="$(QUICK_XLA) --xla_cpu_use_fusion_emitters=false"
 QUICK_JAX := XLA_FLAGS="$(QUICK_XLA)"
 
 # A process keeps all that it compiles, up to 8 GB over all tests. So the tests
-# run in four parts.
-FIRST_PART := tests/agents tests/analysis tests/environments tests/experiments
-SECOND_PART := tests/examples tests/models tests/playground tests/serving
-THIRD_PART := tests/layers tests/training
-FOURTH_PART := keras_relational $(filter-out $(FIRST_PART) $(SECOND_PART) \
-	$(THIRD_PART) %__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
+# run in parts, each in processes of its own.
+PART_1 := tests/agents tests/environments
+PART_2 := tests/analysis tests/experiments
+PART_3 := tests/examples tests/models tests/playground tests/serving
+PART_4 := tests/layers tests/training
+PART_5 := keras_relational $(filter-out $(PART_1) $(PART_2) $(PART_3) $(PART_4) \
+	%__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
 IN_PARTS = failed=0; \
-	for part in "$(FIRST_PART)" "$(SECOND_PART)" "$(THIRD_PART)" \
-		"$(FOURTH_PART)"; do \
+	for part in "$(PART_1)" "$(PART_2)" "$(PART_3)" "$(PART_4)" "$(PART_5)"; do \
 		$(1) $$part || failed=1; \
 	done; exit $$failed
 
