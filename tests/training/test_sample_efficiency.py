@@ -48,9 +48,7 @@ def test_only_the_first_examples_are_seen():
             model, train, *others, **sizes, verbose=0
         )
         found.append((share, model.get_weights()))
-    assert found[0][0] == found[1][0]
-    for one, other in zip(found[0][1], found[1][1], strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(*found)
 
 
 def test_refuses_more_examples_than_there_are():
