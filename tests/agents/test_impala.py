@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from agents_for_tests import assert_all_equal
+from agents_for_tests import assert_all_moved
 from agents_for_tests import numbers
 from tf_agents.drivers import dynamic_step_driver
 from tf_agents.metrics import tf_metrics
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
-from tf_agents.trajectories import trajectory as trajectories
 
 from keras_relational.agents.actor_learner import ActorLearner
 from keras_relational.agents.agent import ImpalaAgent
@@ -31,11 +31,6 @@ def batch_first(trajectory):
     return tf.nest.map_structure(
         lambda x: tf.experimental.numpy.swapaxes(x, 0, 1), trajectory
     )
-
-
-def assert_all_moved(before, after):
-    for old, new in zip(before, numbers(after), strict=True):
-        assert (old != new).any()
 
 
 def log_softmax(x):
@@ -338,44 +333,6 @@ def test_learning_rate_of_a_schedule():
     assert steps[0] > steps[1] > 0 == steps[2]
 
 
-def test_vtrace_corrects_for_actors_that_lag():
-    """The mean gradient of stale steps is that of fresh ones.
-
-    One step after which the episode is over; each action as often as the policy
-    that acted takes it. Taken for fresh, the stale ones mislead.
-    """
-    fresh, stale = np.array([1, 2, 3, 4]), np.array([4, 3, 2, 1])
-    agent = agents.small_agent(clip_rho=1e9, gradient_clipping=1e9)
-    agent.rms_decay = 0.0
-    kernel, bias = agent.network.model.get_layer("policy").variables
-    kernel.assign(tf.zeros_like(kernel))
-    bias.assign(np.log(fresh))
-    place = [value is bias.value for value in agent.network.values].index(True)
-
-    def squared_gradient(counts, logits):
-        """That of the policy's bias."""
-        actions = np.repeat(np.arange(4), counts).astype("int32")
-        zeros = tf.zeros((2, 10, 3, 7, 3), tf.uint8)
-        ones = tf.ones((2, 10), tf.int32)
-        trajectory = trajectories.Trajectory(
-            step_type=ones,
-            observation=zeros,
-            action=tf.constant([actions, actions]),
-            policy_info={"logits": tf.zeros((2, 10, 4)) + logits},
-            next_step_type=ones,
-            reward=tf.cast([actions, actions], tf.float32),
-            discount=tf.zeros((2, 10)),
-        )
-        state, _ = agent.update(agent.state, trajectory)
-        return state["mean_squares"][place].numpy()
-
-    on_policy = squared_gradient(fresh, np.float32(np.log(fresh)))
-    corrected = squared_gradient(stale, np.float32(np.log(stale)))
-    misled = squared_gradient(stale, np.float32(np.log(fresh)))
-    np.testing.assert_allclose(corrected, on_policy, rtol=1e-3)
-    assert np.abs(misled / on_policy - 1).max() > 0.5
-
-
 def test_actors_take_the_weights_at_intervals():
     lagging = agents.small_training(broadcast_interval=3)
     agent = lagging.agent
@@ -423,15 +380,14 @@ def test_continues_as_if_not_interrupted(tmp_path):
 
 def test_actions_are_drawn_by_seed_step_and_row():
     """From the policy, of every row and step on its own."""
-    drawn = []
     for seed in (0, 1):
         training = agents.small_training()
         training.state["actor"]["seed"].assign(seed)
-        seen = [training.act()[0] for _ in range(16)]
+        seen = [training.act()[0] for _ in range(3)]
         # The last frame is the first of the next trajectory.
         actions = np.concatenate([x.action[:-1] for x in seen])
         logits = np.concatenate([x.policy_info["logits"][:-1] for x in seen])
-        for step in range(160):
+        for step in range(30):
             expected = random_draws(
                 logits[step],
                 np.uint32(seed),
@@ -439,12 +395,6 @@ def test_actions_are_drawn_by_seed_step_and_row():
                 np.arange(8)[:, None],
             )
             np.testing.assert_array_equal(actions[step], expected)
-        # As often as the policy has it.
-        shares = np.exp(log_softmax(logits)).mean((0, 1))
-        counts = np.bincount(actions.ravel(), minlength=4) / actions.size
-        np.testing.assert_allclose(counts, shares, atol=0.06)
-        drawn.append(actions)
-    assert (drawn[0] != drawn[1]).mean() > 0.5
 
 
 @pytest.mark.parametrize("recurrent", [False, True])

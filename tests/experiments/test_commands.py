@@ -84,9 +84,6 @@ BAD_VALUES = {
     "esbn": [
         ("--withheld", "200"),
         ("--images", "nofolder"),
-        ("--confidence", "--sequential", "lstm"),
-        ("--fillers", "vector"),
-        ("--reorder-options", "--mode", "generative"),
     ],
     "few_examples": [
         ("--task", "sorting", "--reasoners", "lstm"),

@@ -114,20 +114,22 @@ def test_the_share_of_fillers_that_are_reconstructed():
     assert reconstructed_share(model, fillers) == 0.5
 
 
+def learner_and_data(mode="multiple_choice"):
+    """A model, fillers, and problems to train and to test on."""
+    autoencoder = models.filler_autoencoder("vector", 10)
+    data = distribution_of_three.split_fillers(
+        distribution_of_three.one_hot(10), withheld=5, mode=mode
+    )
+    return models.rule_learner(autoencoder, "lstm", mode), *data
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["multiple_choice", "generative"])
 def test_train_rule_learner(mode, tmp_path):
-    keras.utils.set_random_seed(0)
-    fillers = distribution_of_three.one_hot(10)
-    fillers, train, test = distribution_of_three.split_fillers(
-        fillers, withheld=5, mode=mode
-    )
-    autoencoder = models.filler_autoencoder("vector", 10)
-    model = models.rule_learner(autoencoder, "lstm", mode)
     settings = Settings(1e-3, 12, False, 64)
     with runs.Run(tmp_path, "rules", {}) as run:
         figures = train_rule_learner(
-            model, fillers, train, test, 5, settings, run, verbose=0
+            *learner_and_data(mode), 5, settings, run, verbose=0
         )
         curves = np.genfromtxt(
             tmp_path / "curves.csv", delimiter=",", names=True
@@ -149,12 +151,7 @@ def test_options_in_all_orders(monkeypatch, tmp_path):
             super().__init__(x, y, **arguments)
 
     monkeypatch.setattr(training, "Minibatches", Recorded)
-    fillers = distribution_of_three.one_hot(10)
-    fillers, train, test = distribution_of_three.split_fillers(
-        fillers, withheld=5
-    )
-    autoencoder = models.filler_autoencoder("vector", 10)
-    model = models.rule_learner(autoencoder, "lstm")
+    model, fillers, train, test = learner_and_data()
     settings = Settings(5e-5, epochs=1, batch_normalization=True, num_train=360)
     with runs.Run(tmp_path, "rules", {}) as run:
         train_rule_learner(
