@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
@@ -197,18 +198,10 @@ def test_a_result_tells_the_figures_and_that_the_run_has_finished(tmp_path):
     assert start(tmp_path, arguments={}).result == result
 
 
-class Nowhere:
-    """Checkpoints that are not written."""
-
-    def numbers(self):
-        return []
-
-    def save(self, number, curves):
-        pass
-
-
 def log_of(run, part=None):
-    return runs.TrainingLog(run, part, "batches", lambda folder: Nowhere())
+    """A log whose checkpoints are not written."""
+    nowhere = types.SimpleNamespace(numbers=list, save=lambda *_: None)
+    return runs.TrainingLog(run, part, "batches", lambda folder: nowhere)
 
 
 def test_a_run_that_goes_on_has_no_result_until_it_finishes(tmp_path):

@@ -58,7 +58,6 @@ def test_refuses_more_examples_than_there_are():
 
 @pytest.mark.slow
 def test_abstractor_learns_an_order_from_pairs():
-    keras.utils.set_random_seed(0)
     model = models.set_classifier("abstractor", 2, 8)
     parts = ordered_objects.load_pairs(16, 8, seed=0)
     share = training.accuracy_after_few(model, *parts, 120, 100, verbose=0)

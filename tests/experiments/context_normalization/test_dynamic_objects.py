@@ -55,7 +55,6 @@ def test_test_sets_have_large_squares():
 @pytest.mark.slow
 def test_learns_to_predict_larger_squares():
     """In some minutes: the way, not the figures of Table 4."""
-    keras.utils.set_random_seed(0)
     autoencoder = image_autoencoder()
     autoencoder.compile(training.supervised.adam(5e-4), "mse")
     autoencoder.fit(

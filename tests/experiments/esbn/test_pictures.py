@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 
@@ -25,7 +24,6 @@ def test_files(mode, sequential, expected, tmp_path):
 
 
 def test_keys():
-    keras.utils.set_random_seed(0)
     model = models.rule_learner(
         models.filler_autoencoder("vector", 10), mode="generative"
     )

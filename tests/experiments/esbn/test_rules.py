@@ -80,7 +80,6 @@ def test_cross_entropy_of_shares_next_to_nothing(dtype, least, expected):
 
 @pytest.mark.parametrize("mode", distribution_of_three.MODES)
 def test_rule_accuracy(mode):
-    keras.utils.set_random_seed(0)
     fillers = distribution_of_three.one_hot(8)
     autoencoder = models.filler_autoencoder("vector", 8)
     model = models.rule_learner(autoencoder, mode=mode)
@@ -100,7 +99,6 @@ def test_rule_accuracy(mode):
 
 @pytest.mark.slow
 def test_an_autoencoder_learns_all_fillers():
-    keras.utils.set_random_seed(0)
     fillers = distribution_of_three.one_hot(20)
     autoencoder = models.filler_autoencoder("vector", 20)
     assert train_autoencoder(autoencoder, fillers, epochs=150) == 1

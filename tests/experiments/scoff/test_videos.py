@@ -1,6 +1,5 @@
 """Training on videos, and the errors of predicted frames."""
 
-import keras
 import numpy as np
 import pytest
 
@@ -13,12 +12,6 @@ from keras_relational import models
 def generate(num_videos, seed=None):
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (num_videos, 6, 8, 8, 1), dtype="uint8")
-
-
-def small_predictor():
-    keras.utils.set_random_seed(0)
-    core = layers.SCOFF(4, 2, 2, return_sequences=True, return_state=True)
-    return models.video_predictor(core, image_size=8, networks="linear")
 
 
 def test_each_frame_but_the_first_is_predicted():
@@ -56,7 +49,9 @@ def test_simple_roll_out_errors():
 
 
 def test_roll_out_errors():
-    model, frames = small_predictor(), generate(3, seed=1)
+    core = layers.SCOFF(4, 2, 2, return_sequences=True, return_state=True)
+    model = models.video_predictor(core, image_size=8, networks="linear")
+    frames = generate(3, seed=1)
     errors = videos.roll_out_errors(
         model, frames, num_given=2, num_frames=3, batch_size=2
     )

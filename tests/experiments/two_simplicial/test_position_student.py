@@ -67,7 +67,6 @@ def test_a_batch_belongs_to_the_caller():
 
 @pytest.mark.parametrize("network", ["relational", "simplicial"])
 def test_the_student_is_the_agent_with_two_hints(network):
-    keras.utils.set_random_seed(0)
     agent = models.boxworld_agent(network, SMALLEST.image_shape)
     student = position_student(agent, 1e-3, attention_weight=0.5)
     data = PositionBatches(SMALLEST, 8)
