@@ -1,5 +1,3 @@
-"""Training on moving squares, and the errors of predictions."""
-
 import keras
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""Training on VAEC, and the accuracy in its regions."""
-
 import keras
 import numpy as np
 import pytest

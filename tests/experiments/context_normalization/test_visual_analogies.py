@@ -1,5 +1,3 @@
-"""Visual analogies: batches, tests and shares."""
-
 import keras
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""Outputs of central modules, and their principal components."""
-
 import io
 
 import keras

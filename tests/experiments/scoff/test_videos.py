@@ -1,5 +1,3 @@
-"""Training on videos, and the errors of predicted frames."""
-
 import numpy as np
 import pytest
 
