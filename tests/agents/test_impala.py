@@ -324,23 +324,6 @@ def test_actors_take_the_weights_at_intervals():
     assert np.abs(acted - logits["agent"][:-1]).max() > 1e-4
 
 
-def test_continues_as_if_not_interrupted(tmp_path):
-    lagging = agents.small_training(broadcast_interval=3)
-    path = str(tmp_path / "saved")
-    for _ in range(2):
-        lagging.train()
-    tf.train.Checkpoint(**lagging.checkpointed(tmp_path)).write(path)
-    ends = []
-    for _ in range(2):
-        for _ in range(2):
-            lagging.train()
-        steps = lagging.environment_steps.result()
-        ends.append(numbers((lagging.state, steps)))
-        checkpoint = tf.train.Checkpoint(**lagging.checkpointed(tmp_path))
-        checkpoint.read(path).assert_consumed()
-    assert_all_equal(*ends)
-
-
 def test_actions_are_drawn_by_seed_step_and_row():
     """From the policy, of every row and step on its own."""
     for seed in (0, 1):
