@@ -23,7 +23,6 @@ from keras_relational.agents.agent import ImpalaInfo
 from keras_relational.agents.checkpoints import AgentCheckpoints
 from keras_relational.agents.training import train_agent
 
-
 # The actors' weights lag behind, and are checkpointed too.
 small_training = functools.partial(agents.small_training, broadcast_interval=3)
 
