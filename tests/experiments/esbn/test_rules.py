@@ -49,21 +49,16 @@ def test_a_corelnet_knows_the_steps_of_a_task(task):
     assert model.input_shape[1] == problems.fillers.shape[1]
 
 
-def test_nearest_filler():
-    rng = np.random.default_rng(0)
-    fillers = rng.random((20, 4, 4)).astype("float32")
-    predicted = rng.random((50, 4, 4)).astype("float32")
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_nearest_filler(dtype):
+    """Distances of bytes do not overflow."""
+    images = np.random.default_rng(0).uniform(0, 256, (70, 4, 4)).astype(dtype)
+    fillers, predicted = images[:20], images[20:]
     expected = [
-        np.argmin([np.mean((p - filler) ** 2) for filler in fillers])
+        np.argmin([np.mean((p.astype(float) - f) ** 2) for f in fillers])
         for p in predicted
     ]
     np.testing.assert_array_equal(nearest_filler(predicted, fillers), expected)
-
-
-def test_distances_of_bytes_do_not_overflow():
-    fillers = np.array([[200, 0], [0, 200]], "uint8")
-    nearest = nearest_filler(np.array([[190, 30]], "uint8"), fillers)
-    assert nearest.tolist() == [0]
 
 
 @pytest.mark.parametrize(
