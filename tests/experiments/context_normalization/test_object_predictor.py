@@ -76,6 +76,15 @@ def test_parts_are_those_of_equation_4(autoencoder, normalization):
     np.testing.assert_allclose(model(SEQUENCES[:2]), expected, atol=1e-5)
 
 
+def test_without_moments_no_prediction_sees_the_future(autoencoder):
+    model = object_predictor(autoencoder, "none")
+    changed = SEQUENCES.copy()
+    changed[:, 10:] = 0
+    before, after = array(model(SEQUENCES)), array(model(changed))
+    np.testing.assert_allclose(before[:, :10], after[:, :10], atol=1e-6)
+    assert np.abs(before[:, 10:] - after[:, 10:]).max() > 1e-6
+
+
 def test_predictions_follow_embeddings_that_move_and_grow(autoencoder):
     """Moved and scaled embeddings give predictions moved and scaled alike."""
     predictor = object_predictor(autoencoder).get_layer("predictor")
