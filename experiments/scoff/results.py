@@ -92,10 +92,12 @@ def information_table(records: list[Record]) -> str:
     lines = []
     for row in _sorted(rows, *columns):
         found = [x.result["settled"]["information"][0] for x in row.records]
-        names = [titles.get(x, x.replace("_", " ")) for x in columns]
-        values = [str(row.settings[x]).replace("_", " ") for x in columns]
         line = {
-            **dict(zip(names, values, strict=True)),
+            titles.get(x, x.replace("_", " ")): row.settings[x] for x in columns
+        }
+        if "loss" in line:
+            line["loss"] = line["loss"].replace("_", " ")
+        line |= {
             "options": row.options,
             "batches": f"{row.length:,}" if name == "ball_coordinates" else "",
             "minutes a run": row.minutes,
