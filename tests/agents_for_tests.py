@@ -93,6 +93,11 @@ def assert_all_equal(one, other, **tolerances):
         np.testing.assert_allclose(x, y, **{"rtol": 0, **tolerances})
 
 
+def assert_all_moved(before, after):
+    for old, new in zip(before, numbers(after), strict=True):
+        assert (old != new).any()
+
+
 def random_trajectory(time=7, batch=3, seed=0):
     """`[T + 1, B, …]`, with ends of both kinds and what follows them."""
     rng = np.random.default_rng(seed)

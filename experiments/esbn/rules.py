@@ -32,6 +32,10 @@ from keras_relational.models.rule_learner import SEQUENTIAL
 LINES = ["accuracy in training: {train:.1%}, with other fillers: {test:.1%}"]
 NEXT = "python -m experiments.esbn --sequential lstm"
 TASKS, MODES = distribution_of_three.TASKS, distribution_of_three.MODES
+SYMBOLS = {
+    "vector": distribution_of_three.one_hot,
+    "image": distribution_of_three.glyphs,
+}
 NUM_POINTS = 20  # Of the learning curves.
 NUM_TESTED = 2_000  # For a point of the curves.
 
@@ -54,13 +58,11 @@ def main(command):
 
     settings = settings_of(args)
     data = {}
-    if args.fillers == "vector":
-        fillers = distribution_of_three.one_hot()
-    elif args.images:
+    if args.images:
         fillers = distribution_of_three.load_images(args.images)
         data["images"] = runs.data_digest(fillers)
     else:
-        fillers = distribution_of_three.glyphs()
+        fillers = SYMBOLS[args.fillers]()
     fillers, train, test = distribution_of_three.split_fillers(
         fillers,
         withheld=args.withheld,
@@ -253,11 +255,8 @@ def cross_entropy(target, probabilities):
 
 def preset_metrics(model, arguments):
     """Accuracy on problems of fillers that training never shows."""
-    vectors = arguments["fillers"] == "vector"
     fillers, _, test = distribution_of_three.split_fillers(
-        distribution_of_three.one_hot()
-        if vectors
-        else distribution_of_three.glyphs(),
+        SYMBOLS[arguments["fillers"]](),
         withheld=arguments["withheld"],
         task=arguments["task"],
         mode=arguments["mode"],

@@ -29,22 +29,22 @@ def _central(model):
     return CompiledPart(model, keras.Model(model.inputs[0], central.output))
 
 
-def head_outputs(model, images, batch_size=250):
+def head_outputs(model, images):
     """The output of each head: `(batch, num_heads, size)`.
 
     For a PrediNet this is `R^h = (D^h, P1^h, P2^h)`.
     """
     num_heads = layer_with_heads(model).num_heads
-    outputs = central_outputs(model, images, batch_size)
+    outputs = central_outputs(model, images)
     return outputs.reshape(len(outputs), num_heads, -1)
 
 
-def head_relations(model, images, batch_size=250):
+def head_relations(model, images):
     """The relations that each head finds: `(batch, num_heads, size)`.
 
     For a PrediNet these are `D^h`, without the two positions (section S2.1).
     """
-    outputs = head_outputs(model, images, batch_size)
+    outputs = head_outputs(model, images)
     layer = layer_with_heads(model)
     if isinstance(layer, PrediNet):
         return outputs[..., : layer.num_relations]

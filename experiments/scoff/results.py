@@ -83,48 +83,31 @@ def single_ball_table(records: list[Record]) -> str:
     return table(lines, common)
 
 
-def schemata_table(records: list[Record]) -> str:
-    """Single balls with linear networks: information by seed."""
-    columns = "dynamics", "schema_keys", "balance", "loss", "bulb_radius"
+def information_table(records: list[Record]) -> str:
+    """Single balls with linear networks, or their coordinates, by seed."""
+    name = _table_name(records[0])
+    columns = INFORMATION[name]
+    titles = {"num_axes": "axes", "bulb_radius": "bulbs"}
     rows, common = group_by_seed(records, columns)
     lines = []
     for row in _sorted(rows, *columns):
         found = [x.result["settled"]["information"][0] for x in row.records]
-        lines.append(
-            {
-                "dynamics": row.settings["dynamics"],
-                "schema keys": row.settings["schema_keys"],
-                "balance": row.settings["balance"],
-                "loss": row.settings["loss"].replace("_", " "),
-                "bulbs": row.settings["bulb_radius"],
-                "options": row.options,
-                "minutes a run": row.minutes,
-                **_information(found),
-            }
-        )
-    return table(lines, common)
-
-
-def coordinates_table(records: list[Record]) -> str:
-    """A ball's coordinates: information by seed."""
-    columns = "num_axes", "cue", "units", "schema_keys", "balance"
-    rows, common = group_by_seed(records, columns)
-    lines = []
-    for row in _sorted(rows, *columns):
-        found = [x.result["settled"]["information"][0] for x in row.records]
-        lines.append(
-            {
-                "axes": row.settings["num_axes"],
-                "cue": row.settings["cue"],
-                "units": row.settings["units"],
-                "schema keys": row.settings["schema_keys"],
-                "balance": row.settings["balance"],
-                "options": row.options,
-                "batches": f"{row.length:,}",
-                "minutes a run": row.minutes,
-                **_information(found),
-            }
-        )
+        line = {
+            titles.get(x, x.replace("_", " ")): row.settings[x] for x in columns
+        }
+        if "loss" in line:
+            line["loss"] = line["loss"].replace("_", " ")
+        line |= {
+            "options": row.options,
+            "batches": f"{row.length:,}" if name == "ball_coordinates" else "",
+            "minutes a run": row.minutes,
+            "information by seed": ", ".join(f"{x:.2f}" for x in found),
+            "mean": f"{sum(found) / len(found):.2f}",
+        }
+        for low in (0.4, 0.8):
+            count = sum(x >= low for x in found)
+            line[f"at least {low}"] = f"{count} of {len(found)}"
+        lines.append(line)
     return table(lines, common)
 
 
@@ -292,13 +275,19 @@ def plot_roll_out_errors(errors):
 TABLES = {
     "adding": adding_table,
     "single_ball": single_ball_table,
-    "schemata": schemata_table,
-    "ball_coordinates": coordinates_table,
+    "schemata": information_table,
+    "ball_coordinates": information_table,
     "bouncing_balls": bouncing_balls_table,
     "roll_outs": bouncing_balls_table,
     "intuitive_physics": intuitive_physics_table,
     "scenes": intuitive_physics_table,
     "maze": maze_table,
+}
+
+# The settings that are columns of an `information_table`.
+INFORMATION = {
+    "schemata": ("dynamics", "schema_keys", "balance", "loss", "bulb_radius"),
+    "ball_coordinates": ("num_axes", "cue", "units", "schema_keys", "balance"),
 }
 
 # Tables of the runs with linear networks, which are no paper's.
@@ -307,17 +296,6 @@ LINEAR = {
     "bouncing_balls": "roll_outs",
     "intuitive_physics": "scenes",
 }
-
-
-def _information(found):
-    """Columns of the information of each seed."""
-    return {
-        "information by seed": ", ".join(f"{x:.2f}" for x in found),
-        "mean": f"{sum(found) / len(found):.2f}",
-    } | {
-        f"at least {low}": f"{sum(x >= low for x in found)} of {len(found)}"
-        for low in (0.4, 0.8)
-    }
 
 
 def _memory(record):

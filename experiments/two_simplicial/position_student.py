@@ -44,10 +44,8 @@ class PositionBatches(GeneratedBatches):
     """
 
     def __init__(self, world, batch_size=64, initial_batch=0, seed=0):
-        # Batches are made in chunks, by `_make`.
-        super().__init__(None, batch_size, initial_batch, seed)
-        self.world = world
-        self._advance = _compiled_advance(world)
+        generate = functools.partial(_positions, world)
+        super().__init__(generate, batch_size, initial_batch, seed)
         # `fit` asks from two threads, which may be in two chunks at a time.
         self._lock = threading.Lock()
         self._chunk = functools.lru_cache(maxsize=2)(self._make)
@@ -64,20 +62,24 @@ class PositionBatches(GeneratedBatches):
         return images, answers
 
     def _make(self, chunk):
-        """Images, expert actions and losing locks of a chunk's batches."""
-        rng = np.random.default_rng(stream(self.seed, "batch", chunk))
-        count = _BATCHES * self.batch_size // _POSITIONS
-        # Seeds from 10⁹ on are those of tests.
-        seeds = rng.integers(0, 10**9, count, dtype="uint32")
-        state, found = self.world.reset(seeds), []
-        moves_seed = rng.integers(2**32, dtype="uint32")
-        for number in range(_POSITIONS):
-            state, *position = self._advance(
-                state, moves_seed, np.int32(number * _APART)
-            )
-            found.append([ops.convert_to_numpy(x) for x in position])
-        order = rng.permutation(_POSITIONS * count)
-        return [np.concatenate(x)[order] for x in zip(*found, strict=True)]
+        size = _BATCHES * self.batch_size
+        return self.generate(size, stream(self.seed, "batch", chunk))
+
+
+def _positions(world, n, seed):
+    """Images, expert actions and losing locks, shuffled."""
+    rng = np.random.default_rng(seed)
+    count = n // _POSITIONS
+    # Seeds from 10⁹ on are those of tests.
+    seeds = rng.integers(0, 10**9, count, dtype="uint32")
+    state, found = world.reset(seeds), []
+    moves_seed = rng.integers(2**32, dtype="uint32")
+    advance = _compiled_advance(world)
+    for number in range(_POSITIONS):
+        state, *position = advance(state, moves_seed, np.int32(number * _APART))
+        found.append([ops.convert_to_numpy(x) for x in position])
+    order = rng.permutation(_POSITIONS * count)
+    return [np.concatenate(x)[order] for x in zip(*found, strict=True)]
 
 
 @functools.lru_cache(maxsize=8)

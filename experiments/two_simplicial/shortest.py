@@ -40,8 +40,9 @@ def shortest_lengths(world, seeds, max_steps=200):
     )
 
 
-def _all_moves(step, num_actions, frontier, size=4_096):
+def _all_moves(step, num_actions, frontier):
     """The result of every move from each state, in pieces of one size."""
+    size = 4_096
     state = {k: np.repeat(v, num_actions, 0) for k, v in frontier.items()}
     count = len(state["steps"])
     actions = np.arange(count) % num_actions

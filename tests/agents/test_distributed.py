@@ -204,7 +204,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     training = start()
     seeds = light_actors(training)
     steps = 0
-    weights = [x.numpy() for x in training.agent.network.values]
+    weights = agents.numbers(training.agent.network.values)
     for _ in range(6):
         info, episodes = training.train()
         assert np.isfinite(info.loss)
@@ -224,8 +224,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     assert int(training.actors_started) == 3
     assert len(training._pending) == 2
     assert len(set(seeds)) == 3
-    for old, new in zip(weights, training.agent.network.values, strict=True):
-        assert (old != new.numpy()).any()
+    agents.assert_all_moved(weights, training.agent.network.values)
 
     # The learner is killed: what it learned after its checkpoint is lost, and
     # not counted.
@@ -233,7 +232,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     tf.train.Checkpoint(**training.checkpointed(tmp_path)).write(
         str(tmp_path / "saved")
     )
-    saved = [x.numpy() for x in training.agent.network.values]
+    saved = agents.numbers(training.agent.network.values)
     training.train()
     training.close()
     training = start()
@@ -241,8 +240,7 @@ def test_one_actor_is_killed_and_the_learner_continues(tmp_path):
     tf.train.Checkpoint(**training.checkpointed(tmp_path)).read(
         str(tmp_path / "saved")
     ).assert_consumed()
-    for old, new in zip(saved, training.agent.network.values, strict=True):
-        np.testing.assert_array_equal(old, new)
+    agents.assert_all_equal(saved, training.agent.network.values)
     assert int(training.environment_steps.result()) == steps
     _, episodes = training.train()
     steps += 40 - np.sum(episodes.lengths == 0)

@@ -1,6 +1,7 @@
 import agents_for_tests as agents
 
 # isort: split
+import functools
 import shutil
 
 import keras
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 from agents_for_tests import assert_all_equal
 from agents_for_tests import numbers
-from agents_for_tests import small_training
 from tensorboard.backend.event_processing import event_accumulator
 from tf_agents.agents import tf_agent
 
@@ -22,6 +22,9 @@ from keras_relational.agents.agent import ImpalaAgent
 from keras_relational.agents.agent import ImpalaInfo
 from keras_relational.agents.checkpoints import AgentCheckpoints
 from keras_relational.agents.training import train_agent
+
+# The actors' weights lag behind, and are checkpointed too.
+small_training = functools.partial(agents.small_training, broadcast_interval=3)
 
 
 def train(directory, actor_learner, num_steps, **arguments):
@@ -104,17 +107,15 @@ def test_a_run_that_was_stopped_is_continued(
     assert f"has made its {last} steps" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("before", [False, True])
-def test_a_killed_run_is_the_same_bit_by_bit(
-    tmp_path, unbroken, before, monkeypatch
+def test_a_run_that_was_killed_before_its_checkpoint_is_the_same(
+    tmp_path, unbroken, monkeypatch
 ):
     saved = AgentCheckpoints.save
 
     def save(checkpoints, number, curves):
-        if not (number == 4 and before):
-            saved(checkpoints, number, curves)
         if number == 4:
             raise KilledError
+        saved(checkpoints, number, curves)
 
     with monkeypatch.context() as context:
         context.setattr(AgentCheckpoints, "save", save)

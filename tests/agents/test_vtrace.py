@@ -58,22 +58,6 @@ def test_equals_the_paper_in_loops(rho_bar, c_bar):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
-def test_on_policy_it_is_the_n_step_return():
-    behaviour, _, rewards, discounts, values, bootstrap = random_arguments()
-    found = vtrace(
-        *as_tensors(
-            [behaviour, behaviour, rewards, discounts, values, bootstrap]
-        )
-    )
-    returns = bootstrap
-    for t in reversed(range(TIME)):
-        returns = rewards[t] + discounts[t] * returns
-        np.testing.assert_allclose(found.values[t], returns, rtol=1e-4)
-        np.testing.assert_allclose(
-            found.advantages[t], returns - values[t], rtol=1e-3, atol=1e-5
-        )
-
-
 def test_no_gradient_passes_through():
     arguments = as_tensors(random_arguments())
     if keras.backend.backend() == "tensorflow":

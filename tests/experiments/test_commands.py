@@ -84,9 +84,6 @@ BAD_VALUES = {
     "esbn": [
         ("--withheld", "200"),
         ("--images", "nofolder"),
-        ("--confidence", "--sequential", "lstm"),
-        ("--fillers", "vector"),
-        ("--reorder-options", "--mode", "generative"),
     ],
     "few_examples": [
         ("--task", "sorting", "--reasoners", "lstm"),
@@ -169,16 +166,15 @@ def test_help_tells_every_default(name, monkeypatch, capsys):
         assert "default" in option, option
 
 
+ADDING = ("scoff adding", "--num-train", "64", "--num-test", "10")
+
+
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "fit", stop)
-    options = ("--num-test", "10", "--directory", str(tmp_path))
-    assert (
-        in_process(monkeypatch, "scoff adding", "--num-train", "64", *options)
-        == 130
-    )
+    assert in_process(monkeypatch, *ADDING, "--directory", str(tmp_path)) == 130
     (line,) = capsys.readouterr().err.strip().splitlines()
     (run,) = tmp_path.iterdir()
     assert "Stopped. The same command goes on" in line
@@ -207,11 +203,7 @@ def test_another_run_in_the_folder_ends_in_one_line(
     monkeypatch.setattr(runs, "run_name", lambda *_, **__: "one")
     with runs.Run(tmp_path / "one", "adding", {"core": "lstm"}):
         pass
-    options = ("--num-test", "10", "--directory", str(tmp_path))
-    assert (
-        in_process(monkeypatch, "scoff adding", "--num-train", "64", *options)
-        == 2
-    )
+    assert in_process(monkeypatch, *ADDING, "--directory", str(tmp_path)) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "holds another run. The difference: core" in line
 

@@ -1,5 +1,3 @@
-"""Principal components of sets of vectors."""
-
 import numpy as np
 import pytest
 

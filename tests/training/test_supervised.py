@@ -1,4 +1,9 @@
+"""Training of classifiers, in runs that are killed and continued too."""
+
+import csv
+
 import keras
+import kill_runs
 import numpy as np
 import pytest
 
@@ -16,11 +21,12 @@ ARGUMENTS = {
 }
 
 
-def small_model(seed=1, units=8):
+def small_model(seed=1, units=8, dtype="float32"):
     keras.utils.set_random_seed(seed)
-    inputs = keras.Input((6,))
-    x = keras.layers.Dense(units, activation="relu")(inputs)
-    return keras.Model(inputs, keras.layers.Dense(3)(x))
+    inputs = keras.Input((6,), dtype=dtype)
+    x = keras.layers.Dense(units, activation="relu", dtype=dtype)(inputs)
+    x = keras.layers.Dropout(0.2, seed=seed, dtype=dtype)(x)
+    return keras.Model(inputs, keras.layers.Dense(3, dtype=dtype)(x))
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +37,6 @@ def data():
 
 def train(model, data, **changes):
     return training.train_classifier(model, *data, **{**ARGUMENTS, **changes})
-
-
-def test_training_changes_every_weight(data):
-    model = small_model()
-    before = model.get_weights()
-    train(model, data)
-    for old, new in zip(before, model.get_weights(), strict=True):
-        assert (old != new).any()
 
 
 def test_small_gradients_in_half_precision():
@@ -55,12 +53,12 @@ def test_small_gradients_in_half_precision():
     assert kernel[0, 0] < 0 < kernel[0, 1]
 
 
-def test_the_seed_fixes_the_result_and_another_changes_it(data):
-    losses = [
-        train(small_model(), data, seed=seed)["loss"] for seed in (4, 4, 5)
-    ]
-    np.testing.assert_array_equal(losses[0], losses[1])
-    assert (losses[0] != losses[2]).any()
+def test_the_seed_fixes_the_result_and_another_changes_it(data, whole):
+    same, another = (
+        train(small_model(), data, seed=seed)["loss"] for seed in (4, 5)
+    )
+    np.testing.assert_array_equal(same, whole[1]["loss"])
+    assert (another != same).any()
 
 
 def test_validation_accuracy_is_that_of_the_model(data):
@@ -140,31 +138,6 @@ def test_blocks_and_labels_are_checked(data):
         training.accuracy(small_model(), x, y[:, None])
 
 
-def test_multi_task_model_trains():
-    images, labels, task_ids = relations_game.generate(
-        ["row_AAA", "row_ABC"], 40, seed=0
-    )
-    model = models.relations_classifier(num_heads=2, num_tasks=2)
-    curves = train(model, ((images, task_ids), labels))
-    assert np.isfinite(curves["loss"]).all()
-
-
-def test_adam_follows_gradients_of_a_billionth():
-    variable = keras.Variable([0.0])
-    optimizer = training.supervised.adam(0.1)
-    optimizer.build([variable])
-    gradient = 1e-9
-    optimizer.apply(
-        [keras.ops.convert_to_tensor([gradient], "float32")], [variable]
-    )
-    root = 0.001**0.5 * gradient  # Of the moment, at the first step.
-    np.testing.assert_allclose(
-        keras.ops.convert_to_numpy(variable),
-        [-0.1 * root / (root + 1e-8)],
-        rtol=1e-4,
-    )
-
-
 @pytest.mark.slow
 def test_predinet_learns_same_and_generalizes():
     x, y, _ = relations_game.generate("same", 100_000, seed=0)
@@ -199,10 +172,102 @@ def test_any_number_of_batches_can_be_made_and_added_to(
     # All epochs but the one that was made in two parts.
     same = np.arange(3) != len(full)
     np.testing.assert_array_equal(curves["loss"][same], expected["loss"][same])
-    for ours, theirs in zip(
-        model.get_weights(), expected_model.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_equal(values_of(model), values_of(expected_model))
+
+
+class KilledError(KeyboardInterrupt):
+    """As Ctrl-C raises it."""
+
+
+def kill_after(monkeypatch, epochs, before):
+    """Ends a run the way a kill does: right after some checkpoint, or before.
+
+    Before, the other files of the epoch are there already.
+    """
+    saved = runs.ModelCheckpoints.save
+
+    def save(checkpoints, number, curves):
+        last = len(curves["batches"]) == epochs
+        if last and before:
+            raise KilledError
+        saved(checkpoints, number, curves)
+        if last:
+            raise KilledError
+
+    monkeypatch.setattr(runs.ModelCheckpoints, "save", save)
+
+
+def values_of(model):
+    """Of all variables, dropout's seed too."""
+    values = map(keras.ops.convert_to_numpy, model.variables)
+    return [x.astype("float64") for x in values]
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize(
+    ("before", "dtype"),
+    [
+        (False, "float32"),
+        pytest.param(True, "float32", marks=pytest.mark.slow),
+        # NumPy's files know no such type; nor do they lose a digit of it.
+        pytest.param(False, "bfloat16", marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_run_continues_with_the_same_result(
+    data, tmp_path, before, dtype
+):
+    def trained(folder, **arguments):
+        model = small_model(**{"dtype": dtype, **arguments})
+        given = {"optimizer": "adam", "validation": {"training": data}}
+        with runs.Run(tmp_path / folder, "test", {}) as run:
+            curves = train(model, data, run=run, **given)
+        return values_of(model), curves
+
+    unbroken, expected = trained("unbroken")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        kill_after(monkeypatch, 2, before)
+        with pytest.raises(KilledError):
+            trained("killed")
+    continued, curves = trained("killed", seed=99)
+    np.testing.assert_equal(continued, unbroken)
+    assert (np.diff(curves["minutes"]) > 0).all()
+    expected["minutes"] = curves["minutes"]
+    np.testing.assert_equal(curves, expected)
+    assert curves["batches"].tolist() == [20, 40, 60]
+
+    with open(tmp_path / "killed" / "curves.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["batches"]) for row in rows] == [20, 40, 60]
+    assert [float(row["loss"]) for row in rows] == list(expected["loss"])
+    assert not list(tmp_path.glob("*/*.partial*"))
+    # A finished run comes back as it was, without another step.
+    np.testing.assert_equal(trained("killed")[1], curves)
+    with pytest.raises(ValueError, match="of another model or optimizer"):
+        trained("killed", dtype="float16")
+    # TensorBoard shows each point once.
+    log = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    folder = tmp_path / "killed" / "tensorboard"
+    assert len(list(folder.iterdir())) == 1
+    events = log.EventAccumulator(str(folder))
+    events.Reload()
+    assert set(events.Tags()["tensors"]) == set(curves)
+    for name, curve in curves.items():
+        points = events.Tensors(name)
+        assert [x.step for x in points] == [20, 40, 60]
+        np.testing.assert_allclose(
+            [x.tensor_proto.float_val[0] for x in points], curve, rtol=1e-6
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", kill_runs.TRAIN)
+def test_runs_that_are_killed(kind, tmp_path):
+    """With SIGKILL, at random."""
+    if kind == "agent":
+        pytest.importorskip("tf_agents")
+    assert kill_runs.kill_runs(kind, 4, 1, tmp_path) == []
 
 
 def test_a_run_says_that_it_continues_or_has_finished(data, run, capsys):

@@ -63,8 +63,8 @@ def test_initial_weights_are_uniform():
 def test_parts_are_those_of_equation_4(autoencoder, normalization):
     model = object_predictor(autoencoder, normalization)
     predictor = model.get_layer("predictor")
-    z = array(autoencoder.get_layer("encoder")(SEQUENCES[0])).astype("float64")
-    z = np.stack([z, array(autoencoder.get_layer("encoder")(SEQUENCES[1]))])
+    encoder, decoder = map(autoencoder.get_layer, ("encoder", "decoder"))
+    z = np.stack([array(encoder(x)) for x in SEQUENCES[:2]]).astype("float64")
     axis = {"temporal_context": 1, "batch": 0}.get(normalization)
     mean, deviation = 0, 1
     if axis is not None:
@@ -72,10 +72,8 @@ def test_parts_are_those_of_equation_4(autoencoder, normalization):
         deviation = np.sqrt(z.var(axis, keepdims=True) + 1e-8)
     h = predictor.get_layer("recurrent")((z - mean) / deviation)
     z = deviation * array(predictor.get_layer("prediction")(h)) + mean
-    expected = [autoencoder.get_layer("decoder")(steps) for steps in z]
-    np.testing.assert_allclose(
-        model(SEQUENCES[:2]), np.stack(list(map(array, expected))), atol=1e-5
-    )
+    expected = [array(decoder(steps)) for steps in z]
+    np.testing.assert_allclose(model(SEQUENCES[:2]), expected, atol=1e-5)
 
 
 def test_without_moments_no_prediction_sees_the_future(autoencoder):

@@ -1,7 +1,3 @@
-"""Training on VAEC, and the accuracy in its regions."""
-
-import itertools
-
 import keras
 import numpy as np
 import pytest
@@ -18,7 +14,6 @@ from experiments.context_normalization.vaec import plot_level_embeddings
 from experiments.context_normalization.vaec import region_accuracies
 from experiments.context_normalization.vaec import solved_analogies
 from keras_relational import models
-from keras_relational import runs
 from keras_relational import training
 from keras_relational.datasets import vaec
 
@@ -35,60 +30,19 @@ def model():
     return models.analogy_scorer(image_size=SIZE)
 
 
-class TestBatches:
-    def test_every_problem_once_before_any_again(self):
-        def each(inputs):
-            """What tells the problems apart, in a fixed order."""
-            rows = zip(*inputs.values(), strict=True)
-            return sorted(
-                b"".join(part.tobytes() for part in row) for row in rows
-            )
-
-        problems = some_problems()
-        batches = AnalogyBatches(problems, 10, SIZE)
-        expected = each(vaec.model_inputs(problems, SIZE))
-        assert len(set(expected)) == 40
-        for first in (0, 4):
-            inputs = [batches[first + i][0] for i in range(4)]
-            seen = {
-                k: np.concatenate([x[k] for x in inputs]) for k in inputs[0]
-            }
-            assert each(seen) == expected
-
-    def test_a_batch_shows_its_problems(self):
-        problems = some_problems(10)
-        x, y = AnalogyBatches(problems, 10, SIZE)[0]
-        assert not y.any()
-        assert y.shape == (10,)
-        expected = vaec.model_inputs(problems, SIZE)
-        order = [
-            next(
-                i
-                for i in range(10)
-                if np.array_equal(expected["images"][i], images)
-                and np.array_equal(expected["context"][i], context)
-            )
-            for images, context in zip(x["images"], x["context"], strict=True)
-        ]
-        np.testing.assert_array_equal(
-            x["candidates"], expected["candidates"][order]
-        )
-
-    def test_goes_on_where_it_was(self):
-        problems = some_problems()
-        whole = AnalogyBatches(problems, 12, SIZE, seed=3)
-        rest = AnalogyBatches(problems, 12, SIZE, 5, seed=3)
-        for i in range(3):
-            for one, other in zip(
-                keras.tree.flatten(whole[5 + i]),
-                keras.tree.flatten(rest[i]),
-                strict=True,
-            ):
-                np.testing.assert_array_equal(one, other)
-
-    def test_too_few(self):
-        with pytest.raises(ValueError, match=r"40.*batch_size=41"):
-            AnalogyBatches(some_problems(), 41, SIZE)
+@pytest.mark.parametrize("initial_batch", [0, 5])
+def test_batches_are_the_problems_of_minibatches(initial_batch):
+    problems, numbers = some_problems(), np.arange(40)
+    batches = AnalogyBatches(problems, 10, SIZE, initial_batch, seed=3)
+    expected = training.Minibatches(
+        numbers, numbers, 10, None, initial_batch, seed=3
+    )
+    for i in range(3):
+        x, y = batches[i]
+        rows, _ = expected[i]
+        chosen = vaec.Problems(*(part[rows] for part in problems))
+        np.testing.assert_equal(x, vaec.model_inputs(chosen, SIZE))
+        np.testing.assert_array_equal(y, np.zeros(10))
 
 
 def test_embeddings_are_those_of_the_images(model):
@@ -178,49 +132,7 @@ def test_training_statistics_are_those_of_all_sequences():
 def test_other_normalizations_have_nothing_to_adapt(model):
     before = model.get_weights()
     adapt_normalization(model, some_problems(3))
-    for one, other in zip(before, model.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed_is_continued(tmp_path):
-    """With the same result, dropout included."""
-    problems = some_problems()
-
-    def train(directory, num_batches):
-        keras.utils.set_random_seed(0)
-        model = models.analogy_scorer("batch_dropout", SIZE)
-        model.compile(
-            keras.optimizers.Adam(1e-3),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-            jit_compile=keras.backend.backend() == "jax",
-        )
-        model.optimizer.build(model.trainable_variables)
-        numbers = itertools.count()
-        with runs.Run(directory, "test", {}) as run:
-            curves = training.fit(
-                model,
-                lambda first: AnalogyBatches(problems, 8, SIZE, first),
-                num_batches,
-                batches_per_epoch=3,
-                measure=lambda: {"number": next(numbers)},
-                run=run,
-                verbose=0,
-            )
-        return model, curves
-
-    whole, curves = train(tmp_path / "whole", 6)
-    train(tmp_path / "killed", 3)
-    continued, rest = train(tmp_path / "killed", 6)
-    for one, other in zip(
-        whole.get_weights(), continued.get_weights(), strict=True
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-6)
-    np.testing.assert_allclose(curves["loss"], rest["loss"], rtol=1e-5)
-    assert list(rest["batches"]) == [3, 6]
-    assert list(curves["number"]) == [0, 1]
-    assert (tmp_path / "killed/curves.csv").read_text().count("\n") == 3
+    np.testing.assert_equal(model.get_weights(), before)
 
 
 def test_accuracy_by_dimension():

@@ -49,36 +49,32 @@ def test_a_corelnet_knows_the_steps_of_a_task(task):
     assert model.input_shape[1] == problems.fillers.shape[1]
 
 
-def test_nearest_filler():
-    rng = np.random.default_rng(0)
-    fillers = rng.random((20, 4, 4)).astype("float32")
-    predicted = rng.random((50, 4, 4)).astype("float32")
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_nearest_filler(dtype):
+    """Distances of bytes do not overflow."""
+    images = np.random.default_rng(0).uniform(0, 256, (70, 4, 4)).astype(dtype)
+    fillers, predicted = images[:20], images[20:]
     expected = [
-        np.argmin([np.mean((p - filler) ** 2) for filler in fillers])
+        np.argmin([np.mean((p.astype(float) - f) ** 2) for f in fillers])
         for p in predicted
     ]
     np.testing.assert_array_equal(nearest_filler(predicted, fillers), expected)
 
 
-def test_distances_of_bytes_do_not_overflow():
-    fillers = np.array([[200, 0], [0, 200]], "uint8")
-    nearest = nearest_filler(np.array([[190, 30]], "uint8"), fillers)
-    assert nearest.tolist() == [0]
-
-
-def test_cross_entropy_of_shares_next_to_nothing():
-    target = np.eye(2, dtype="float32")
-    shares = np.array([[1e-12, 1], [0.25, 0.75]], "float32")
-    np.testing.assert_allclose(
-        cross_entropy(target, shares),
-        [12 * np.log(10), -np.log(0.75)],
-        rtol=1e-6,
-    )
+@pytest.mark.parametrize(
+    ("dtype", "least", "expected"),
+    [("float32", 1e-12, 12 * np.log(10)), ("float16", 0, 30 * np.log(10))],
+)
+def test_cross_entropy_of_shares_next_to_nothing(dtype, least, expected):
+    target = np.array([[1, 0], [0, 1], [0.5, 0.5]], dtype)
+    shares = np.array([[least, 1], [least, 1], [0.25, 0.75]], dtype)
+    found = cross_entropy(target, shares)
+    expected = [expected, 0, -np.log([0.25, 0.75]).mean()]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", distribution_of_three.MODES)
 def test_rule_accuracy(mode):
-    keras.utils.set_random_seed(0)
     fillers = distribution_of_three.one_hot(8)
     autoencoder = models.filler_autoencoder("vector", 8)
     model = models.rule_learner(autoencoder, mode=mode)
@@ -98,7 +94,6 @@ def test_rule_accuracy(mode):
 
 @pytest.mark.slow
 def test_an_autoencoder_learns_all_fillers():
-    keras.utils.set_random_seed(0)
     fillers = distribution_of_three.one_hot(20)
     autoencoder = models.filler_autoencoder("vector", 20)
     assert train_autoencoder(autoencoder, fillers, epochs=150) == 1
@@ -112,28 +107,22 @@ def test_the_share_of_fillers_that_are_reconstructed():
     assert reconstructed_share(model, fillers) == 0.5
 
 
-def test_cross_entropy_in_half_precision():
-    target = np.array([[1, 0], [0.5, 0.5]], "float16")
-    shares = np.array([[1, 0], [0.25, 0.75]], "float16")
-    found = cross_entropy(target, shares)
-    expected = [0, -np.log([0.25, 0.75]).mean()]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+def learner_and_data(mode="multiple_choice"):
+    """A model, fillers, and problems to train and to test on."""
+    autoencoder = models.filler_autoencoder("vector", 10)
+    data = distribution_of_three.split_fillers(
+        distribution_of_three.one_hot(10), withheld=5, mode=mode
+    )
+    return models.rule_learner(autoencoder, "lstm", mode), *data
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["multiple_choice", "generative"])
 def test_train_rule_learner(mode, tmp_path):
-    keras.utils.set_random_seed(0)
-    fillers = distribution_of_three.one_hot(10)
-    fillers, train, test = distribution_of_three.split_fillers(
-        fillers, withheld=5, mode=mode
-    )
-    autoencoder = models.filler_autoencoder("vector", 10)
-    model = models.rule_learner(autoencoder, "lstm", mode)
     settings = Settings(1e-3, 12, False, 64)
     with runs.Run(tmp_path, "rules", {}) as run:
         figures = train_rule_learner(
-            model, fillers, train, test, 5, settings, run, verbose=0
+            *learner_and_data(mode), 5, settings, run, verbose=0
         )
         curves = np.genfromtxt(
             tmp_path / "curves.csv", delimiter=",", names=True
@@ -155,12 +144,7 @@ def test_options_in_all_orders(monkeypatch, tmp_path):
             super().__init__(x, y, **arguments)
 
     monkeypatch.setattr(training, "Minibatches", Recorded)
-    fillers = distribution_of_three.one_hot(10)
-    fillers, train, test = distribution_of_three.split_fillers(
-        fillers, withheld=5
-    )
-    autoencoder = models.filler_autoencoder("vector", 10)
-    model = models.rule_learner(autoencoder, "lstm")
+    model, fillers, train, test = learner_and_data()
     settings = Settings(5e-5, epochs=1, batch_normalization=True, num_train=360)
     with runs.Run(tmp_path, "rules", {}) as run:
         train_rule_learner(

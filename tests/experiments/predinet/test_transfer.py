@@ -108,6 +108,7 @@ def test_stage_3_alone_pretrains_and_continues(tmp_path):
 
     first = train([3])
     assert list(first) == [3]
+    assert np.isfinite(first[3]["loss"]).all()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "config.json",
         "run.lock",

@@ -1,5 +1,3 @@
-"""The memories of the agents in the maze."""
-
 import pytest
 
 from experiments.scoff.maze import memory

@@ -1,5 +1,3 @@
-"""The models of the experiments."""
-
 import argparse
 
 import numpy as np
