@@ -16,12 +16,12 @@ from keras_relational.models.pytorch_default import pytorch_default
 IMAGE_SHAPE = (64, 64, 1)
 
 
-def image_autoencoder(embedding_size=10):
+def image_autoencoder():
     """An autoencoder of grey images of 64 × 64 pixels, as in section 4.3.
 
     Initial weights are uniform within ±1/√n for a unit with n inputs, which is
-    PyTorch's default. The first gradients are about 1e-9, so train it with
-    `training.adam`.
+    PyTorch's default. The first gradients are about 1e-9, so compile it by
+    `training.compile_model`, whose Adam has a small ε.
     """
     check_channels_last()
     encoder = keras.Sequential(
@@ -44,16 +44,14 @@ def image_autoencoder(embedding_size=10):
             keras.layers.Flatten(),
             keras.layers.Dense(256, activation="relu", **pytorch_default(2048)),
             keras.layers.Dense(256, activation="relu", **pytorch_default(256)),
-            keras.layers.Dense(embedding_size, **pytorch_default(256)),
+            keras.layers.Dense(10, **pytorch_default(256)),
         ],
         name="encoder",
     )
     decoder = keras.Sequential(
         [
-            keras.Input((embedding_size,)),
-            keras.layers.Dense(
-                256, activation="relu", **pytorch_default(embedding_size)
-            ),
+            keras.Input((10,)),
+            keras.layers.Dense(256, activation="relu", **pytorch_default(10)),
             keras.layers.Dense(256, activation="relu", **pytorch_default(256)),
             keras.layers.Dense(2048, activation="relu", **pytorch_default(256)),
             keras.layers.Reshape((8, 8, 32)),

@@ -39,12 +39,12 @@ def head_outputs(model, images, batch_size=250):
     return outputs.reshape(len(outputs), num_heads, -1)
 
 
-def head_relations(model, images, batch_size=250):
+def head_relations(model, images):
     """The relations that each head finds: `(batch, num_heads, size)`.
 
     For a PrediNet these are `D^h`, without the two positions (section S2.1).
     """
-    outputs = head_outputs(model, images, batch_size)
+    outputs = head_outputs(model, images)
     layer = layer_with_heads(model)
     if isinstance(layer, PrediNet):
         return outputs[..., : layer.num_relations]

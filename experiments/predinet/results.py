@@ -165,12 +165,13 @@ def figures(records: list[Record]) -> dict:
     return {"predinet_transfer": plot_transfer_curves(runs)}
 
 
-def plot_transfer_curves(runs, curve="stripes_accuracy"):
+def plot_transfer_curves(runs):
     """Draws the four stages of transfer, one panel an architecture: Fig. 4.
 
     `runs` has for each architecture a dictionary from stage to curves for each
     seed. Lines are means over the seeds, bands one standard deviation wide.
     """
+    curve = "stripes_accuracy"
     figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
     panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
     for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):

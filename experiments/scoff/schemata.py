@@ -1,4 +1,4 @@
-"""What schemata tell of the true dynamics, with pictures of object files.
+"""The information of schemata about true dynamics, with pictures of both.
 
 Goyal et al., 2020, Figs. 3, 6, 13 and 15.
 """
