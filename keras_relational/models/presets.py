@@ -255,7 +255,7 @@ def _halved(values):
 
 @contextlib.contextmanager
 def _folder(preset, file_hash) -> Iterator[pathlib.Path]:
-    """Yields the folder of a preset; that of an archive ends with the block."""
+    """Yields the folder of a preset; an archive is unpacked for the block."""
     names, path = preset_names(), pathlib.Path(preset)
     if "://" in str(preset):
         path = _downloaded(str(preset), file_hash)
