@@ -69,7 +69,7 @@ def without_paths(record: Record) -> Record:
 
 
 def _with_short_command(config):
-    """A copy whose `command`, if it has one, lacks those options."""
+    """A copy whose `command`, if it has one, lacks `MACHINE_OPTIONS`."""
     if not config.get("command"):
         return dict(config)
     words = shlex.split(config["command"])

@@ -9,7 +9,7 @@ PLAYERS = ("greedy", "sampled", "random")
 
 
 def play_each(world, seeds, model, players=PLAYERS):
-    """What `analysis.play` returns for each player.
+    """The result of `analysis.play` for each player.
 
     The agent is `"greedy"`, with its likeliest actions, or `"sampled"` from its
     policy. `"teacher"` takes the first of the world's `expert_moves`.

@@ -34,10 +34,10 @@ def choose(package, experiments):
 
 
 def start(module, experiment, program=None, options=None):
-    """Runs an experiment's module, and turns what stops it into one line.
+    """Runs an experiment's module. An error or Ctrl-C becomes one line.
 
-    `experiment` is the name of its runs, `program` what follows `python -m`, by
-    default the module's package, and `options` the words after that.
+    `experiment` is the name of its runs. `program` follows `python -m`, by
+    default the module's package, and `options` are the words after it.
     """
     program = f"python -m {program or module.__package__}"
     command = Command(experiment, program, options, module.__doc__)

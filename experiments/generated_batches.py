@@ -29,8 +29,7 @@ class GeneratedBatches(keras.utils.PyDataset):
     """
 
     def __init__(self, generate, batch_size=32, initial_batch=0, seed=0):
-        # On TensorFlow, `fit` from a single thread goes on waiting after its
-        # last step, for up to as long again or a minute.
+        # Two threads, as in `training.Minibatches`.
         super().__init__(workers=2, max_queue_size=2)
         self.generate = generate
         self.batch_size = batch_size

@@ -77,8 +77,8 @@ class Record:
     def settings(self) -> dict:
         """The arguments that all seeds of one setting share.
 
-        The digest of a file stands in place of its path. What is off or was not
-        given is left out: an older version may not have had it.
+        The digest of a file stands in place of its path. An option that is off
+        or was not given is left out: an older version may not have had it.
         """
         before = ADDED_LATER.get(self.experiment, {})
         data = self.config.get("data") or {}

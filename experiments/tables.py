@@ -74,7 +74,7 @@ def update_pages(
     """Brings the tables of the pages in a folder up to date.
 
     The folder has `runs.json`, `curves.zip` and `launches.json`, which
-    `benchmarks.launches` writes. Returns what differed.
+    `benchmarks.launches` writes. Returns the pages that differed.
     """
     tables = all_tables(read_runs(directory))
     counted = json.loads((directory / "launches.json").read_text())

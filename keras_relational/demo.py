@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def answer(preset: str, seed: int = 0) -> str:
-    """A question to a preset and what it answers, lines of text.
+    """A question to a preset and its answer, as lines of text.
 
     The preset is a name, or a folder, and the seed chooses the question.
     """

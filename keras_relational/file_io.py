@@ -18,7 +18,7 @@ def write_atomically(path: pathlib.Path | str, content: bytes) -> None:
 
     If the process is killed while it writes, the old file is unchanged. After a
     power failure the file is either the old one or the new one. An `OSError`
-    names the file, as those of all functions here.
+    names the file.
     """
     with atomic_path(path) as partial:
         partial.write_bytes(content)
@@ -68,7 +68,10 @@ def errors_name(path: pathlib.Path | str) -> Iterator[None]:
 
 
 def read_json(path: pathlib.Path | str) -> Any:
-    """Reads a JSON file of up to 8 MiB, or raises a `ValueError`."""
+    """Reads a JSON file of up to 8 MiB.
+
+    A `ValueError` says if it is damaged, a `FileNotFoundError` if missing.
+    """
     try:
         return json.loads(read_text(path))
     except FileNotFoundError:
@@ -80,7 +83,7 @@ def read_json(path: pathlib.Path | str) -> Any:
 
 
 def read_text(path: pathlib.Path | str) -> str:
-    """Reads a text file in UTF-8, of up to 8 MiB, or raises a `ValueError`."""
+    """Reads a text file in UTF-8; a `ValueError` says if it is above 8 MiB."""
     with open(path, "rb") as file:
         content = file.read(MAX_TEXT_BYTES + 1)
     if len(content) > MAX_TEXT_BYTES:

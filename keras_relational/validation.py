@@ -49,7 +49,7 @@ def check_choice(name: str, value: object, choices: Iterable) -> None:
 def needs_extra(extra: str, what: str) -> Iterator[None]:
     """Makes an `ImportError` of a block say which extra brings the package.
 
-    `what` needs it: a plural noun.
+    The error begins with `what`, a plural noun such as `"Figures"`.
     """
     try:
         yield

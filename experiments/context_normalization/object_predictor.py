@@ -20,8 +20,8 @@ def image_autoencoder():
     """An autoencoder of grey images of 64 × 64 pixels, as in section 4.3.
 
     Initial weights are uniform within ±1/√n for a unit with n inputs, which is
-    PyTorch's default. The first gradients are about 1e-9, so train it with
-    `training.adam`.
+    PyTorch's default. The first gradients are about 1e-9, so compile it by
+    `training.compile_model`, whose Adam has a small ε.
     """
     check_channels_last()
     encoder = keras.Sequential(

@@ -110,7 +110,7 @@ def settings_of(args):
 
 
 def sinha(kind, network, withheld):
-    """Those of Sinha et al., 2020; `kind` is one of `TABLES`."""
+    """The settings of Sinha et al., 2020; `kind` is one of `TABLES`."""
     rates, epochs, batch_normalization = TABLES[kind][network]
     column = _column(WITHHELD[: len(epochs)], withheld)
     return Settings(
@@ -122,7 +122,7 @@ def sinha(kind, network, withheld):
 
 
 def webb(task, network, withheld, normalization):
-    """Those of Webb et al., 2021, Tables 5 and 6."""
+    """The settings of Webb et al., 2021, Tables 5 and 6."""
     numbers, epochs, sizes = OTHER_TASKS[task]
     column = _column(numbers, withheld)
     slow = network == "esbn" and not normalization
@@ -135,7 +135,7 @@ def webb(task, network, withheld, normalization):
 
 
 def _column(numbers, withheld):
-    """The column of a table; numbers in between get that of the next larger."""
+    """The column of a table: that of the number, or of the next larger one."""
     column = np.searchsorted(numbers, withheld)
     if column == len(numbers):
         raise ValueError(

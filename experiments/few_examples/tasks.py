@@ -37,7 +37,8 @@ NUM_EXAMPLES = {"train": 5_000, "validation": 1_000, "test": 2_000}
 def model_and_data(task, reasoner, num_train=2_000, seed=0):
     """A model, and training, validation and test data, each `(x, labels)`.
 
-    Only sorting and SET have `num_train` training examples.
+    Sorting and SET have `num_train` training examples. The number of the other
+    tasks is fixed.
     """
     keras.utils.set_random_seed(seed)
     if task == "sorting":

@@ -83,7 +83,7 @@ def training_data(arguments, name):
 
 
 def held_out_stripes(arguments, name):
-    """The same on stripes, for the tests."""
+    """Stripes with task ids, and labels: the test of such `training_data`."""
     images, labels, task_ids = relations_game.generate(
         arguments[name],
         arguments["num_test"],

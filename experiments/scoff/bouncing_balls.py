@@ -96,13 +96,12 @@ def _of_frames(errors):
 
 
 def draw_roll_out(model, video, directory):
-    """Writes `rolled_out.gif`: a video, and beside it the model's roll-out."""
-    video = to_pixels(video[None])[0, :45]
-    given = video[:15]
+    """Writes `rolled_out.gif`: 45 true frames, beside 15 true, 30 predicted."""
+    video = to_pixels(video[None])[0]
     rolling = models.roll_out_model(model, num_frames=30)
-    rolled = rolling.predict(given[None], verbose=0)[0]
-    rolled = np.concatenate([given / 255, rolled])
-    save_videos([video, rolled], directory / "rolled_out.gif")
+    rolled = rolling.predict(video[None, :15], verbose=0)[0]
+    rolled = np.concatenate([video[:15] / 255, rolled])
+    save_videos([video[:45], rolled], directory / "rolled_out.gif")
 
 
 def save_videos(shown, path, milliseconds=100, scale=3):

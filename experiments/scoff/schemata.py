@@ -1,4 +1,4 @@
-"""What schemata tell of the true dynamics, with pictures of object files.
+"""The information of schemata about true dynamics, with pictures of both.
 
 Goyal et al., 2020, Figs. 3, 6, 13 and 15.
 """
@@ -23,8 +23,8 @@ def label_tables(found, labels, burn_in=BURN_IN, after_change=0):
     """How often each schema meets each label, a table an object file.
 
     `labels` are the true dynamics at each step `(n, time)`, or of each sequence
-    `(n,)`. So many steps are left out at the beginning, and after each change,
-    the step of the change included.
+    `(n,)`. The first `burn_in` steps are not counted, nor are `after_change`
+    steps from each change of the label on.
     """
     schemata = found.schemata.argmax(-1)
     labels = np.asarray(labels)
@@ -75,10 +75,7 @@ def draw_object_files(found, directory, frames=None, labels=None):
     """Draws the first sequence: `schemata.png`, with frames `attention.png`."""
     if labels is not None:
         time = found.schemata.shape[1]
-        labels = (
-            np.broadcast_to(labels, time) if np.ndim(labels) == 0 else labels
-        )
-        labels = np.asarray(labels)[:time]
+        labels = np.broadcast_to(np.atleast_1d(labels)[:time], time)
     figure = analysis.plot_schemata(found, labels=labels)
     analysis.save_figure(figure, directory / "schemata.png")
     if frames is not None:

@@ -136,7 +136,7 @@ def ball_metrics(model, frames, labels, directory):
 
 
 def preset_metrics(model, arguments):
-    """What the schema tells about the axis, and the errors of roll-outs."""
+    """The information of the schema about the axis, and a roll-out's error."""
     test, labels = videos_of(arguments, "test")
     with tempfile.TemporaryDirectory() as folder:
         found = ball_metrics(model, test, labels, pathlib.Path(folder))

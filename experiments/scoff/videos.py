@@ -74,7 +74,7 @@ def roll_out_errors(
 
 
 def simple_roll_out_errors(videos, num_given=15, num_frames=30):
-    """The same of the mean image, and of the last given frame."""
+    """`roll_out_errors` of two predictions: the mean image, the last frame."""
     videos = to_pixels(videos)
     mean = np.float32(videos.mean((0, 1)) / 255)
     predictions = {

@@ -22,9 +22,12 @@ from keras_relational.training.supervised import predictions
 class BlockAttention(typing.NamedTuple):
     """Attention of a Transformer block: arrays `(batch, iterations, heads, …)`.
 
-    It is that of each entity to each entity `(…, n, n)`, and, if there are
-    virtual entities, that of each to all entities `(…, v, n + v)`, and that of
-    each entity to each pair of virtual entities `(…, n, v, v)`.
+    Attributes:
+        standard: Attention of each entity to each entity `(…, n, n)`.
+        virtual: Attention of each virtual entity to all entities `(…, v, n +
+            v)`, or `None` without virtual entities.
+        pairs: Attention of each entity to each pair of virtual entities `(…, n,
+            v, v)`, or `None` without them.
     """
 
     standard: np.ndarray
@@ -96,11 +99,12 @@ def plot_block_attention(
     """Draws the attention of the entities of one frame.
 
     Over the image stands the attention of the player's entity for each
-    iteration and head. For a simplicial agent, further panels show that of each
-    virtual entity in the first iteration, and a last one that of every entity
-    to each pair of virtual entities in the last iteration. Reference: Figs. 7
-    and 11 to 13 of [Clift et al., 2019](https://arxiv.org/abs/1909.00668); they
-    are sharpened. `attention` is that of a batch of this image alone.
+    iteration and head. For a simplicial agent, further panels show the
+    attention of each virtual entity in the first iteration. The last panel has
+    the attention of every entity to each pair of virtual entities in the last
+    iteration. Reference: Figs. 7 and 11 to 13 of [Clift et al., 2019](
+    https://arxiv.org/abs/1909.00668), whose pictures are sharpened. The batch
+    of `attention` is this image alone.
     """
     rows, columns = image.shape[0] - 2, image.shape[1] - 2
     (player,) = player_entities(image[None])

@@ -30,8 +30,8 @@ class Bindings(typing.NamedTuple):
         value_scores: Array `(n, steps, time)`, weight of each memory when a
             step retrieves a value. `None` if the ESBN retrieves no values.
         confidence: Array `(n, steps)`, from 0 to 1: how well the value of a
-            step matched those in memory, as the weights of a step do not tell.
-            `None` for an ESBN without `confidence`.
+            step matched those in memory. The weights do not tell this. `None`
+            for an ESBN without `confidence`.
     """
 
     keys: np.ndarray

@@ -21,8 +21,8 @@ def draw(
     grows from 0, if the pixel's centre is half a pixel outside the edge, to 1,
     if it is half a pixel inside. Images are uint8 `(n, height, width,
     channels)`, centres `(n, 2)` from the left and from the top. A size is the
-    radius of a disc, or half the width of another shape; of 0 nothing is drawn.
-    By default all are discs, else indices into `SHAPES`.
+    radius of a disc, or half the width of another shape. A shape of size 0 is
+    not drawn. `shapes` are indices into `SHAPES`; by default all are discs.
 
     >>> images = np.zeros((1, 8, 8, 1), "uint8")
     >>> draw(images, [[3, 4]], [2], [[255]])
@@ -92,15 +92,14 @@ def downsample(images: np.ndarray, size: int) -> np.ndarray:
 
 def _shares(x, y, size, shapes):
     """The share of each pixel that the shape covers, from 0 to 1."""
-    if shapes is None:
-        inside = size - np.sqrt(x**2 + y**2)
-    else:
+    inside = size - np.sqrt(x**2 + y**2)
+    if shapes is not None:
         # The sides of a triangle rise two pixels for each pixel inwards.
         slope = ((y + size) / 2 - abs(x)) / np.float32(1.25**0.5)
         inside = np.choose(
             shapes[:, None, None],
             (
-                size - np.sqrt(x**2 + y**2),
+                inside,
                 size - np.maximum(abs(x), abs(y)),
                 np.minimum(slope, size - y),
             ),

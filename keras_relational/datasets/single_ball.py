@@ -80,9 +80,9 @@ def generate_videos(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Makes videos of one kind, by the name that it has in `VIDEOS`.
 
-    The arguments and what is returned are those of `generate` for `"fixed"`,
-    which has no bulbs, and of `generate_switching` for the others. By default
-    `"fixed"` videos have 20 frames, and others 51.
+    Arguments and results are those of `generate` for `"fixed"`, which has no
+    bulbs, and of `generate_switching` for the others. By default `"fixed"`
+    videos have 20 frames, and others 51.
 
     >>> generate_videos("three_axes", 2, seed=0)[1].shape
     (2, 51)

@@ -26,7 +26,7 @@ def at_least_float32(tensor: keras.KerasTensor) -> keras.KerasTensor:
 def float32_or_more(layer: keras.layers.Layer) -> str:
     """The `input_dtype` of a layer that normalizes its inputs first.
 
-    Half precision would round away what the inputs differ by.
+    Half precision would round away small differences between inputs.
     """
     return keras.backend.result_type(layer.compute_dtype, "float32")
 

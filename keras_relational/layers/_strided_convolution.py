@@ -14,11 +14,12 @@ class StridedConv2D(keras.layers.Conv2D):
 
     `blocks` is the image, cut into blocks of the size of a stride. `kernel[k,
     l]` is the part of the kernel that covers one block. In a loop that XLA
-    compiles for a CPU, `keras.layers.Conv2D` takes several times as long. Its
-    gradients take up to three times as long outside of loops, too. Its outputs
-    alone are mostly faster there: with `in_inference=False` it is used in
-    inference, and where the layer is not trained. On TensorFlow they are faster
-    with strides above 1, in loops too, and always used there.
+    compiles for a CPU, `keras.layers.Conv2D` takes several times as long.
+    Outside of loops its gradients take up to three times as long, but its
+    outputs alone are mostly faster. So with `in_inference=False` Keras' own
+    convolution makes the outputs in inference, and where the layer is not
+    trained. On TensorFlow with strides above 1 it does so in any case: there it
+    is faster in loops, too.
     """
 
     def __init__(

@@ -179,7 +179,7 @@ def roles(model: keras.Model) -> Roles:
 
 
 def answer_index(declared: Roles) -> int:
-    """The index of the output that is the answer: a choice, else the first."""
+    """The answer's index: the first choice, else the first `"raw"`, else 0."""
     kinds = list(declared.outputs.values())
     for wanted in (("logits", "probabilities"), ("raw",)):
         for index, kind in enumerate(kinds):

@@ -255,7 +255,7 @@ def _halved(values):
 
 @contextlib.contextmanager
 def _folder(preset, file_hash) -> Iterator[pathlib.Path]:
-    """The folder of a preset that is there, for a while if it is an archive."""
+    """Yields the folder of a preset; an archive is unpacked for the block."""
     names, path = preset_names(), pathlib.Path(preset)
     if "://" in str(preset):
         path = _downloaded(str(preset), file_hash)
@@ -288,13 +288,13 @@ def _downloaded(url, file_hash):
             "hexadecimal digits, as its author tells it. Received: "
             f"file_hash={file_hash!r}"
         )
-    arguments = {"file_hash": file_hash, "hash_algorithm": "sha256"}
     try:
         path = keras.utils.get_file(
             f"{file_hash}.zip",
             url,
+            file_hash=file_hash,
             cache_subdir="keras_relational",
-            **arguments,
+            hash_algorithm="sha256",
         )
     except ValueError as error:
         raise ValueError(f"{url} is not the archive: {error}") from error

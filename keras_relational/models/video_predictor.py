@@ -80,9 +80,9 @@ def video_predictor(
             `layers.SCOFF` divide the work.
 
     Returns:
-        `keras.Model` from uint8 frames `(batch, time, 64, 64, num_channels)` to
-        the next frames, of the same shape, with pixels between 0 and 1. The
-        model divides pixels by 255.
+        `keras.Model` from uint8 frames `(batch, time, image_size, image_size,
+        num_channels)` to the next frames, of the same shape, with pixels
+        between 0 and 1. The model divides pixels by 255.
 
     Raises:
         ValueError: If `core` does not return sequences and states, if
@@ -289,10 +289,10 @@ def roll_out_model(
             of the given frames, from the second on.
 
     Returns:
-        `keras.Model` from uint8 frames `(batch, time, 64, 64, channels)`, of
-        any number of steps, to the `num_frames` next frames, with pixels
-        between 0 and 1. With `all_frames` it returns `time - 1 + num_frames`
-        frames.
+        `keras.Model` from uint8 frames `(batch, time, height, width,
+        channels)`, of any number of steps, to the `num_frames` next frames,
+        with pixels between 0 and 1. With `all_frames` it returns `time - 1 +
+        num_frames` frames.
 
     Raises:
         ValueError: If `num_frames` is not a positive integer.

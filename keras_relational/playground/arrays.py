@@ -36,14 +36,9 @@ def from_pixels(sent: dict[str, Any]) -> np.ndarray:
     return data.reshape(sent["shape"])
 
 
-def as_numbers(values: Any, digits: int = 4) -> list:
-    """Nested lists of rounded floats.
-
-    Args:
-        values: Array of floats.
-        digits: Number of digits after the point.
-    """
-    return np.round(np.asarray(values, "float64"), digits).tolist()
+def as_numbers(values: Any) -> list:
+    """An array of floats as nested lists, with four digits after the point."""
+    return np.round(np.asarray(values, "float64"), 4).tolist()
 
 
 def integer(request: dict[str, Any], name: str, low: int, high: int) -> int:
@@ -56,7 +51,7 @@ def integer(request: dict[str, Any], name: str, low: int, high: int) -> int:
         high: The largest one.
 
     Raises:
-        ValueError: If it is missing, no integer, or out of its range.
+        ValueError: If the value is missing, no integer, or out of its range.
     """
     value = request.get(name)
     if type(value) is not int or not low <= value <= high:
@@ -79,7 +74,7 @@ def integers(
         high: The largest integer that is allowed.
 
     Raises:
-        ValueError: If it is missing or no such list.
+        ValueError: If the value is missing, or no such list.
     """
     values = request.get(name)
     if (

@@ -38,7 +38,7 @@ def kind_of(card: dict[str, Any], preset: Any, page: bool = False) -> Any:
     Args:
         card: The preset's card, as `models.preset_metadata` returns it.
         preset: Name of the preset, or its folder, for the error.
-        page: Whether it must have a page.
+        page: Whether the class must have a page.
 
     Raises:
         ValueError: If there is no such class.

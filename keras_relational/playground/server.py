@@ -15,6 +15,7 @@ from typing import Any
 from keras_relational import models
 from keras_relational.playground.kinds import kind_of
 from keras_relational.playground.kinds import load
+from keras_relational.validation import needs_extra
 
 STATIC = pathlib.Path(__file__).with_name("static")
 MAX_BODY_BYTES = 100_000
@@ -143,13 +144,8 @@ def serve(
         input("Enter stops the server.")
     ```
     """
-    try:
+    with needs_extra("serving", "Playgrounds"):
         from tornado import httpserver
-    except ImportError as error:
-        raise ImportError(
-            "The playground needs Tornado: pip install "
-            f"'keras_relational[serving]'. Reason: {error}"
-        ) from error
     playground = Playground(presets)
     try:
         listener = socket.create_server((host, port), backlog=128)

@@ -14,6 +14,7 @@ from keras_relational import analysis
 from keras_relational import layers
 from keras_relational import models
 from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.single_layer import only_layer
 from keras_relational.datasets import single_ball
 from keras_relational.playground.arrays import as_pixels
 from keras_relational.playground.arrays import integer
@@ -52,17 +53,16 @@ class Videos:
         self.model = model
         roll_out = models.roll_out_model(model, NUM_FRAMES - MIN_GIVEN, True)
         self._roll_out = CompiledPart(roll_out, roll_out)
-        self.size = arguments["image_size"], arguments["bulb_radius"]
+        self._sizes = arguments["image_size"], arguments["bulb_radius"]
 
     def describe(self) -> dict[str, Any]:
         """Numbers of frames and schemata, and the axes, for the page."""
         num_axes, _ = single_ball.VIDEOS[self.dynamics]
-        (scoff,) = (x for x in self.model.layers if isinstance(x, layers.SCOFF))
         return {
             "num_frames": NUM_FRAMES,
             "min_given": MIN_GIVEN,
             "axes": single_ball.OSCILLATIONS[:num_axes],
-            "num_schemata": scoff.num_schemata,
+            "num_schemata": only_layer(self.model, layers.SCOFF).num_schemata,
         }
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -77,16 +77,17 @@ class Videos:
             Dictionary of `true` and `predicted`, frames of 0 to 255; `axes`,
             the axis of the next step at each true frame; and `schemata`, the
             schema that the model chooses at each frame. A predicted frame
-            follows from the true frames before it, if they are given, and else
-            from the predicted ones. The first frame is true in both.
+            follows from all frames before it: the given ones, then predicted
+            ones. The first frame is true in both.
 
         Raises:
             ValueError: If the request has another form.
         """
+        # Seeds of training have two numbers.
         seed = [integer(request, "video", 0, 2**31), 0, 3]
         given = integer(request, "given", MIN_GIVEN, NUM_FRAMES - 1)
         frames, axes, _ = single_ball.generate_videos(
-            self.dynamics, 1, NUM_FRAMES, seed, *self.size
+            self.dynamics, 1, NUM_FRAMES, seed, *self._sizes
         )
         predicted = self._roll_out.predict_on_batch(frames[:, :given])
         predicted = predicted[:, : NUM_FRAMES - 1]

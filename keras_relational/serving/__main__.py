@@ -8,7 +8,7 @@ import threading
 
 from keras_relational.serving.server import serve
 
-_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_CHECKS = 0.2
 # From glibc's malloc.h.
 _M_ARENA_MAX = -8
 
@@ -53,7 +53,7 @@ def main() -> None:
                 flush=True,
             )
             version = server.version
-            while not stopped.wait(_SECONDS_BETWEEN_LOOKS):
+            while not stopped.wait(_SECONDS_BETWEEN_CHECKS):
                 if version != (version := server.version):
                     print(
                         f"Serving {server.model_name} version {version} from "

@@ -25,10 +25,10 @@ def endpoints(
 ) -> tuple[dict[str, Callable], list[tf.TensorSpec]]:
     """The signatures of an export, as functions of a graph.
 
-    `kind` is that of the output that is the model's answer, by default as
-    `models.roles` tells. Returns functions by the names of their signatures,
-    and the `tf.TensorSpec`s that each function takes. A function raises a
-    `ValueError` if it adds an output whose name another has.
+    `kind` is the kind of the model's answer. By default `models.roles` tells
+    it. Returns functions by the names of their signatures, and the
+    `tf.TensorSpec`s that each function takes. A function raises a `ValueError`
+    if the model has an output of a name that the function adds.
     """
     if kind not in (None, *KINDS):
         raise ValueError(

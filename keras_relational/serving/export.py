@@ -49,10 +49,10 @@ def export_model(
     signature adds, such as `label`, is refused.
 
     Several outputs. The answer is the first output whose kind is `"logits"` or
-    `"probabilities"`, or else the first output. The others follow under their
-    names. A model with states, such as an agent of `models.boxworld_agent` with
-    a memory, also returns each new state under the name of the input, such as
-    `state_0`. Send it with the next request.
+    `"probabilities"`, else the first `"raw"` one, else the first of all. The
+    others follow under their names. A model with states, such as an agent of
+    `models.boxworld_agent` with a memory, also returns each new state under the
+    name of the input, such as `state_0`. Send it with the next request.
 
     Batches. With the normalizations `"batch"`, `"sub_batch"`, `"misaligned"`,
     `"sliding_window"` and `"temporal_and_batch"` an answer depends on the other
@@ -121,7 +121,7 @@ def export_model(
     functions, input_signature = endpoints(model, outputs)
     target = os.path.join(path, str(version))
     if os.path.lexists(target):
-        raise FileExistsError(_exists(target))
+        raise _version_exists(target)
     os.makedirs(path, exist_ok=True)
     # Servers only look at folders whose names are numbers.
     with tempfile.TemporaryDirectory(dir=path, prefix=".export-") as aside:
@@ -133,12 +133,12 @@ def export_model(
         except OSError as error:
             if not os.path.lexists(target):
                 raise
-            raise FileExistsError(_exists(target)) from error
+            raise _version_exists(target) from error
     return target
 
 
-def _exists(target):
-    return (
+def _version_exists(target):
+    return FileExistsError(
         f"{target} exists, and a version is never overwritten, because servers "
         "may have it open. Export under a higher `version`, or remove that "
         "folder first."

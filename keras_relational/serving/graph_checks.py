@@ -59,7 +59,7 @@ def without_nan(values: tf.Tensor) -> tf.Tensor:
 
 @contextlib.contextmanager
 def asserted_indices(model: keras.Model) -> Iterator[None]:
-    """Adds assertions to the layers that look something up in a `with` block.
+    """Adds assertions to layers that look something up, for a `with` block.
 
     These are `keras.layers.Embedding`, `keras.layers.CategoryEncoding` and any
     layer with a method `index_bounds`. That method takes the arguments of

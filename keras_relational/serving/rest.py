@@ -69,14 +69,9 @@ def answer(
     try:
         status, reply = 200, _reply(model, metrics, method, url, body)
     except tf.errors.OpError as error:
-        status, reply = refusal(error)
+        status = _HTTP_STATUS.get(error.error_code, 500)
+        reply = {"error": explanation_of(error)}
     return status, "application/json", json.dumps(reply).encode()
-
-
-def refusal(error: tf.errors.OpError) -> tuple[int, dict[str, str]]:
-    """HTTP's status code and the reply for a request that raised an error."""
-    status = _HTTP_STATUS.get(error.error_code, 500)
-    return status, {"error": explanation_of(error)}
 
 
 def _reply(model, metrics, method, url, body):

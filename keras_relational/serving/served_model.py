@@ -94,7 +94,7 @@ class ServedModel:
     ) -> typing.Any:
         """A `GetModelStatusResponse` message with the states of versions.
 
-        By default of all versions that were ever loaded or tried.
+        By default it has all versions that were ever loaded or tried.
         """
         with self._lock:
             if name != self.name or version not in (None, *self._states):

@@ -94,7 +94,7 @@ def serve(
         serving.predict_rest(server.rest_url, {"image": images})
     ```
     """
-    # Clients and `export_model` do not need what these files import.
+    # These files import packages that clients and exports do not need.
     with needs_extra("serving", "Servers"):
         from keras_relational.serving.http_server import rest_server
         from keras_relational.serving.metrics import Metrics

@@ -3,7 +3,7 @@
 - `fit` trains any model on endless batches. `Minibatches` draws them from
   arrays.
 - `train_classifier` trains a classifier on arrays. `accuracy_after_few` does so
-  with a few examples, and stops early.
+  with a few examples, and returns the accuracy at the best point.
 - `compile_model` compiles a model with Adam, and with XLA where that is faster.
 - `accuracy` is the share of right answers, `predictions` are all outputs.
 

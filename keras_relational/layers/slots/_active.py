@@ -18,7 +18,7 @@ def attend_to_slots(
     num_heads: int,
     dropout_mask: keras.KerasTensor | None = None,
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """What each reader reads of all slots, and the attention scores.
+    """The sum that each reader reads from all slots, and the attention scores.
 
     Queries, keys and values are `(batch, slots, heads * size)`. The scores,
     `(batch, heads, readers, slots)`, are multiplied by the dropout mask.

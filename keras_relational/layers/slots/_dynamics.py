@@ -1,4 +1,4 @@
-"""The GRUs or LSTMs that update slots. They compute what Keras' own compute.
+"""The GRUs or LSTMs that update slots, with the equations of Keras' own.
 
 A cell has several of them: the schemata of SCOFF, or the modules of RIMs. Their
 weights are stacked along one axis of a kernel.

@@ -38,7 +38,7 @@ def normal(
 def fixed_normal(num_slots: int, units: int) -> np.ndarray:
     """Normal random numbers `(num_slots, units)` that are always the same.
 
-    Those of the first slots do not depend on how many follow. So a layer with
+    The numbers of the first slots do not depend on `num_slots`. So a layer with
     another number of slots can take the weights.
     """
     rng = np.random.default_rng(0)

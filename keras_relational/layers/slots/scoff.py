@@ -409,7 +409,7 @@ class SCOFFCell(SlotCell):
         ]
 
     def message(self, read: keras.KerasTensor) -> keras.KerasTensor:
-        """What is added to the state, from what all heads have read."""
+        """The change of the state, from the values that all heads have read."""
         message = project(read, self.message_output_kernel)
         if not self.gated_messages:
             return message

@@ -207,7 +207,7 @@ class SharedWorkspace(keras.layers.Layer):
         }
 
     def _attend(self, queries_of, keys_of, kernels, mask=None, num_kept=None):
-        """What each query reads, and the scores."""
+        """The sum of values that each query reads, and the scores."""
         query_kernel, key_kernel, value_kernel = kernels
         queries = project_to_heads(queries_of, query_kernel, self.num_heads)
         keys = project_to_heads(keys_of, key_kernel, self.num_heads)

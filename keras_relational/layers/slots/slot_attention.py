@@ -223,7 +223,7 @@ class SlotAttention(keras.layers.Layer):
         return ops.broadcast_to(slots, shape)
 
     def _read(self, slots, keys, values, mask):
-        """What each slot reads, and the scores `(batch, num_slots, n)`."""
+        """The means that slots read, and the scores `(batch, num_slots, n)`."""
         normalized = self.query_normalization(slots)
         queries = ops.matmul(normalized, self.query_kernel)
         logits = scaled_dot_products(keys, queries)
