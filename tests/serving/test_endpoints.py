@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny_servable import answer
+from tiny_servable import exported
 
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
@@ -15,23 +17,6 @@ from keras_relational import models
 from keras_relational import serving
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
 from keras_relational.models.rule_learner import SEQUENTIAL
-
-
-def exported(model, folder, **arguments):
-    """The signatures of the model's export, as TensorFlow loads them."""
-    path = serving.export_model(model, folder, **arguments)
-    return tf.saved_model.load(path).signatures
-
-
-def answer(signature, **inputs):
-    _, specs = signature.structured_input_signature
-    outputs = signature(
-        **{
-            name: tf.constant(x, specs[name].dtype)
-            for name, x in inputs.items()
-        }
-    )
-    return {name: x.numpy() for name, x in outputs.items()}
 
 
 def dense(units, **arguments):
@@ -94,16 +79,6 @@ def test_logits_go_through_softmax_and_probabilities_do_not(name, tmp_path):
     assert set(answers) == {"probabilities", "label"}
     np.testing.assert_allclose(answers["probabilities"], expected, rtol=1e-5)
     np.testing.assert_array_equal(answers["label"], expected.argmax(-1))
-
-
-def test_a_regression_is_answered_as_it_is(tmp_path):
-    model = dense(1)
-    signature = exported(model, tmp_path, outputs="raw")["serving_default"]
-    answers = answer(signature, inputs=ROWS)
-    assert set(answers) == {"outputs"}
-    np.testing.assert_allclose(
-        answers["outputs"], model.predict(ROWS, verbose=0), rtol=1e-6
-    )
 
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
@@ -199,14 +174,6 @@ def test_names_do_not_depend_on_models_made_before(tmp_path):
             ["input_0", "input_1"],
             ["mine", "output_0"],
         )
-
-
-def test_names_that_were_given_are_kept(tmp_path):
-    a, b = keras.Input((2,), name="left"), keras.Input((2,), name="right")
-    model = keras.Model(
-        {"right": b, "left": a}, keras.layers.Add(name="total")([a, b])
-    )
-    assert names_of(model, tmp_path) == (["left", "right"], ["total"])
 
 
 def several(*names, kinds=None):
@@ -319,31 +286,6 @@ def test_a_new_state_has_the_name_of_its_input(tmp_path):
 # Propositions.
 
 
-def test_readme_first_model_has_propositions(tmp_path):
-    model = keras.Sequential()
-    model.add(keras.Input((36, 36, 3)))
-    model.add(keras.layers.Conv2D(32, 12, strides=6, activation="relu"))
-    model.add(layers.AppendCoordinates())
-    model.add(layers.PrediNet(num_heads=32, num_relations=16, key_dim=16))
-    model.add(keras.layers.Dense(8, activation="relu"))
-    model.add(keras.layers.Dense(2))
-    images = np.random.default_rng(0).random((2, 36, 36, 3), "float32")
-    signatures = exported(model, tmp_path, outputs="logits")
-    answers = answer(signatures["propositions"], inputs=images)
-    entities = model.layers[1](model.layers[0](images))
-    predinet = model.layers[2]
-    for name, expected in predinet.propositions(entities).items():
-        np.testing.assert_allclose(
-            answers[name], expected, atol=1e-5, err_msg=name
-        )
-    _, scores = predinet(entities, return_attention_scores=True)
-    for number, expected in enumerate(scores, start=1):
-        np.testing.assert_allclose(
-            answers[f"attention_scores_{number}"], expected, atol=1e-5
-        )
-    assert {"probabilities", "label"} < set(answers)
-
-
 def test_padding_is_not_attended_to(tmp_path):
     """The mask that reaches the layer reaches its propositions."""
     x = keras.Input((6, 4), name="entities")
@@ -358,9 +300,8 @@ def test_padding_is_not_attended_to(tmp_path):
         np.testing.assert_array_equal(scores[..., 4:], 0)
         np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-5)
     expected = model.layers[2].propositions(x, mask=(x != 0).any(-1))
-    np.testing.assert_allclose(
-        answers["positions_1"], expected["positions_1"], atol=1e-6
-    )
+    for name, value in expected.items():
+        np.testing.assert_allclose(answers[name], value, atol=1e-6)
 
 
 def test_several_layers_with_propositions(tmp_path):
