@@ -172,7 +172,7 @@ of_both_signatures = pytest.mark.parametrize(
 
 @of_both_signatures
 def test_answers(signature_name, session, images, expected, assert_answers):
-    # Even one with the right number of values, which it could reshape.
+    # Another shape is refused, though it has the right number of values.
     with pytest.raises(
         RuntimeError,
         match=f"^Code {INVALID_ARGUMENT}: .*not compatible with expected sh",
