@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_models import build
 from tiny_servable import answer
 from tiny_servable import exported
 
@@ -49,14 +50,10 @@ def saved(model, folder):
 BUILDERS = {
     "agent": agent,
     "mine": mine,
-    "relations_classifier": lambda: models.relations_classifier(num_tasks=2),
-    "analogy_scorer": lambda: models.analogy_scorer(image_size=16),
-    "visual_analogy_scorer": lambda: models.visual_analogy_scorer(
-        image_size=16
-    ),
-    "rule_learner": lambda: models.rule_learner(
-        models.filler_autoencoder("vector", 8), mode="generative"
-    ),
+    "relations_classifier": lambda: build("relations_classifier", "tasks"),
+    "analogy_scorer": lambda: build("analogy_scorer", ""),
+    "visual_analogy_scorer": lambda: build("visual_analogy_scorer", ""),
+    "rule_learner": lambda: build("rule_learner", "generative"),
     "object_predictor": lambda: object_predictor(image_autoencoder()),
 }
 

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from layers_for_tests import array
 
 from experiments.scoff.intuitive_physics import plausibility
 from experiments.scoff.videos import roll_out_errors
@@ -32,10 +33,6 @@ def images(shape=(6, 36, 36, 3)):
 def classifier():
     keras.utils.set_random_seed(0)
     return models.relations_classifier(num_heads=2)
-
-
-def array(tensor):
-    return keras.ops.convert_to_numpy(tensor)
 
 
 def test_a_preset_is_as_good_on_floats():

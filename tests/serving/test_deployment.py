@@ -39,13 +39,10 @@ def container(kubernetes):
     return container
 
 
-def parsed(name, message):
-    return text_format.Parse((DEPLOYMENT / name).read_text(), message)
-
-
 def model_config():
-    config = parsed(
-        "models.config", model_server_config_pb2.ModelServerConfig()
+    text = (DEPLOYMENT / "models.config").read_text()
+    config = text_format.Parse(
+        text, model_server_config_pb2.ModelServerConfig()
     )
     (model,) = config.model_config_list.config
     return model

@@ -3,10 +3,14 @@
 All of it in the graph, as any server runs it.
 """
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_models import SAVED
+from small_models import build
 from tiny_servable import answer
 from tiny_servable import exported
 
@@ -15,8 +19,6 @@ from experiments.context_normalization.object_predictor import object_predictor
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import serving
-from keras_relational.models.relations_classifier import CENTRAL_MODULES
-from keras_relational.models.rule_learner import SEQUENTIAL
 
 
 def dense(units, **arguments):
@@ -106,40 +108,10 @@ def test_what_is_not_certain_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def vector_learner(**arguments):
-    autoencoder = models.filler_autoencoder("vector", 8)
-    return models.rule_learner(autoencoder, **arguments)
-
-
-@pytest.mark.parametrize(
-    ("build", "kinds"),
-    [
-        (models.relations_classifier, ["logits"]),
-        (lambda: models.visual_analogy_scorer(image_size=16), ["logits"]),
-        (vector_learner, ["logits"]),
-        (lambda: vector_learner(mode="generative"), ["raw"]),
-        (image_autoencoder, ["raw"]),
-        (models.filler_autoencoder, ["raw"]),
-        (lambda: object_predictor(image_autoencoder()), ["raw"]),
-        (
-            lambda: models.boxworld_agent("convolutional", (3, 7, 3)),
-            ["logits", "raw"],
-        ),
-    ],
-    ids=range(8),
-)
-def test_models_of_the_library_say_what_they_put_out(build, kinds):
-    """An answer that is no choice has the name `predicted`."""
-    outputs = models.roles(build()).outputs
-    assert list(outputs.values()) == kinds
-    assert list(outputs)[-1] in ("logits", "predicted", "value")
-
-
 def test_a_dictionary_of_outputs(tmp_path):
     x = keras.Input((4,), name="x")
     model = keras.Model(
-        x,
-        {"logits": keras.layers.Dense(2)(x), "embedding": 2 * x},
+        x, {"logits": keras.layers.Dense(2)(x), "embedding": 2 * x}
     )
     answers = answer(exported(model, tmp_path)["serving_default"], x=ROWS)
     assert set(answers) == {"embedding", "label", "probabilities"}
@@ -149,6 +121,11 @@ def test_a_dictionary_of_outputs(tmp_path):
         tf.nn.softmax(model.predict(ROWS, verbose=0)["logits"]),
         rtol=1e-5,
     )
+
+
+def test_models_of_images_predict_images():
+    for model in (image_autoencoder(), object_predictor(image_autoencoder())):
+        assert models.roles(model).outputs == {"predicted": "raw"}
 
 
 # Names.
@@ -426,48 +403,15 @@ def test_a_label_of_logits_that_are_no_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "build",
+    "new",
     [
-        *(
-            lambda central=central: models.relations_classifier(
-                central, num_tasks=2
-            )
-            for central in CENTRAL_MODULES
-        ),
-        lambda: models.analogy_scorer(image_size=16, num_candidates=None),
-        lambda: models.visual_analogy_scorer(image_size=16),
+        *(functools.partial(build, *case) for case in SAVED),
         lambda: object_predictor(image_autoencoder()),
-        models.filler_autoencoder,
-        *(
-            lambda sequential=sequential: models.rule_learner(
-                models.filler_autoencoder(), sequential, num_steps=9
-            )
-            for sequential in SEQUENTIAL
-        ),
-        lambda: models.rule_learner(
-            models.filler_autoencoder(), mode="generative"
-        ),
-        *(
-            lambda network=network: models.boxworld_agent(
-                network, (3, 7, 3), cell=layers.SCOFFCell(4, 2, 2)
-            )
-            for network in models.NETWORKS
-        ),
-        lambda: models.boxworld_agent("simplicial", (3, 7, 3)),
-        lambda: models.roll_out_model(
-            models.video_predictor(
-                layers.SCOFF(
-                    *(4, 2, 2), return_sequences=True, return_state=True
-                )
-            ),
-            2,
-        ),
     ],
-    ids=range(19),
 )
 @pytest.mark.slow
-def test_an_empty_batch_gives_an_empty_answer(build, tmp_path):
-    for signature in exported(build(), tmp_path).values():
+def test_an_empty_batch_gives_an_empty_answer(new, tmp_path):
+    for signature in exported(new(), tmp_path).values():
         if not signature.structured_outputs:
             continue  # Initialization.
         _, specs = signature.structured_input_signature

@@ -428,12 +428,7 @@ def test_bad_body_for_two_inputs(body, explanation, multi_task_server):
 
 BAD_REQUESTS = [
     ("POST", "/v1/models/other:predict", 404, "Servable not found: 'other'"),
-    (
-        "POST",
-        "/v1/models/relations/versions/2:predict",
-        404,
-        "relations' v2",
-    ),
+    ("POST", "/v1/models/relations/versions/2:predict", 404, "relations' v2"),
     ("GET", "/v1/models/other", 404, "Served here: 'relations' v1"),
     ("GET", "/v1/models/other/metadata", 404, "not found"),
     ("GET", "/v1/models/relations/versions/2", 404, "not found"),
