@@ -39,16 +39,11 @@ from keras_relational.serving.servable import MAX_REQUEST_BYTES
 PREDICT = "/v1/models/relations:predict"
 TINY = "/v1/models/tiny:predict"
 
-on_both_networks = pytest.mark.parametrize("network", ["rest", "grpc"])
-of_both_signatures = pytest.mark.parametrize(
-    "signature_name", ["serving_default", "propositions"]
-)
-
 # Good requests.
 
 
-@on_both_networks
-@of_both_signatures
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
 def test_both_networks_answer_as_the_model(
     network, signature_name, server, images, expected, assert_answers
 ):
