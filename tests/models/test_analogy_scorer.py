@@ -132,6 +132,8 @@ def test_arguments_are_checked():
         models.analogy_scorer("tcn")
     with pytest.raises(ValueError, match=r"multiple of 16.*100"):
         models.analogy_scorer(image_size=100)
+    with pytest.raises(ValueError, match=r"'layer'.*source_target"):
+        models.visual_analogy_scorer("layer")
 
 
 def matrices(batch=2, seed=0):
@@ -181,7 +183,3 @@ class TestVisualAnalogyScorer:
             np.testing.assert_allclose(
                 scores[:, candidate], score[:, 0], atol=1e-3
             )
-
-    def test_arguments_are_checked(self):
-        with pytest.raises(ValueError, match=r"'layer'.*source_target"):
-            models.visual_analogy_scorer("layer")

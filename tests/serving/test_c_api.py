@@ -5,6 +5,7 @@ loads models with, and `TF_SessionRun` the session that it runs them in. No
 Python of ours, of Keras or of TensorFlow takes part.
 """
 
+import contextlib
 import ctypes
 import os
 
@@ -150,19 +151,16 @@ class Session:
         return np.frombuffer(content, dtype).reshape(shape)
 
 
-def closed_at_the_end(session):
-    yield session
-    session.close()
-
-
 @pytest.fixture(scope="module")
 def session(library, model_dir):
-    yield from closed_at_the_end(Session(library, model_dir / "1"))
+    with contextlib.closing(Session(library, model_dir / "1")) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")
 def multi_task_session(library, multi_task_dir):
-    yield from closed_at_the_end(Session(library, multi_task_dir / "3"))
+    with contextlib.closing(Session(library, multi_task_dir / "3")) as session:
+        yield session
 
 
 of_both_signatures = pytest.mark.parametrize(
