@@ -51,6 +51,23 @@ def save_multiplier(path, version=1, factor=2):
         os.rename(folder, os.path.join(path, str(version)))
 
 
+def exported(model, folder, **arguments):
+    """The signatures of the model's export, as TensorFlow loads them."""
+    path = serving.export_model(model, folder, **arguments)
+    return tf.saved_model.load(path).signatures
+
+
+def answer(signature, **inputs):
+    _, specs = signature.structured_input_signature
+    outputs = signature(
+        **{
+            name: tf.constant(x, specs[name].dtype)
+            for name, x in inputs.items()
+        }
+    )
+    return {name: x.numpy() for name, x in outputs.items()}
+
+
 def factor_of(server, network="rest"):
     """What the server multiplies by."""
     (y,) = predict(server, network, {"x": X}).values()

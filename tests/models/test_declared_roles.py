@@ -7,6 +7,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_models import build
+from tiny_servable import answer
+from tiny_servable import exported
 
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
@@ -39,12 +42,6 @@ def mine():
     )
 
 
-def served(model, folder, **kwargs):
-    """The signature of a model that is exported."""
-    path = serving.export_model(model, folder, **kwargs)
-    return tf.saved_model.load(path).signatures["serving_default"]
-
-
 def saved(model, folder):
     model.save(folder / "model.keras")
     return keras.saving.load_model(folder / "model.keras")
@@ -53,14 +50,10 @@ def saved(model, folder):
 BUILDERS = {
     "agent": agent,
     "mine": mine,
-    "relations_classifier": lambda: models.relations_classifier(num_tasks=2),
-    "analogy_scorer": lambda: models.analogy_scorer(image_size=16),
-    "visual_analogy_scorer": lambda: models.visual_analogy_scorer(
-        image_size=16
-    ),
-    "rule_learner": lambda: models.rule_learner(
-        models.filler_autoencoder("vector", 8), mode="generative"
-    ),
+    "relations_classifier": lambda: build("relations_classifier", "tasks"),
+    "analogy_scorer": lambda: build("analogy_scorer", ""),
+    "visual_analogy_scorer": lambda: build("visual_analogy_scorer", ""),
+    "rule_learner": lambda: build("rule_learner", "generative"),
     "object_predictor": lambda: object_predictor(image_autoencoder()),
 }
 
@@ -173,20 +166,18 @@ def test_a_model_that_an_earlier_version_saved_is_exported(tmp_path):
 
 def test_any_model_is_exported_as_it_declares(tmp_path):
     model = mine()
-    signature = served(model, tmp_path)
+    signature = exported(model, tmp_path)["serving_default"]
     rows = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
     state = np.ones((2, 5), "float32")
-    answer = signature(
-        what_i_see=tf.constant(rows), what_i_remember=tf.constant(state)
-    )
-    assert set(answer) == {
+    answers = answer(signature, what_i_see=rows, what_i_remember=state)
+    assert set(answers) == {
         *("probabilities", "label", "worth", "what_i_remember")
     }
     value, logits, new_state = model.predict([rows, state], verbose=0)
-    np.testing.assert_allclose(answer["worth"], value, atol=1e-5)
-    np.testing.assert_allclose(answer["what_i_remember"], new_state, atol=1e-5)
+    np.testing.assert_allclose(answers["worth"], value, atol=1e-5)
+    np.testing.assert_allclose(answers["what_i_remember"], new_state, atol=1e-5)
     np.testing.assert_allclose(
-        answer["probabilities"], tf.nn.softmax(logits), atol=1e-5
+        answers["probabilities"], tf.nn.softmax(logits), atol=1e-5
     )
 
 
@@ -219,16 +210,17 @@ def test_roles_go_with_the_outputs(order, tmp_path):
     ):
         assert list(models.roles(copy).outputs.items()) == expected
         assert models.part(copy, "head").name == "first"
-    answer = served(again, tmp_path / "served")(x=tf.ones((2, 4)))
+    signature = exported(again, tmp_path / "served")["serving_default"]
+    answers = answer(signature, x=np.ones((2, 4)))
     for name, logits in zip(KINDS, model(np.ones((2, 4))), strict=True):
         if name in dict(expected):
             is_choice = name == "shape"
             np.testing.assert_allclose(
-                answer.pop("probabilities" if is_choice else name),
+                answers.pop("probabilities" if is_choice else name),
                 tf.nn.softmax(logits) if is_choice else logits,
                 rtol=1e-5,
             )
-    assert set(answer) <= {"label"}
+    assert set(answers) <= {"label"}
 
 
 def test_roles_of_a_model_with_one_more_output():
@@ -294,10 +286,10 @@ def test_names_of_outputs_in_a_nested_dictionary(tmp_path):
     outputs = [keras.layers.Dense(n)(x) for n in (1, 2, 3)]
     model = keras.Model(x, {"b": outputs[:2], "a": outputs[2]})
     assert list(models.roles(model).outputs) == ["a", "b_0", "b_1"]
-    answer = served(model, tmp_path, outputs="raw")(x=tf.ones((2, 4)))
-    assert {k: v.shape[1] for k, v in answer.items()} == {
-        **{"a": 3, "b_0": 1, "b_1": 2}
-    }
+    signature = exported(model, tmp_path, outputs="raw")["serving_default"]
+    outputs = signature.structured_outputs
+    sizes = {name: spec.shape[1] for name, spec in outputs.items()}
+    assert sizes == {"a": 3, "b_0": 1, "b_1": 2}
 
 
 def test_a_name_that_a_number_would_take():
@@ -344,13 +336,13 @@ def test_indices_of_any_layer_are_checked(tmp_path):
     table = keras.Input((3,), name="table")
     places = keras.Input((2,), dtype="int32", name="places")
     model = keras.Model([table, places], Lookup()(table, places))
-    signature = served(model, tmp_path, outputs="raw")
-    rows = tf.ones((1, 3))
-    assert signature(table=rows, places=tf.constant([[0, 2]]))
+    signature = exported(model, tmp_path, outputs="raw")["serving_default"]
+    rows = np.ones((1, 3))
+    assert answer(signature, table=rows, places=[[0, 2]])
     with pytest.raises(
         tf.errors.InvalidArgumentError, match=r"places must be.*below the size"
     ):
-        signature(table=rows, places=tf.constant([[0, 3]]))
+        answer(signature, table=rows, places=[[0, 3]])
 
 
 def test_what_does_not_fit_is_refused():

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from layers_for_tests import array
 
 from experiments.scoff.intuitive_physics import plausibility
 from experiments.scoff.videos import roll_out_errors
@@ -34,25 +35,19 @@ def classifier():
     return models.relations_classifier(num_heads=2)
 
 
-def array(tensor):
-    return keras.ops.convert_to_numpy(tensor)
-
-
-def test_a_preset_is_as_good_on_every_scale():
+def test_a_preset_is_as_good_on_floats():
     x, y, _ = relations_game.generate(
         "between", 500, object_set="hexominoes", seed=8
     )
     model = models.from_preset("predinet_between")
-    logits = model.predict(x, verbose=0)
+    logits = model.predict(x / 255, verbose=0)
     assert np.mean(logits.argmax(1) == y) > 0.98
-    for convert in SCALES.values():
-        np.testing.assert_array_equal(
-            model.predict(convert(x), verbose=0), logits
-        )
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision_keeps_every_pixel(policy):
+@pytest.mark.parametrize(
+    "policy", ["float32", "mixed_float16", "mixed_bfloat16"]
+)
+def test_every_scale_keeps_every_pixel(policy):
     keras.config.set_dtype_policy(policy)
     model, x = classifier(), images()
     for convert in SCALES.values():

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from layers_for_tests import random_array
 
 from keras_relational import models
 from keras_relational.models.reasoners import SORTERS
@@ -8,10 +9,6 @@ from keras_relational.models.reasoners import shift_right
 
 # Their outputs see similarities alone.
 SYMMETRIC = ("corelnet", "relational_convolution")
-
-
-def random_array(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def outputs(model, inputs):

@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
+from layers_for_tests import array
 
 from keras_relational import layers
 from keras_relational import models
@@ -9,10 +9,6 @@ from keras_relational.datasets import distribution_of_three
 
 FILLERS = np.random.default_rng(0).integers(0, 256, (6, 32, 32), "uint8")
 NUMBERS = np.array([[0, 1, 2, 2, 0, 1, 4, 2, 0], [3, 0, 5, 5, 3, 0, 1, 3, 5]])
-
-
-def array(tensor):
-    return ops.convert_to_numpy(tensor)
 
 
 @pytest.fixture(scope="module")

@@ -80,12 +80,8 @@ def test_lists_describes_and_asks_presets(url):
     ],
 )
 def test_refuses(url, path, body, status, words):
-    host, port = url.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    with contextlib.closing(connection):
-        connection.request("GET" if body is None else "POST", f"/{path}", body)
-        reply = connection.getresponse()
-        assert (reply.status, words in reply.read().decode()) == (status, True)
+    found, content = ask(url, path, body)
+    assert (found, words in content.decode()) == (status, True)
 
 
 def test_an_error_of_the_server_is_said_in_words(url, monkeypatch):

@@ -5,6 +5,7 @@ loads models with, and `TF_SessionRun` the session that it runs them in. No
 Python of ours, of Keras or of TensorFlow takes part.
 """
 
+import contextlib
 import ctypes
 import os
 
@@ -150,19 +151,16 @@ class Session:
         return np.frombuffer(content, dtype).reshape(shape)
 
 
-def closed_at_the_end(session):
-    yield session
-    session.close()
-
-
 @pytest.fixture(scope="module")
 def session(library, model_dir):
-    yield from closed_at_the_end(Session(library, model_dir / "1"))
+    with contextlib.closing(Session(library, model_dir / "1")) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")
 def multi_task_session(library, multi_task_dir):
-    yield from closed_at_the_end(Session(library, multi_task_dir / "3"))
+    with contextlib.closing(Session(library, multi_task_dir / "3")) as session:
+        yield session
 
 
 of_both_signatures = pytest.mark.parametrize(
@@ -172,9 +170,18 @@ of_both_signatures = pytest.mark.parametrize(
 
 @of_both_signatures
 def test_answers(signature_name, session, images, expected, assert_answers):
+    # Another shape is refused, though it has the right number of values.
+    with pytest.raises(
+        RuntimeError,
+        match=f"^Code {INVALID_ARGUMENT}: .*not compatible with expected sh",
+    ):
+        session.run(signature_name, {"image": images.reshape(7, 18, 72, 3)})
     for size in (1, 7):
         outputs = session.run(signature_name, {"image": images[:size]})
         assert_answers(outputs, expected, signature_name, size)
+    empty = session.run(signature_name, {"image": images[:0]})
+    for name, output in empty.items():
+        assert output.shape == (0, *outputs[name].shape[1:])
 
 
 @of_both_signatures
@@ -186,50 +193,17 @@ def test_multi_task_model(
     multi_task_expected,
     assert_answers,
 ):
-    inputs = {"image": images, "task": tasks}
-    outputs = multi_task_session.run(signature_name, inputs)
-    assert_answers(outputs, multi_task_expected, signature_name, 7)
-
-
-@of_both_signatures
-def test_the_graph_refuses_other_shapes(
-    signature_name, session, images, expected, assert_answers
-):
-    """Even one with the right number of values, which it could reshape."""
-    with pytest.raises(
-        RuntimeError,
-        match=f"^Code {INVALID_ARGUMENT}: .*not compatible with expected sh",
-    ):
-        session.run(signature_name, {"image": images.reshape(7, 18, 72, 3)})
-    outputs = session.run(signature_name, {"image": images})
-    assert_answers(outputs, expected, signature_name, 7)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "explanation"),
-    [
+    """What has no answer is an invalid argument, as a client is told."""
+    for wrong, explanation in (
         ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
         ([0, 1, 2, 2, 1, 0, 255], "must be 0 or more, and below 3"),
         ([0], "The inputs image and task must have one batch size"),
-    ],
-)
-@of_both_signatures
-def test_the_graph_refuses_what_has_no_answer(
-    signature_name, wrong, explanation, multi_task_session, images, tasks
-):
-    """As an invalid argument, which a server tells its client."""
-    inputs = {"image": images, "task": np.array(wrong, "uint8")}
-    with pytest.raises(
-        RuntimeError, match=f"^Code {INVALID_ARGUMENT}: .*{explanation}"
     ):
-        multi_task_session.run(signature_name, inputs)
-    outputs = multi_task_session.run(
-        signature_name, {"image": images, "task": tasks}
-    )
-    assert outputs["label"].shape == (7,)
-
-
-def test_an_empty_batch(session, images):
-    outputs = session.run("propositions", {"image": images[:0]})
-    assert outputs["probabilities"].shape == (0, 2)
-    assert outputs["attention_scores_1"].shape == (0, 4, 25)
+        inputs = {"image": images, "task": np.array(wrong, "uint8")}
+        with pytest.raises(
+            RuntimeError, match=f"^Code {INVALID_ARGUMENT}: .*{explanation}"
+        ):
+            multi_task_session.run(signature_name, inputs)
+    inputs["task"] = tasks
+    outputs = multi_task_session.run(signature_name, inputs)
+    assert_answers(outputs, multi_task_expected, signature_name, 7)

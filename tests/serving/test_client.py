@@ -26,27 +26,17 @@ def free_address():
 
 
 @pytest.mark.parametrize(
-    ("network", "not_found", "invalid"),
-    [("rest", 404, 400), ("grpc", "NOT_FOUND", "INVALID_ARGUMENT")],
+    ("network", "code"), [("rest", 404), ("grpc", "NOT_FOUND")]
 )
-def test_refusals_carry_the_explanation(network, not_found, invalid, server):
-    pixel = np.zeros((1, 36, 36, 3), "float32")
-    for inputs, model, code, explanation in (
-        ({"image": IMAGES}, "other", not_found, "'other'.*Served he"),
-        ({"image": IMAGES[0]}, "relations", invalid, "shape"),
-        # Nobody would see on which scale floats are.
-        ({"image": pixel}, "relations", invalid, "uint8"),
-    ):
-        with pytest.raises(
-            serving.ServingError, match=f"{code}.*{explanation}"
-        ) as refused:
-            predict(server, network, inputs, model_name=model)
-        assert refused.value.code == code
+def test_refusals_carry_the_explanation(network, code, server):
+    with pytest.raises(
+        serving.ServingError, match=f"{code}.*'other'.*Served he"
+    ) as refused:
+        predict(server, network, {"image": IMAGES}, model_name="other")
+    assert refused.value.code == code
 
 
-def test_status_and_model_names_are_escaped(server):
-    with pytest.raises(serving.ServingError, match=r"404.*v2"):
-        serving.model_status(server.rest_url, version=2)
+def test_model_names_are_escaped(server):
     with pytest.raises(serving.ServingError, match="not found: 'a/b c:d'"):
         serving.model_status(server.rest_url, "a/b c:d")
 

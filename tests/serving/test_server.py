@@ -19,7 +19,6 @@ from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
 from tensorflow_serving.apis import predict_pb2
-from tiny_servable import X
 from tiny_servable import ask
 from tiny_servable import connect
 from tiny_servable import factor_of
@@ -40,16 +39,11 @@ from keras_relational.serving.servable import MAX_REQUEST_BYTES
 PREDICT = "/v1/models/relations:predict"
 TINY = "/v1/models/tiny:predict"
 
-on_both_networks = pytest.mark.parametrize("network", ["rest", "grpc"])
-of_both_signatures = pytest.mark.parametrize(
-    "signature_name", ["serving_default", "propositions"]
-)
-
 # Good requests.
 
 
-@on_both_networks
-@of_both_signatures
+@pytest.mark.parametrize("network", ["rest", "grpc"])
+@pytest.mark.parametrize("signature_name", ["serving_default", "propositions"])
 def test_both_networks_answer_as_the_model(
     network, signature_name, server, images, expected, assert_answers
 ):
@@ -66,25 +60,17 @@ def test_both_networks_answer_as_the_model(
     assert all(len(value) == 0 for value in outputs.values())
 
 
-@on_both_networks
-def test_multi_task_model(
+@pytest.mark.parametrize(
+    ("network", "code"), [("rest", 400), ("grpc", "INVALID_ARGUMENT")]
+)
+def test_what_the_graph_refuses_is_told(
     network,
+    code,
     multi_task_server,
     images,
     tasks,
     multi_task_expected,
     assert_answers,
-):
-    inputs = {"image": images, "task": tasks}
-    outputs = predict(multi_task_server, network, inputs, version=3)
-    assert_answers(outputs, multi_task_expected, "serving_default", 7)
-
-
-@pytest.mark.parametrize(
-    ("network", "code"), [("rest", 400), ("grpc", "INVALID_ARGUMENT")]
-)
-def test_what_the_graph_refuses_is_told(
-    network, code, multi_task_server, images, tasks
 ):
     for wrong, explanation in (
         ([0, 1, 2, 2, 1, 0, 3], "must be 0 or more, and below 3"),
@@ -94,10 +80,9 @@ def test_what_the_graph_refuses_is_told(
         with pytest.raises(serving.ServingError, match=explanation) as refused:
             predict(multi_task_server, network, inputs)
         assert refused.value.code == code
-    answers = predict(
-        multi_task_server, network, {"image": images, "task": tasks}
-    )
-    assert answers["label"].shape == (7,)
+    inputs["task"] = tasks
+    outputs = predict(multi_task_server, network, inputs, version=3)
+    assert_answers(outputs, multi_task_expected, "serving_default", 7)
 
 
 FORMATS = {
@@ -141,17 +126,6 @@ def test_rows_of_two_inputs(
     assert status == 200
     answers = columns(reply["predictions"])
     assert_answers(answers, multi_task_expected, "serving_default", 7)
-
-
-def test_a_signature_with_one_output_leaves_out_its_name(tiny):
-    x, twice = X.tolist(), (2 * X).tolist()
-    for body, reply in (
-        ({"instances": x}, {"predictions": twice}),
-        ({"inputs": {"x": x}}, {"outputs": twice}),
-    ):
-        assert ask(tiny, "POST", TINY, body) == (200, reply)
-    outputs = predict(tiny, "rest", {"x": X})
-    np.testing.assert_array_equal(outputs["outputs"], twice)
 
 
 def test_numbers_beyond_float32(tiny):
@@ -211,12 +185,6 @@ def test_status(versions, server):
     assert version.status.error_code == 0
 
 
-def metadata_request(*fields):
-    return get_model_metadata_pb2.GetModelMetadataRequest(
-        model_spec={"name": "relations"}, metadata_field=fields
-    )
-
-
 def test_metadata(server):
     status, reply = ask(server, "GET", "/v1/models/relations/metadata")
     assert status == 200
@@ -230,10 +198,11 @@ def test_metadata(server):
         "dim": [{"size": size, "name": ""} for size in ("-1", "36", "36", "3")],
         "unknown_rank": False,
     }
+    request = get_model_metadata_pb2.GetModelMetadataRequest(
+        model_spec={"name": "relations"}, metadata_field=["signature_def"]
+    )
     with services(server) as (predictions, _):
-        response = predictions.GetModelMetadata(
-            metadata_request("signature_def")
-        )
+        response = predictions.GetModelMetadata(request)
     assert response.model_spec.version.value == 1
     unpacked = get_model_metadata_pb2.SignatureDefMap()
     assert response.metadata["signature_def"].Unpack(unpacked)
@@ -367,20 +336,11 @@ BAD_BODIES = {
     "huge number": (b'{"inputs": ' + b"9" * 5000 + b"}", "JSON parse er"),
     "neither": ({"signature_name": "propositions"}, "neither"),
     "both": ({"instances": [IMAGE], "inputs": [IMAGE]}, "both"),
-    "unknown signature": (
-        {"signature_name": "no_such", "instances": [IMAGE]},
-        "signature 'no_such' not found.*'propositions', 'serving_default'",
-    ),
     "initialization is no signature": (
         {"signature_name": "__saved_model_init_op", "instances": [IMAGE]},
         "not found",
     ),
-    "signature's type": (
-        {"signature_name": 3, "instances": [IMAGE]},
-        "'signature_name' must be a string. Received: 3",
-    ),
     "no examples": ({"instances": []}, "one example or more"),
-    "instances' type": ({"instances": 3}, "one example or more"),
     "wrong shape": (
         {"instances": [[[0, 0, 0]]]},
         r"shape \(None, 4, 4, 3\). Received: \(1, 1, 3\)",
@@ -403,7 +363,6 @@ BAD_BODIES = {
         {"instances": [[[0, 0, 0], 0]]},
         "level 3 expected a list of 3. Received: 0",
     ),
-    "string": ({"instances": [picture("7")]}, 'uint8. Received: "7"'),
     "fraction": ({"instances": [picture(0.5)]}, "uint8. Received: 0.5"),
     "boolean": ({"instances": [picture(True)]}, "uint8. Received: true"),
     "null": ({"instances": [picture(None)]}, "uint8. Received: null"),
@@ -422,7 +381,6 @@ BAD_BODIES = {
         r"Item 0 .* keys \['image'\]. Received: an object with",
     ),
     "missing input": ({"instances": [{}]}, r"keys \['image'\]"),
-    "missing column": ({"inputs": {"x": 1}}, "'inputs' has no 'image'"),
     "object among lists": (
         {"instances": [IMAGE, {"image": IMAGE}]},
         "Received: an object",
@@ -452,10 +410,6 @@ LARGE = np.zeros((36, 36, 3), "int").tolist()
     [
         ({"instances": [LARGE]}, "for one input, but the signature has"),
         ({"inputs": [LARGE]}, "for one input, but the signature has"),
-        (
-            {"inputs": {"image": [LARGE, LARGE], "task": [1, 1, 1]}},
-            "The inputs image and task must have one batch size",
-        ),
     ],
 )
 def test_bad_body_for_two_inputs(body, explanation, multi_task_server):
@@ -469,12 +423,7 @@ def test_bad_body_for_two_inputs(body, explanation, multi_task_server):
 
 BAD_REQUESTS = [
     ("POST", "/v1/models/other:predict", 404, "Servable not found: 'other'"),
-    (
-        "POST",
-        "/v1/models/relations/versions/2:predict",
-        404,
-        "relations' v2",
-    ),
+    ("POST", "/v1/models/relations/versions/2:predict", 404, "relations' v2"),
     ("GET", "/v1/models/other", 404, "Served here: 'relations' v1"),
     ("GET", "/v1/models/other/metadata", 404, "not found"),
     ("GET", "/v1/models/relations/versions/2", 404, "not found"),
@@ -629,34 +578,14 @@ ONE = {"int_val": [1]}
 BAD_MESSAGES = {
     "no spec": (predict_pb2.PredictRequest(), "no `model_spec`"),
     "no name": (message(GOOD, name=""), "no `name`"),
-    "other model": (
-        message(GOOD, name="other"),
-        "NOT_FOUND: Servable not found: 'other'",
-    ),
     "other version": (
         message(GOOD, version={"value": 7}),
         "NOT_FOUND: Servable not found: 'relations' v7",
     ),
-    "label": (
-        message(GOOD, version_label="stable"),
-        "label not found: 'stable'",
-    ),
-    "other signature": (
-        message(GOOD, signature_name="no_such"),
-        "FAILED_PRECONDITION: .*'no_such' not found",
-    ),
     "no input": (message({}), r"Missing: \['image'\]"),
-    "more inputs": (
-        message({**GOOD, "picture": IMAGE_OF_ONES}),
-        r"Unknown: \['picture'\]",
-    ),
     "immense and unknown": (
         message({**GOOD, "picture": tensor((10**9, 4, 4, 3), **ONE)}),
         r"Unknown: \['picture'\]",
-    ),
-    "unknown output": (
-        message(GOOD, output_filter=["no_such"]),
-        "`output_filter`",
     ),
     "output twice": (
         message(GOOD, output_filter=["label", "label"]),
@@ -719,7 +648,7 @@ def test_bad_predict_request(case, pictures):
     request, explanation = BAD_MESSAGES[case]
     with services(pictures) as (predictions, _):
         refused = ": ".join(refusal(predictions.Predict, request))
-        if not re.match("NOT_FOUND|FAILED_PRECONDITION", explanation):
+        if not explanation.startswith("NOT_FOUND"):
             explanation = f"INVALID_ARGUMENT: .*{explanation}"
         assert re.match(explanation, refused)
         assert predictions.Predict(message(GOOD), timeout=20).outputs
@@ -747,33 +676,25 @@ def test_oversized_message(pictures):
         assert predictions.Predict(message(GOOD), timeout=20).outputs
 
 
-def test_bad_status_metadata_and_method(pictures):
-    status = get_model_status_pb2.GetModelStatusRequest(
-        model_spec={"name": "other"}
-    )
-    with services(pictures) as (predictions, models):
-        code, details = refusal(
-            predictions.GetModelMetadata, metadata_request()
-        )
-        assert code == "INVALID_ARGUMENT"
-        assert "'signature_def'. Received: []" in details
-        assert refusal(models.GetModelStatus, status)[0] == "NOT_FOUND"
-        status.model_spec.name = "relations"
-        assert models.GetModelStatus(status).model_version_status
-
-
 # Starting and stopping.
 
 
 def test_nothing_to_serve(tmp_path):
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(ValueError, match="holds no version of a model"):
+    def assert_refused(path, explanation):
+        with pytest.raises(ValueError, match=explanation):
             with serving.serve(path):
                 pass
+
+    for path in (tmp_path, tmp_path / "missing"):
+        assert_refused(path, "holds no version of a model")
     (tmp_path / "1").mkdir()
-    with pytest.raises(ValueError, match="is not a SavedModel"):
-        with serving.serve(tmp_path):
-            pass
+    assert_refused(tmp_path, "is not a SavedModel")
+    for content, explanation in (
+        (b"damaged", "is not a SavedModel"),
+        (b"", "no graph with the tag 'serve'"),
+    ):
+        (tmp_path / "1" / "saved_model.pb").write_bytes(content)
+        assert_refused(tmp_path, explanation)
 
 
 def test_ports_that_are_taken(tiny, tiny_dir):
@@ -821,15 +742,15 @@ def test_help_says_what_it_is(monkeypatch, capsys):
         assert f"(default: {default})" in text
 
 
-def test_command_without_a_model(monkeypatch, capsys, tmp_path):
-    assert run_command(monkeypatch, f"--model-dir={tmp_path}") == 1
-    assert "holds no version of a model" in capsys.readouterr().err
-    save_multiplier(tmp_path)
-    (tmp_path / "1/variables/variables.index").unlink()
+def test_command_without_a_version_that_loads(monkeypatch, capsys, tmp_path):
+    save_multiplier(tmp_path, 3)
+    (tmp_path / "3/variables/variables.index").unlink()
+    (tmp_path / "4").mkdir()
+    (tmp_path / "4/saved_model.pb").write_bytes(b"damaged")
     assert run_command(monkeypatch, f"--model-dir={tmp_path}") == 1
     errors = capsys.readouterr().err
-    assert "Version 1 of 'relations' does not load" in errors
-    assert "holds no version that loads. Tried: [1]" in errors
+    assert "Version 3 of 'relations' does not load" in errors
+    assert re.search(r"version that loads. Tried: \[3, 4\].*4.*damaged", errors)
 
 
 def test_command_with_a_bad_port(monkeypatch, capsys):
