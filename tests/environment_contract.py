@@ -158,14 +158,6 @@ class EnvironmentContract:
         assert_states_equal(state, world.reset(np.array(seeds, "uint32")))
         np.testing.assert_array_equal(state["seed"], np.array(seeds, "uint32"))
 
-    def test_equal_actions_give_equal_episodes(self, world):
-        for first, second in zip(
-            random_steps(world, 10), random_steps(world, 10), strict=True
-        ):
-            assert_states_equal(first[0], second[0])
-            for one, other in zip(first[1:], second[1:], strict=True):
-                np.testing.assert_array_equal(one, other)
-
     # Steps.
 
     def test_steps_are_pure_and_alike_compiled_eager_and_in_numpy(self, world):
@@ -326,28 +318,6 @@ class EnvironmentContract:
         assert world != world.actions
         assert compiled_step(same) is compiled_step(world)
         assert compiled_step(other) is not compiled_step(world)
-
-
-def play(world, state, solutions):
-    """Plays lists of actions, as solvers in plain Python found them.
-
-    Every episode must end with the last of its actions.
-
-    Returns:
-        The last state, and the sum of the rewards of each episode.
-    """
-    step = compiled_step(world)
-    lengths = np.array([len(actions) for actions in solutions])
-    total, over = np.zeros(len(lengths)), np.zeros(len(lengths), bool)
-    for time in range(lengths.max()):
-        actions = [x[time] if time < len(x) else 0 for x in solutions]
-        state, _, *outputs = step(state, np.array(actions, "int32"))
-        reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
-        total += np.where(over, 0, reward)
-        over |= terminated
-        np.testing.assert_array_equal(over, lengths <= time + 1)
-        assert not truncated.any()
-    return state, total
 
 
 def agree_on_random_moves(world, state, episodes, num_moves, shares=None):
