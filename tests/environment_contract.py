@@ -197,22 +197,6 @@ class EnvironmentContract:
             assert terminated[reward >= world.success_reward].all()
             assert not (terminated & truncated).any()
 
-    def test_a_batch_of_one_is_played_as_in_a_larger_batch(self, world):
-        state = first_state(world)
-        actions = random_actions(world, BATCH)
-        expected, *outputs = world.step(state, actions)
-        one = {name: value[3:4] for name, value in state.items()}
-        assert_states_equal(world.reset([3]), one)
-        moved, *rest = world.step(one, actions[3:4])
-        assert_states_equal(
-            moved, {name: x[3:4] for name, x in arrays(expected).items()}
-        )
-        for ours, theirs in zip(rest, outputs, strict=True):
-            np.testing.assert_array_equal(ours, theirs[3:4])
-        np.testing.assert_array_equal(
-            world.render(one), world.render(state)[3:4]
-        )
-
     # Actions.
 
     def test_other_actions_are_refused(self, world):

@@ -216,11 +216,9 @@ def test_serving_without_tensorflow_says_so():
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_importing_leaves_the_heavy_extras_alone(backend):
-    done = run_blocked(
-        "import keras_relational",
-        {"matplotlib", "tf_agents", "tf_keras", "ray", "gymnasium", "grpc"},
-        backend,
-    )
+    blocked = {"matplotlib", "tf_agents", "tf_keras", "ray", "gymnasium"}
+    blocked |= {"grpc", "tensorflow"} - {backend}
+    done = run_blocked("import keras_relational", blocked, backend)
     assert done.returncode == 0, done.stderr
 
 
@@ -327,10 +325,6 @@ def test_tf_agents_has_one_version():
     assert {name for name, _ in found} >= {"Makefile", "legacy_keras.py"}
 
 
-def test_public_names_exist():
-    for name in keras_relational.__all__:
-        package = getattr(keras_relational, name)
-        for public in getattr(package, "__all__", ()):
-            assert getattr(package, public) is not None
+def test_an_unknown_name():
     with pytest.raises(AttributeError, match="no attribute 'layer'"):
         _ = keras_relational.layer
