@@ -39,22 +39,15 @@ def compiled_reset(world):
 
 
 @functools.cache
-def compiled_step(world):
-    """The next state, its image, the reward, and the two kinds of end."""
+def compiled_step(world, or_restart=False):
+    """The next state, its image, the reward, and the two kinds of end.
 
-    def step(state, actions):
-        state, *rest = world.step(state, actions)
-        return state, world.render(state), *rest
+    With `or_restart`, an episode that is over is followed by a new one.
+    """
+    move = world.step_or_restart if or_restart else world.step
 
-    return compiled(step)
-
-
-@functools.cache
-def compiled_step_or_restart(world):
-    """As `compiled_step`. An episode that is over is followed by a new one."""
-
-    def step(state, actions, over):
-        state, *rest = world.step_or_restart(state, actions, over)
+    def step(*arguments):
+        state, *rest = move(*arguments)
         return state, world.render(state), *rest
 
     return compiled(step)
@@ -86,10 +79,11 @@ def random_steps(world, num_steps):
     That is the state, its image, the reward, and both kinds of end. An episode
     that is over is followed by a new one.
     """
+    step = compiled_step(world, or_restart=True)
     state, over = first_state(world), np.zeros(BATCH, bool)
     for time in range(num_steps):
         actions = random_actions(world, BATCH, time)
-        state, *outputs = compiled_step_or_restart(world)(state, actions, over)
+        state, *outputs = step(state, actions, over)
         state = arrays(state)
         outputs = list(map(ops.convert_to_numpy, outputs))
         yield state, *outputs
@@ -251,7 +245,7 @@ class EnvironmentContract:
     def test_the_next_episode_begins_after_the_last_image(self, world):
         """The last step of an episode shows the episode that ends."""
         world = cut_off_after(world, 3)
-        step = compiled_step_or_restart(world)
+        step = compiled_step(world, or_restart=True)
         state, over = first_state(world), np.zeros(BATCH, bool)
         actions = random_actions(world, BATCH)
         for _ in range(3):

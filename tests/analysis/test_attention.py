@@ -3,14 +3,10 @@ import io
 import keras
 import numpy as np
 import pytest
+from equations import softmax
 
 from keras_relational import analysis
 from keras_relational.layers import PrediNet
-
-
-def softmax(logits):
-    exponentials = np.exp(logits - logits.max())
-    return exponentials / exponentials.sum()
 
 
 def entities_of(model, images):
@@ -84,8 +80,6 @@ def test_mha_map_is_the_share_of_each_value_in_the_output(mha, game):
 
 
 def test_maps_need_a_central_module_that_reads_an_image(game):
-    from keras_relational.layers import PrediNet
-
     inputs = keras.Input((36, 36, 3))
     entities = keras.layers.Reshape((36, 108))(inputs)
     model = keras.Model(inputs, PrediNet(2, 3, 4, name="central")(entities))

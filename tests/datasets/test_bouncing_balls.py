@@ -18,14 +18,6 @@ def balls(task):
     return bouncing_balls.simulate(task, 150, seed=0)
 
 
-def energy(velocities, masses):
-    return (masses[:, None] * (velocities**2).sum(-1)).sum(-1) / 2
-
-
-def momentum(velocities, masses):
-    return (masses[:, None, :, None] * velocities).sum(2)
-
-
 class TestSimulate:
     def test_shapes(self, task, balls):
         num_balls = {"4": 4, "6": 8, "c": 3}[task.removeprefix("colored_")[0]]
@@ -48,7 +40,8 @@ class TestSimulate:
             assert gap[there[..., one] & there[..., other]].min() > -1e-9
 
     def test_kinetic_energy_stays(self, balls):
-        value = energy(balls.velocities, balls.masses)
+        squares = (balls.velocities**2).sum(-1)
+        value = (balls.masses[:, None] * squares).sum(-1)
         assert (np.ptp(value, axis=1) < 1e-6 * value[:, 0]).all()
 
     def test_velocities_are_those_of_the_positions(self, balls):
@@ -121,7 +114,7 @@ class TestBounce:
         touched = np.minimum(positions, 64 - positions).min((1, 3)) < radii + 1
         kept = ~touched.any(1)
         assert kept.sum() > 100
-        value = momentum(velocities, masses)[kept]
+        value = (masses[:, None, :, None] * velocities).sum(2)[kept]
         assert np.ptp(value, axis=1).max() < 1e-12
         turned = (velocities[kept, 0] != velocities[kept, -1]).any(-1)
         assert turned.all(1).mean() > 0.8

@@ -46,13 +46,8 @@ def alike(a, b):
 
 
 def pattern(objects):
-    letters = []
-    for thing in objects:
-        letters.append(objects.index(thing))
-    names = {
-        letter: "ABC"[i] for i, letter in enumerate(dict.fromkeys(letters))
-    }
-    return "".join(names[letter] for letter in letters)
+    different = list(dict.fromkeys(objects))
+    return "".join("ABC"[different.index(thing)] for thing in objects)
 
 
 def truth(task, objects):
@@ -63,12 +58,7 @@ def truth(task, objects):
     if task == "colour_and_shape":
         first, second = objects.values()
         same_shape, same_colour = alike(first, second)
-        return {
-            (True, True): 0,
-            (True, False): 1,
-            (False, True): 2,
-            (False, False): 3,
-        }[same_shape, same_colour]
+        return 2 * (not same_shape) + (not same_colour)
     if task == "between":
         first, _, last = objects.values()
         return tuple(objects) in LINES and first == last
