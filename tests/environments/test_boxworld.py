@@ -257,33 +257,26 @@ def test_the_bridge_is_where_its_type_says():
             assert not puzzle.losing
             continue
         (lock,) = puzzle.losing
-        key_colour = puzzle.tiles[lock[0], lock[1] - 1]
+        boxes = {x for x in puzzle.tiles if puzzle.is_lock(x)} - {lock}
+        # The colour of each lock, by that of the key in its box.
+        locks = {puzzle.tiles[r, c - 1]: puzzle.tiles[r, c] for r, c in boxes}
         gems = sorted(
             cell
             for cell, tile in puzzle.tiles.items()
             if tile == worlds_in_python.GEM
         )
-        depths = []
+        paths = []
         for row, column in gems:  # upper path, lower path
             # From the gem's lock back to the loose key.
-            colour, path = puzzle.tiles[row, column + 1], []
-            while colour is not None:
-                path.append(colour)
-                colour = next(
-                    (
-                        puzzle.tiles[cell[0], cell[1] + 1]
-                        for cell, tile in puzzle.tiles.items()
-                        if tile == colour
-                        and puzzle.is_lock((cell[0], cell[1] + 1))
-                        and (cell[0], cell[1] + 1) != lock
-                    ),
-                    None,
-                )
-            depths.append(path)
-        upper, lower = depths
+            path = [puzzle.tiles[row, column + 1]]
+            while path[-1] in locks:
+                path.append(locks[path[-1]])
+            paths.append(path)
+        upper, lower = paths
         assert len(upper) == len(lower) == a
         assert upper.index(puzzle.tiles[lock]) == b - 1
-        assert lower.index(key_colour) == c - a - 1
+        key = puzzle.tiles[lock[0], lock[1] - 1]
+        assert lower.index(key) == c - a - 1
 
 
 def test_boxworld_is_drawn_from_its_ranges():
