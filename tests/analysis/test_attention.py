@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from equations import softmax
+from layers_for_tests import weights_of
 
 from keras_relational import analysis
 from keras_relational.layers import PrediNet
@@ -15,16 +16,9 @@ def entities_of(model, images):
     return entities.reshape(len(images), 25, -1)
 
 
-def weights_of(model):
-    return {
-        weight.name: keras.ops.convert_to_numpy(weight).astype("float64")
-        for weight in model.get_layer("central").weights
-    }
-
-
 def test_predinet_maps_are_the_softmax_of_each_query(predinet, game):
     images, _ = game
-    weights = weights_of(predinet)
+    weights = weights_of(predinet.get_layer("central"))
 
     maps = analysis.attention_maps(predinet, images, batch_size=7)
 
@@ -49,7 +43,7 @@ def test_predinet_maps_are_the_softmax_of_each_query(predinet, game):
 
 def test_mha_map_is_the_share_of_each_value_in_the_output(mha, game):
     images, _ = game
-    weights = weights_of(mha)
+    weights = weights_of(mha.get_layer("central"))
 
     maps = analysis.attention_maps(mha, images, batch_size=7)
     central = keras.Model(mha.inputs, mha.get_layer("central").output)
