@@ -127,9 +127,9 @@ def test_the_expert_solves_every_puzzle(world):
 
 
 @pytest.mark.slow
-def test_the_expert_solves_very_many_puzzles(world):
-    for part in range(1, 11):
-        the_expert_solves(world, 10_000, first_seed=10_000 * part)
+@pytest.mark.parametrize("part", range(1, 11))
+def test_the_expert_solves_very_many_puzzles(world, part):
+    the_expert_solves(world, 10_000, first_seed=10_000 * part)
 
 
 @pytest.mark.slow

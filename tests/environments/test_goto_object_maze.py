@@ -141,11 +141,18 @@ def test_random_actions_as_in_plain_python(world, num_steps):
 
 
 @pytest.mark.parametrize(
-    "num_mazes", [100, pytest.param(20_000, marks=pytest.mark.slow)]
+    ("first_seed", "num_mazes"),
+    [
+        (0, 100),
+        *(
+            pytest.param(2_000 * part, 2_000, marks=pytest.mark.slow)
+            for part in range(1, 11)
+        ),
+    ],
 )
-def test_everything_is_within_reach(world, num_mazes):
+def test_everything_is_within_reach(world, first_seed, num_mazes):
     """All rooms, both sides of all doors, all objects; and how far they are."""
-    state = reset(world, np.arange(num_mazes))
+    state = reset(world, np.arange(first_seed, first_seed + num_mazes))
     num_doors = arrays(state)["level"][:, 0]
     for i, maze in enumerate(python_mazes(world, state)):
         reached = maze.num_doors()
