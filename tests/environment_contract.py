@@ -39,22 +39,15 @@ def compiled_reset(world):
 
 
 @functools.cache
-def compiled_step(world):
-    """The next state, its image, the reward, and the two kinds of end."""
+def compiled_step(world, or_restart=False):
+    """The next state, its image, the reward, and the two kinds of end.
 
-    def step(state, actions):
-        state, *rest = world.step(state, actions)
-        return state, world.render(state), *rest
+    With `or_restart`, an episode that is over is followed by a new one.
+    """
+    move = world.step_or_restart if or_restart else world.step
 
-    return compiled(step)
-
-
-@functools.cache
-def compiled_step_or_restart(world):
-    """As `compiled_step`. An episode that is over is followed by a new one."""
-
-    def step(state, actions, over):
-        state, *rest = world.step_or_restart(state, actions, over)
+    def step(*arguments):
+        state, *rest = move(*arguments)
         return state, world.render(state), *rest
 
     return compiled(step)
@@ -86,10 +79,11 @@ def random_steps(world, num_steps):
     That is the state, its image, the reward, and both kinds of end. An episode
     that is over is followed by a new one.
     """
+    step = compiled_step(world, or_restart=True)
     state, over = first_state(world), np.zeros(BATCH, bool)
     for time in range(num_steps):
         actions = random_actions(world, BATCH, time)
-        state, *outputs = compiled_step_or_restart(world)(state, actions, over)
+        state, *outputs = step(state, actions, over)
         state = arrays(state)
         outputs = list(map(ops.convert_to_numpy, outputs))
         yield state, *outputs
@@ -158,14 +152,6 @@ class EnvironmentContract:
         assert_states_equal(state, world.reset(np.array(seeds, "uint32")))
         np.testing.assert_array_equal(state["seed"], np.array(seeds, "uint32"))
 
-    def test_equal_actions_give_equal_episodes(self, world):
-        for first, second in zip(
-            random_steps(world, 10), random_steps(world, 10), strict=True
-        ):
-            assert_states_equal(first[0], second[0])
-            for one, other in zip(first[1:], second[1:], strict=True):
-                np.testing.assert_array_equal(one, other)
-
     # Steps.
 
     def test_steps_are_pure_and_alike_compiled_eager_and_in_numpy(self, world):
@@ -204,22 +190,6 @@ class EnvironmentContract:
             # A success ends the episode.
             assert terminated[reward >= world.success_reward].all()
             assert not (terminated & truncated).any()
-
-    def test_a_batch_of_one_is_played_as_in_a_larger_batch(self, world):
-        state = first_state(world)
-        actions = random_actions(world, BATCH)
-        expected, *outputs = world.step(state, actions)
-        one = {name: value[3:4] for name, value in state.items()}
-        assert_states_equal(world.reset([3]), one)
-        moved, *rest = world.step(one, actions[3:4])
-        assert_states_equal(
-            moved, {name: x[3:4] for name, x in arrays(expected).items()}
-        )
-        for ours, theirs in zip(rest, outputs, strict=True):
-            np.testing.assert_array_equal(ours, theirs[3:4])
-        np.testing.assert_array_equal(
-            world.render(one), world.render(state)[3:4]
-        )
 
     # Actions.
 
@@ -275,7 +245,7 @@ class EnvironmentContract:
     def test_the_next_episode_begins_after_the_last_image(self, world):
         """The last step of an episode shows the episode that ends."""
         world = cut_off_after(world, 3)
-        step = compiled_step_or_restart(world)
+        step = compiled_step(world, or_restart=True)
         state, over = first_state(world), np.zeros(BATCH, bool)
         actions = random_actions(world, BATCH)
         for _ in range(3):
@@ -326,28 +296,6 @@ class EnvironmentContract:
         assert world != world.actions
         assert compiled_step(same) is compiled_step(world)
         assert compiled_step(other) is not compiled_step(world)
-
-
-def play(world, state, solutions):
-    """Plays lists of actions, as solvers in plain Python found them.
-
-    Every episode must end with the last of its actions.
-
-    Returns:
-        The last state, and the sum of the rewards of each episode.
-    """
-    step = compiled_step(world)
-    lengths = np.array([len(actions) for actions in solutions])
-    total, over = np.zeros(len(lengths)), np.zeros(len(lengths), bool)
-    for time in range(lengths.max()):
-        actions = [x[time] if time < len(x) else 0 for x in solutions]
-        state, _, *outputs = step(state, np.array(actions, "int32"))
-        reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
-        total += np.where(over, 0, reward)
-        over |= terminated
-        np.testing.assert_array_equal(over, lengths <= time + 1)
-        assert not truncated.any()
-    return state, total
 
 
 def agree_on_random_moves(world, state, episodes, num_moves, shares=None):

@@ -89,13 +89,8 @@ class LayerCase:
             with `"sublayer/kernel"` for a weight of a sublayer. `inputs` is an
             array or a dictionary of arrays. `mask` is None or a boolean array.
         expected_output_shape: Shape of the outputs, or a tuple of shapes.
-        expected_num_trainable_weights: Number of trainable weights.
-        expected_output_dtype: Dtype of the outputs, or a tuple of dtypes.
-        expected_num_non_trainable_weights: Number of non-trainable weights.
-        expected_num_non_trainable_variables: Number of non-trainable weights,
-            and of the states of seed generators and metrics.
-        expected_num_seed_generators: Number of seed generators.
-        expected_num_losses: Number of losses that the layer adds.
+        expected_num_trainable_weights: Number of trainable weights. This and
+            the other expectations are those of Keras' `run_layer_test`.
         input_shape: Shape of the inputs `(batch, n, ...)`, where `n` is the
             size of the set. For a layer with several input tensors, a
             dictionary of the arguments of `build`: `{"query_shape": ...,

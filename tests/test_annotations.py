@@ -54,37 +54,22 @@ def public_functions(value):
     """A function itself, or the public methods that a class defines."""
     if inspect.isfunction(value):
         yield value
-    if not inspect.isclass(value):
-        return
-    for name, method in vars(value).items():
-        if isinstance(method, property):
-            method = method.fget
-        elif isinstance(method, classmethod | staticmethod):
-            method = method.__func__
+    for name, method in vars(value).items() if inspect.isclass(value) else ():
+        # Of a property, or of a class method or a static one.
+        method = getattr(method, "fget", getattr(method, "__func__", method))
         is_public = not name.startswith("_") or name in ("__init__", "__call__")
-        # A dataclass' `__init__` is not in a file.
-        is_written = (
-            inspect.isfunction(method)
-            and inspect.unwrap(method).__code__.co_filename != "<string>"
-        )
-        if is_public and is_written:
-            yield method
+        if is_public and inspect.isfunction(method):
+            # A dataclass' `__init__` is not in a file.
+            if inspect.unwrap(method).__code__.co_filename != "<string>":
+                yield method
 
 
 def missing_annotations(function):
-    signature = inspect.signature(function)
-    missing = [
-        name
-        for position, (name, parameter) in enumerate(
-            signature.parameters.items()
-        )
-        if parameter.annotation is parameter.empty
-        and not (position == 0 and name in ("self", "cls"))
-    ]
-    needs_return = function.__name__ != "__init__"
-    if needs_return and signature.return_annotation is signature.empty:
-        missing.append("return")
-    return missing
+    needed = [*inspect.signature(function).parameters]
+    if function.__name__ != "__init__":
+        needed.append("return")
+    given = {"self", "cls", *function.__annotations__}
+    return [name for name in needed if name not in given]
 
 
 @pytest.mark.parametrize("name", [*PACKAGES, *MODULES])

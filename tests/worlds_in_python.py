@@ -1,4 +1,4 @@
-"""The rules of both worlds once more, in plain Python, with solvers.
+"""The rules of both worlds once more, in plain Python.
 
 They are written from the papers and from MiniGrid, not from the tensors.
 BoxWorld: a board is a dictionary from `(row, column)` to the colour of the tile
@@ -126,34 +126,6 @@ def python_worlds(world, state):
         yield PythonBoxWorld(image, set(cells))
 
 
-def solve(world):
-    """The moves that fetch the gem, or None if nothing does.
-
-    Searches through the orders in which keys and boxes can be taken, knowing of
-    no box that it ends the episode.
-    """
-    start = (frozenset(world.tiles), (), world.player, ())
-    stack = [start]
-    while stack:
-        tiles, held, player, moves = stack.pop()
-        reached = paths(world, tiles, player)
-        for cell in sorted(tiles):
-            taken, key, used = takes(world, tiles, cell)
-            if taken is None or cell not in reached:
-                continue
-            remaining = list(held)
-            try:
-                for colour in used:
-                    remaining.remove(colour)
-            except ValueError:
-                continue
-            path = moves + reached[cell]
-            if key == GEM:
-                return list(path)
-            stack.append((tiles - taken, (*remaining, key), cell, path))
-    return None
-
-
 def moves_to_the_nearest(world):
     """The moves that shorten the way to the nearest tile that helps."""
     helpful = []
@@ -196,23 +168,6 @@ def takes(world, tiles, cell):
     if (row, column + 1) in tiles:
         return None, None, None
     return {cell}, world.tiles[cell], []
-
-
-def paths(world, tiles, player):
-    """The shortest moves to each cell; tiles end a path."""
-    reached = {player: ()}
-    queue = collections.deque([player])
-    while queue:
-        here = queue.popleft()
-        if here in tiles and here != player:
-            continue
-        for action, (down, right) in MOVES.items():
-            cell = (here[0] + down, here[1] + right)
-            inside = 0 <= cell[0] < world.rows and 0 <= cell[1] < world.columns
-            if inside and cell not in reached:
-                reached[cell] = (*reached[here], action)
-                queue.append(cell)
-    return reached
 
 
 UNSEEN, FLOOR, WALL, SHUT, OPEN = (
@@ -316,39 +271,6 @@ class PythonMaze:
                     add = queue.append if tile == SHUT else queue.appendleft
                     add(near)
         return reached
-
-    def solution(self):
-        """Actions that lead to the object on the shortest path."""
-        came_from = {self.agent: None}
-        queue = collections.deque([self.agent])
-        while queue:
-            cell = queue.popleft()
-            if self.tile(cell) == self.sought:
-                return self._actions(cell, came_from)
-            if self.tile(cell) not in (FLOOR, SHUT, OPEN):
-                continue
-            for down, right in STEPS.values():
-                near = cell[0] + down, cell[1] + right
-                if near not in came_from and self.tile(near) != WALL:
-                    came_from[near] = cell
-                    queue.append(near)
-        return None
-
-    def _actions(self, cell, came_from):
-        path = [cell]
-        while came_from[path[0]] is not None:
-            path.insert(0, came_from[path[0]])
-        actions, direction = [], self.direction
-        for here, there in itertools.pairwise(path):
-            move = there[0] - here[0], there[1] - here[1]
-            (wanted,) = (d for d in STEPS if STEPS[d] == move)
-            turns = (wanted - direction) % 4
-            actions += [LEFT] if turns == 3 else [RIGHT] * turns
-            direction = wanted
-            if there == cell:
-                return actions
-            actions += [TOGGLE] * (self.tile(there) == SHUT) + [FORWARD]
-        raise AssertionError("The agent stands on the object.")
 
 
 def cells_seen(view):

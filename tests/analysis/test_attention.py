@@ -3,14 +3,11 @@ import io
 import keras
 import numpy as np
 import pytest
+from equations import softmax
+from layers_for_tests import weights_of
 
 from keras_relational import analysis
 from keras_relational.layers import PrediNet
-
-
-def softmax(logits):
-    exponentials = np.exp(logits - logits.max())
-    return exponentials / exponentials.sum()
 
 
 def entities_of(model, images):
@@ -19,16 +16,9 @@ def entities_of(model, images):
     return entities.reshape(len(images), 25, -1)
 
 
-def weights_of(model):
-    return {
-        weight.name: keras.ops.convert_to_numpy(weight).astype("float64")
-        for weight in model.get_layer("central").weights
-    }
-
-
 def test_predinet_maps_are_the_softmax_of_each_query(predinet, game):
     images, _ = game
-    weights = weights_of(predinet)
+    weights = weights_of(predinet.get_layer("central"))
 
     maps = analysis.attention_maps(predinet, images, batch_size=7)
 
@@ -53,7 +43,7 @@ def test_predinet_maps_are_the_softmax_of_each_query(predinet, game):
 
 def test_mha_map_is_the_share_of_each_value_in_the_output(mha, game):
     images, _ = game
-    weights = weights_of(mha)
+    weights = weights_of(mha.get_layer("central"))
 
     maps = analysis.attention_maps(mha, images, batch_size=7)
     central = keras.Model(mha.inputs, mha.get_layer("central").output)
@@ -84,8 +74,6 @@ def test_mha_map_is_the_share_of_each_value_in_the_output(mha, game):
 
 
 def test_maps_need_a_central_module_that_reads_an_image(game):
-    from keras_relational.layers import PrediNet
-
     inputs = keras.Input((36, 36, 3))
     entities = keras.layers.Reshape((36, 108))(inputs)
     model = keras.Model(inputs, PrediNet(2, 3, 4, name="central")(entities))

@@ -1,9 +1,6 @@
 import io
-import os
-import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 
@@ -109,18 +106,3 @@ def test_figures_say_that_matplotlib_is_missing(monkeypatch):
     runs = {"predinet": [curves(0.5)]}
     with pytest.raises(ImportError, match=r"keras_relational\[plots\]"):
         analysis.plot_learning_curves(runs)
-
-
-def test_analysis_needs_neither_tensorflow_nor_matplotlib():
-    # Where torch is, JAX is not: `make test-torch`.
-    torch = keras.backend.backend() == "torch"
-    other_backend = "torch" if torch else "jax"
-    program = (
-        "import sys; sys.modules.update(tensorflow=None, matplotlib=None);"
-        "import keras_relational.analysis"
-    )
-    subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "KERAS_BACKEND": other_backend, "XLA_FLAGS": ""},
-        check=True,
-    )

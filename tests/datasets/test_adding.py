@@ -49,14 +49,6 @@ def test_a_mixture_has_equal_shares_in_random_order():
     assert 0.25 < (counts[1:] == counts[:-1]).mean() < 0.42
 
 
-def test_one_sequence_may_be_of_either_kind():
-    counts = [
-        adding.generate(1, 50, (2, 4), seed)[0][..., 1].sum()
-        for seed in range(20)
-    ]
-    assert set(counts) == {2, 4}
-
-
 def test_no_number_is_in_both_parts():
     (x_train, _), (x_test, _) = adding.load_data(3, 3)
     assert not np.isin(x_test[..., 0], x_train[..., 0]).any()

@@ -210,21 +210,6 @@ class TestImages:
             distribution_of_three.load_images(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("task", "num_kinds", "time"),
-    [("same_different", 2, 2), ("identity_rules", 3, 5)],
-)
-def test_no_kind_is_favoured_where_they_do_not_divide(task, num_kinds, time):
-    """As with one problem at a time, or 32 of three rules."""
-    kinds = set()
-    for seed in range(30):
-        shown = distribution_of_three.generate(1, task=task, seed=seed).fillers
-        # Which fillers of the first three, or two, are alike.
-        first = shown[0, : min(time, 3)]
-        kinds.add(tuple((first[:, None] == first).ravel()))
-    assert len(kinds) == num_kinds
-
-
 def test_fillers_are_withheld_at_random():
     fillers, train, test = distribution_of_three.split_fillers(np.eye(100), 95)
     order = np.random.default_rng([0, 2]).permutation(100)

@@ -123,6 +123,29 @@ def test_small_images_are_means_of_large_ones(name):
         np.testing.assert_array_equal(one, other)
 
 
+def fillers(task, seed):
+    return distribution_of_three.generate(1, task=task, seed=seed).fillers[0]
+
+
+def pattern(row):
+    return tuple(row == row[1])
+
+
+@pytest.mark.parametrize(
+    ("kind_of_one", "num_kinds"),
+    [
+        (lambda i: adding.generate(1, 50, (2, 4), i)[0][0, :, 1].sum(), 2),
+        (lambda i: single_ball.generate(1, 2, seed=i)[1][0], 3),
+        (lambda i: single_ball.generate_switching(1, 2, i)[1][0, 0], 2),
+        (lambda i: np.ptp(fillers("same_different", i)) > 0, 2),
+        (lambda i: pattern(fillers("identity_rules", i)[:3]), 3),
+    ],
+)
+def test_one_example_may_be_of_any_kind(kind_of_one, num_kinds):
+    """No kind is favoured where kinds do not divide the number of examples."""
+    assert len({kind_of_one(i) for i in range(30)}) == num_kinds
+
+
 def shifted(*arguments, **kwargs):
     videos = dynamic_objects.generate(*arguments, **kwargs)
     return videos[:, :-1], videos[:, 1:]

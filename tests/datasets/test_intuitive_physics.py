@@ -35,10 +35,6 @@ def colours_shown(frame):
 
 
 class TestGenerate:
-    def test_shapes(self, sets):
-        assert sets.shape == (30, 4, 24, 64, 64, 3)
-        assert sets.dtype == np.uint8
-
     def test_possible_and_impossible_clips_have_the_same_frames(self, sets):
         for clips in sets:
             frames = [
@@ -94,24 +90,6 @@ class TestGenerate:
                 assert abs(int(heights[0]) - int(heights[1])) <= 1
         assert block != "O2" or shapes_differ > 18
 
-    def test_objects_move_evenly_to_the_other_side(self, block, sets):
-        """Read off the pixels of the object that the clips differ in."""
-        directions = []
-        for one, two, *_ in sets:
-            differ = (one != two).any((1, 3))  # (time, columns)
-            line = np.arange(64) + 0.5
-            start, end = (np.median(line[differ[time]]) for time in (0, -1))
-            assert abs(end - start) > 30
-            directions.append(end > start)
-        assert 6 < sum(directions) < 24
-
-    def test_one_to_three_objects(self, block, sets):
-        counts = collections.Counter(
-            len(colours_shown(clip[0])) for clip in sets[:, 0]
-        )
-        assert set(counts) == {1, 2, 3}
-        assert min(counts.values()) >= 4
-
     def test_scenery_and_occluder_stay(self, sets):
         for clips in sets:
             scenery = clips[:, :, :30]
@@ -129,6 +107,7 @@ class TestGenerate:
     def test_other_lengths(self, block, num_frames):
         clips = intuitive_physics.generate(block, 10, num_frames, seed=1)
         assert clips.shape == (10, 4, num_frames, 64, 64, 3)
+        assert clips.dtype == np.uint8
         alike = (clips[:, 0] == clips[:, 1]).all((2, 3, 4))
         assert (alike[:, :-1] & alike[:, 1:]).any(1).all()
 
@@ -271,24 +250,19 @@ class TestReadPublished:
     @pytest.mark.parametrize(
         "status",
         [
-            "",
-            "{",
-            "[]",
-            "{}",
-            '{"header": {}}',
-            '{"header": null}',
-            '{"header": {"is_possible": "yes"}}',
+            b"",
             b"\xff\xfe",
+            b'{"header": {}}',
+            b'{"header": null}',
+            b'{"header": {"is_possible": "yes"}}',
             None,
         ],
     )
     def test_unreadable_status(self, folder, status):
         path = folder / "O1" / "02" / "1" / "status.json"
         path.unlink()
-        if isinstance(status, bytes):
+        if status is not None:
             path.write_bytes(status)
-        elif status is not None:
-            path.write_text(status)
         with pytest.raises(ValueError, match=r"02/1/status\.json cannot be"):
             intuitive_physics.read_published(folder, "O1")
 
@@ -304,10 +278,10 @@ class TestReadPublished:
             intuitive_physics.read_published(folder, "O1")
 
 
-def test_all_objects_move():
+def test_all_objects_move_to_the_other_side():
     """Not only the one that something happens to."""
     clips = intuitive_physics.generate_possible(40, 24, seed=0)
-    several = 0
+    several, to_the_right = 0, []
     for clip in clips:
         starts, ends = (
             {
@@ -322,7 +296,9 @@ def test_all_objects_move():
         several += len(starts) > 1
         for colour, start in starts.items():
             assert abs(ends[colour] - start) > 30
+            to_the_right.append(ends[colour] > start)
     assert several > 10
+    assert 0.3 < np.mean(to_the_right) < 0.7
 
 
 def test_near_objects_hide_far_ones():

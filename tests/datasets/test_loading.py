@@ -123,6 +123,3 @@ def test_json_that_nests_too_deeply_is_a_clear_error(tmp_path):
         read_json(path)
     path.write_text(json.dumps({"a": 1}))
     assert read_json(path) == {"a": 1}
-
-
-# The training set of a seed, and what `generate` makes of the same seed.

@@ -46,13 +46,8 @@ def alike(a, b):
 
 
 def pattern(objects):
-    letters = []
-    for thing in objects:
-        letters.append(objects.index(thing))
-    names = {
-        letter: "ABC"[i] for i, letter in enumerate(dict.fromkeys(letters))
-    }
-    return "".join(names[letter] for letter in letters)
+    different = list(dict.fromkeys(objects))
+    return "".join("ABC"[different.index(thing)] for thing in objects)
 
 
 def truth(task, objects):
@@ -63,12 +58,7 @@ def truth(task, objects):
     if task == "colour_and_shape":
         first, second = objects.values()
         same_shape, same_colour = alike(first, second)
-        return {
-            (True, True): 0,
-            (True, False): 1,
-            (False, True): 2,
-            (False, False): 3,
-        }[same_shape, same_colour]
+        return 2 * (not same_shape) + (not same_colour)
     if task == "between":
         first, _, last = objects.values()
         return tuple(objects) in LINES and first == last
@@ -250,47 +240,43 @@ def test_false_occurs_images_come_close(task):
         assert twins == false - absent
 
 
-def between_statistics(images, labels):
-    """What the published images of `between` were counted by."""
-    true_lines, middle = collections.Counter(), collections.Counter()
-    false, shapes, colours = collections.Counter(), [], set()
+def check_between(images, labels):
+    """Shares are those that were counted in the published images."""
+    lines, false = collections.Counter(), collections.Counter()
+    shapes, colours, middle = collections.Counter(), set(), 0
     for image, label in zip(images, labels, strict=True):
         objects = read_objects(image)
         cells = tuple(objects)
         first, _, last = objects.values()
-        shapes += [shape for shape, _ in objects.values()]
+        shapes.update(shape for shape, _ in objects.values())
         colours |= {colour[0] for _, colour in objects.values()}
-        middle[4 in cells] += 1
+        middle += 4 in cells
         if label:
-            true_lines[cells] += 1
+            lines[cells] += 1
         else:
-            false["in line" if cells in LINES else "off line"] += 1
             false[alike(first, last)] += 1
-    share = {key: n / (labels == 0).sum() for key, n in false.items()}
-    lines = {key: n / labels.sum() for key, n in true_lines.items()}
-    return share, lines, middle[True] / len(labels), shapes, colours
-
-
-def check_between(images, labels):
-    share, lines, middle, shapes, colours = between_statistics(images, labels)
+            false["off line"] += cells not in LINES
     assert np.mean(labels) == pytest.approx(0.5, abs=0.03)
-    assert share["off line"] == pytest.approx(0.22, abs=0.03)
-    assert share[True, False] == pytest.approx(0.27, abs=0.03)
-    assert share[False, True] == pytest.approx(0.26, abs=0.03)
-    assert share[False, False] == pytest.approx(0.46, abs=0.03)
+    for kind, share in (
+        ("off line", 0.22),
+        ((True, False), 0.27),
+        ((False, True), 0.26),
+        ((False, False), 0.46),
+    ):
+        found = false[kind] / (labels == 0).sum()
+        assert found == pytest.approx(share, abs=0.03)
     # All eight lines, the middle row twice as often as any other.
     assert set(lines) == set(LINES)
-    assert lines[3, 4, 5] == pytest.approx(2 / 9, abs=0.03)
-    for line in set(LINES) - {(3, 4, 5)}:
-        assert lines[line] == pytest.approx(1 / 9, abs=0.03)
-    assert 0.45 < middle < 0.6
+    for line, count in lines.items():
+        share = (2 if line == (3, 4, 5) else 1) / 9
+        assert count / labels.sum() == pytest.approx(share, abs=0.03)
+    assert 0.45 < middle / len(labels) < 0.6
     assert colours == set(map(tuple, relations_game.COLOURS.tolist()))
     known = relations_game.shape_masks("hexominoes").reshape(-1, 9)
     assert set(shapes) == set(map(tuple, known.tolist()))
     # Half of the objects have a shape with four turns, half one with eight.
-    count = collections.Counter(shapes)
-    frequent = sorted(count.values())[-16:]
-    assert sum(frequent) / len(shapes) == pytest.approx(0.5, abs=0.03)
+    frequent = sorted(shapes.values())[-16:]
+    assert sum(frequent) / shapes.total() == pytest.approx(0.5, abs=0.03)
 
 
 def test_between_has_the_published_shares():

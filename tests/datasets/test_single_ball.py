@@ -139,52 +139,37 @@ def test_dynamics_of_choice():
     assert single_ball.generate(3, num_frames=1)[0].shape[1] == 1
 
 
-def test_one_video_may_be_of_any_kind():
-    kinds = [single_ball.generate(1, 2, seed=i)[1][0] for i in range(30)]
-    assert set(kinds) == {0, 1, 2}
-    kinds = [
-        single_ball.generate_switching(1, 2, seed=i)[1][0, 0] for i in range(20)
-    ]
-    assert set(kinds) == {0, 1}
+def assert_one_switch_and_one_speed(labels, centres):
+    """The label of a step is its axis, and changes once, in the middle."""
+    changed = np.diff(labels.astype(int), axis=1) != 0
+    assert (changed.sum(1) == 1).all()
+    assert (changed.argmax(1) == (labels.shape[1] - 1) // 2).all()
+    steps = abs(steps_of(centres))
+    moves = np.array([(1, 0), (0, 1), (1, 1)])[labels[:, :-1]]
+    assert steps[moves == 0].max() < 1e-4
+    # One speed all along, but where the ball turns at an edge.
+    speeds = np.median(steps.max(axis=-1), axis=1)
+    assert 2 <= speeds.min() + 1e-4 < 2.1
+    assert 3.9 < speeds.max() <= 4 + 1e-4
+    as_fast = abs(steps - speeds[:, None, None]) < 1e-3
+    assert as_fast[moves == 1].mean() > 0.85
+    assert steps.max() <= 4 + 1e-4
 
 
-@pytest.fixture(scope="module")
-def switching():
-    return single_ball.generate_switching(200, seed=0)
-
-
-def test_labels_switch_once_in_the_middle(switching):
-    images, labels, _ = switching
+def test_labels_tell_the_next_step():
+    images, labels, centres = single_ball.generate_switching(200, seed=0)
     assert images.shape == (200, 51, 64, 64, 1)
     assert labels.shape == (200, 51)
     assert images.dtype == labels.dtype == np.uint8
-    changed = np.diff(labels.astype(int), axis=1) != 0
-    assert (changed.sum(1) == 1).all()
-    assert (changed.argmax(1) == 25).all()
     assert labels[:, 0].sum() == 100
-
-
-def test_labels_tell_the_next_step(switching):
-    _, labels, centres = switching
-    steps = steps_of(centres)
-    moved = np.take_along_axis(steps, labels[:, :-1, None].astype(int), 2)
-    still = np.take_along_axis(steps, 1 - labels[:, :-1, None].astype(int), 2)
-    assert abs(still).max() < 1e-4
-    # One speed all along, but where the ball turns at an edge.
-    speeds = np.median(abs(moved[..., 0]), axis=1)
-    assert 2 <= speeds.min() + 1e-4 < 2.1
-    assert 3.9 < speeds.max() <= 4 + 1e-4
-    as_fast = abs(abs(moved[..., 0]) - speeds[:, None]) < 1e-3
-    assert as_fast.mean() > 0.85
-    assert abs(moved[..., 0]).max() <= 4 + 1e-4
+    assert_one_switch_and_one_speed(labels, centres)
     # To and fro, and at first to either side.
-    first = np.sign(moved[:, 0])
-    assert 0.4 < (first > 0).mean() < 0.6
-    signs = np.sign(moved[as_fast])
-    assert 0.4 < (signs > 0).mean() < 0.6
-    assert ((moved[:, :25] > 1).any(1) & (moved[:, :25] < -1).any(1)).mean() > (
-        0.7
-    )
+    axes = labels[:, :-1, None].astype(int)
+    moved = np.take_along_axis(steps_of(centres), axes, 2)
+    assert 0.4 < (moved[:, 0] > 0).mean() < 0.6
+    assert 0.4 < (moved > 0).mean() < 0.6
+    early = moved[:, :25]
+    assert ((early > 1).any(1) & (early < -1).any(1)).mean() > 0.7
 
 
 def test_load_data():
@@ -209,9 +194,7 @@ def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
     assert coordinates.shape == (600, 30, 2 + num_axes)
     assert coordinates.dtype == np.float32
     assert labels.dtype == np.uint8
-    changed = np.diff(labels.astype(int), axis=1) != 0
-    assert (changed.sum(1) == 1).all()
-    assert (changed.argmax(1) == 14).all()
+    assert_one_switch_and_one_speed(labels, 16 * coordinates[..., :2])
     # Each pair of a first and a second axis is about as frequent.
     pairs, counts = np.unique(labels[:, [0, -1]], axis=0, return_counts=True)
     assert len(pairs) == num_axes * (num_axes - 1)
@@ -220,15 +203,6 @@ def test_coordinates_are_those_of_a_ball_that_changes_its_axis(num_axes):
         coordinates[..., 2:], 2.5 * np.eye(num_axes)[labels]
     )
     assert abs(coordinates[..., :2]).max() <= 28 / 16
-    # In each step, the ball moves along the axis of the step, at one speed.
-    steps = abs(np.diff(coordinates[..., :2], axis=1)) * 16
-    moves = np.array([(1, 0), (0, 1), (1, 1)])[labels[:, :-1]]
-    assert abs(steps[moves == 0]).max() < 1e-4
-    speeds = np.median(steps.max(axis=-1), axis=1)[:, None, None]
-    as_fast = abs(steps - speeds) < 1e-3
-    assert as_fast[moves == 1].mean() > 0.85
-    assert 2 <= speeds.min() + 1e-4
-    assert speeds.max() <= 4 + 1e-4
 
 
 def test_each_walk_is_its_own():

@@ -1,5 +1,3 @@
-import itertools
-
 import h5py
 import numpy as np
 import pytest
@@ -102,17 +100,13 @@ class TestGenerate:
 
 class TestRender:
     def test_equals_the_pixels_one_by_one(self):
-        levels = random_levels(12)
-        levels[:4] = [(0, 0, 41, 41), (41, 41, 41, 0), (0, 41, 0, 9), [0] * 4]
+        levels = random_levels(42)
+        levels[:3, :3] = [(0, 0, 41), (41, 41, 41), (0, 0, 0)]
+        levels[:, 3] = range(42)
         images = vaec.render(levels)
         assert images.dtype == np.uint8
         for image, level in zip(images, levels, strict=True):
             np.testing.assert_array_equal(image, drawn_pixel_by_pixel(*level))
-
-    def test_the_smallest_square_covers_four_by_four_pixels(self):
-        image = vaec.render([0, 0, 0, 0])
-        assert (image[..., 1] == 102).sum() == 16
-        assert (image[41:45, 41:45, 1] == 102).all()
 
     @pytest.mark.parametrize("size", [64, 32, 16])
     def test_smaller_images_are_block_means(self, size):
@@ -270,18 +264,3 @@ class TestPublishedFiles:
             vaec.load_hdf5(broken)
         with pytest.raises(FileNotFoundError):
             vaec.load_hdf5(tmp_path / "none.hy")
-
-
-def test_the_square_is_green():
-    image = vaec.render([9, 9, 9, 41])
-    assert set(map(tuple, image.reshape(-1, 3))) == {
-        (0, 255, 0),
-        (128, 128, 128),
-    }
-
-
-def test_greens_are_cut_to_integers():
-    images = vaec.render([(20, 20, 20, level) for level in range(42)])
-    greens = [int(image[63, 63, 1]) for image in images]
-    assert greens == [int(102 + level * 153 / 41) for level in range(42)]
-    assert all(a < b for a, b in itertools.pairwise(greens))

@@ -11,7 +11,6 @@ from environment_contract import arrays
 from environment_contract import assert_frequencies
 from environment_contract import compiled_step
 from environment_contract import of_worlds
-from environment_contract import play
 from keras import ops
 from PIL import Image
 from worlds_in_python import python_worlds
@@ -37,26 +36,6 @@ class TestContract(EnvironmentContract):
 def reset(world, seeds):
     """Not compiled: that would take longer, for each number of seeds."""
     return world.reset(np.asarray(seeds, "uint32"))
-
-
-def solve_and_play(world, num_puzzles, first_seed=0):
-    """Solves puzzles in plain Python, and plays the solutions on tensors."""
-    state = reset(world, np.arange(first_seed, first_seed + num_puzzles))
-    solutions = [
-        worlds_in_python.solve(puzzle) for puzzle in python_worlds(world, state)
-    ]
-    assert all(solution is not None for solution in solutions)
-    state, total = play(world, state, solutions)
-    length = arrays(state)["level"][:, 0]
-    # A key, and L − 1 boxes, for each path, and the gem.
-    paths = 2 if isinstance(world, boxworld.BridgeBoxWorld) else 1
-    np.testing.assert_array_equal(total, paths * length + 10)
-
-
-def random_moves_as_in_plain_python(world, num_episodes, num_moves):
-    state = reset(world, np.arange(num_episodes) + 7_000_000)
-    puzzles = list(python_worlds(world, state))
-    return agree_on_random_moves(world, state, puzzles, num_moves)
 
 
 @pytest.mark.parametrize("pairs", ["all", "seen", "withheld"])
@@ -88,23 +67,14 @@ def test_pairs_of_locks_and_keys_are_withheld(pairs):
         assert len(np.unique(colours)) == len(colours)
 
 
-def test_puzzles_are_solvable(world):
-    solve_and_play(world, 1000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_very_many_puzzles_are_solvable(world, part):
-    solve_and_play(world, 10_000, first_seed=10_000 * (part + 1))
-
-
-def test_random_moves_as_in_plain_python(world):
-    assert random_moves_as_in_plain_python(world, 50, 200).any()
-
-
-@pytest.mark.slow
-def test_very_many_random_moves_as_in_plain_python(world):
-    random_moves_as_in_plain_python(world, 1000, 1000)
+@pytest.mark.parametrize(
+    ("num_episodes", "num_moves"),
+    [(50, 200), pytest.param(1_000, 1_000, marks=pytest.mark.slow)],
+)
+def test_random_moves_as_in_plain_python(world, num_episodes, num_moves):
+    state = reset(world, np.arange(num_episodes) + 7_000_000)
+    puzzles = list(python_worlds(world, state))
+    assert agree_on_random_moves(world, state, puzzles, num_moves).any()
 
 
 def test_the_expert_goes_to_the_nearest_tile_that_helps(world):
@@ -130,20 +100,44 @@ def test_the_expert_goes_to_the_nearest_tile_that_helps(world):
     assert over.mean() > 0.3
 
 
-def test_the_expert_solves_every_puzzle(world):
-    state = reset(world, np.arange(1_000) + 4_000_000)
+def the_expert_solves(world, num_puzzles, first_seed=0):
+    """Each puzzle, on one of the shortest ways to each tile that helps."""
+    state = reset(world, np.arange(first_seed, first_seed + num_puzzles))
     step, expert = compiled_step(world), compiled(world.expert_moves)
     rng = np.random.default_rng(0)
-    solved = np.zeros(1_000, bool)
+    solved, total = np.zeros(num_puzzles, bool), np.zeros(num_puzzles)
     while not solved.all():
         moves = ops.convert_to_numpy(expert(state))
         assert moves[~solved].any(axis=1).all()
         assert not moves[solved].any()
         actions = (moves * rng.random(moves.shape)).argmax(axis=1)
-        state, _, reward, terminated, _ = step(state, actions.astype("int32"))
-        now = ~solved & ops.convert_to_numpy(terminated)
-        assert (ops.convert_to_numpy(reward)[now] == boxworld.GEM_REWARD).all()
-        solved |= now
+        state, _, *outputs = step(state, actions.astype("int32"))
+        reward, terminated, truncated = map(ops.convert_to_numpy, outputs)
+        total += np.where(solved, 0, reward)
+        solved |= terminated
+        assert not truncated.any()
+    length = arrays(state)["level"][:, 0]
+    # A key, and L − 1 boxes, for each path, and the gem.
+    paths = 2 if isinstance(world, boxworld.BridgeBoxWorld) else 1
+    np.testing.assert_array_equal(total, paths * length + boxworld.GEM_REWARD)
+
+
+def test_the_expert_solves_every_puzzle(world):
+    the_expert_solves(world, 1_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(1, 11))
+def test_the_expert_solves_very_many_puzzles(world, part):
+    the_expert_solves(world, 10_000, first_seed=10_000 * part)
+
+
+@pytest.mark.slow
+def test_the_largest_puzzle_that_fits_is_made():
+    """Six columns of one row: six boxes and loose keys in all."""
+    the_expert_solves(boxworld.BoxWorld(3, 18, (5, 5), (0, 0)), 100)
+    bridge = boxworld.BridgeBoxWorld(7, 9, (3, 3), bridge_probability=1)
+    the_expert_solves(bridge, 100)
 
 
 def test_the_expert_needs_a_board_that_fits_into_integers():
@@ -263,33 +257,26 @@ def test_the_bridge_is_where_its_type_says():
             assert not puzzle.losing
             continue
         (lock,) = puzzle.losing
-        key_colour = puzzle.tiles[lock[0], lock[1] - 1]
+        boxes = {x for x in puzzle.tiles if puzzle.is_lock(x)} - {lock}
+        # The colour of each lock, by that of the key in its box.
+        locks = {puzzle.tiles[r, c - 1]: puzzle.tiles[r, c] for r, c in boxes}
         gems = sorted(
             cell
             for cell, tile in puzzle.tiles.items()
             if tile == worlds_in_python.GEM
         )
-        depths = []
+        paths = []
         for row, column in gems:  # upper path, lower path
             # From the gem's lock back to the loose key.
-            colour, path = puzzle.tiles[row, column + 1], []
-            while colour is not None:
-                path.append(colour)
-                colour = next(
-                    (
-                        puzzle.tiles[cell[0], cell[1] + 1]
-                        for cell, tile in puzzle.tiles.items()
-                        if tile == colour
-                        and puzzle.is_lock((cell[0], cell[1] + 1))
-                        and (cell[0], cell[1] + 1) != lock
-                    ),
-                    None,
-                )
-            depths.append(path)
-        upper, lower = depths
+            path = [puzzle.tiles[row, column + 1]]
+            while path[-1] in locks:
+                path.append(locks[path[-1]])
+            paths.append(path)
+        upper, lower = paths
         assert len(upper) == len(lower) == a
         assert upper.index(puzzle.tiles[lock]) == b - 1
-        assert lower.index(key_colour) == c - a - 1
+        key = puzzle.tiles[lock[0], lock[1] - 1]
+        assert lower.index(key) == c - a - 1
 
 
 def test_boxworld_is_drawn_from_its_ranges():
@@ -401,15 +388,6 @@ BOX, BRIDGE = boxworld.BoxWorld, boxworld.BridgeBoxWorld
 def test_refuses_what_does_not_fit(kind, arguments, message):
     with pytest.raises(ValueError, match=message):
         kind(**arguments)
-
-
-@pytest.mark.slow
-def test_the_largest_puzzle_that_fits_is_made():
-    """Six columns of one row: six boxes and loose keys in all."""
-    world = boxworld.BoxWorld(3, 18, (5, 5), (0, 0))
-    solve_and_play(world, 100)
-    world = boxworld.BridgeBoxWorld(7, 9, (3, 3), bridge_probability=1)
-    solve_and_play(world, 100)
 
 
 @pytest.mark.parametrize("kind", ["BoxWorld", "BridgeBoxWorld"])

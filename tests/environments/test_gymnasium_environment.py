@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from worlds_in_python import PythonBoxWorld
-from worlds_in_python import solve
 
 from keras_relational.environments import gymnasium_environment
 
@@ -239,23 +238,20 @@ def test_refuses_what_it_does_not_know():
         gymnasium.make_vec(IDS[0], num_envs=2, render_mode="rgb_array")
 
 
-def test_a_solution_played_through_gymnasium():
-    env = gymnasium_environment.WorldEnv(
-        "BoxWorld",
-        rows=3,
-        columns=6,
-        solution_length=(1, 1),
-        num_distractors=(0, 0),
-    )
+def test_played_as_the_plain_rules_have_it():
+    size = {"rows": 3, "columns": 6}
+    lengths = {"solution_length": (1, 1), "num_distractors": (0, 0)}
+    env = gymnasium_environment.WorldEnv("BoxWorld", **size, **lengths)
+    rng = np.random.default_rng(0)
     for seed in range(5):
         image, _ = env.reset(seed=seed)
-        moves = solve(PythonBoxWorld(image, set()))
-        rewards = []
-        for move in moves:
-            _, reward, terminated, _, _ = env.step(move)
-            rewards.append(reward)
-        assert terminated
-        assert sum(rewards) == 11
+        plain, over = PythonBoxWorld(image, set()), False
+        while not over:
+            action = rng.integers(4)
+            expected = plain.step(action)
+            image, reward, over, truncated, _ = env.step(action)
+            np.testing.assert_array_equal(image, plain.image())
+            assert (reward, over, truncated) == (*expected, False)
 
 
 @pytest.mark.parametrize("action", [7, -1, 1.0, [1], np.nan, None, "left"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from environment_contract import EnvironmentContract
 from environment_contract import arrays
-from environment_contract import compiled_step_or_restart
+from environment_contract import compiled_step
 from environment_contract import first_state
 from environment_contract import of_worlds
 from keras import ops
@@ -74,7 +74,7 @@ def test_the_puzzles_of_the_last_stage_are_those_of_the_board(world):
 def test_difficulty_follows_the_running_share_of_solved_episodes(world):
     """Half of the rows play expert moves, the other half random ones."""
     world = Curriculum(world.board, threshold=0.4, step=0.3, num_episodes=3)
-    step = compiled_step_or_restart(world)
+    step = compiled_step(world, or_restart=True)
     expert_moves = compiled(world.expert_moves)
     state = first_state(world)
     over = np.zeros(len(state["steps"]), bool)
