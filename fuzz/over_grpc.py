@@ -1,15 +1,17 @@
-"""Attacks on gRPC: messages that are proper, and some that are none."""
+"""Attacks on gRPC: messages that are proper, and some that are none.
+
+Each public function is a class of attacks.
+"""
 
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
 
+from fuzz import attacks
 from fuzz import draws
+from fuzz import targets
 from fuzz.attacks import GrpcAttack
-from fuzz.over_rest import bad_indices
-from fuzz.over_rest import not_finite
-from fuzz.over_rest import other_batch
 from fuzz.targets import predict_request
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
@@ -144,15 +146,15 @@ def values(rng, target):
 
 
 def batch_sizes(rng, target):
-    return _sent(_with(target, other_batch(rng, target)))
+    return _sent(_with(target, targets.other_batch(rng, target)))
 
 
 def indices(rng, target):
-    return _sent(_with(target, bad_indices(rng, target)))
+    return _sent(_with(target, targets.bad_indices(rng, target)))
 
 
 def states(rng, target):
-    return _sent(_with(target, not_finite(rng, target)))
+    return _sent(_with(target, targets.not_finite(rng, target)))
 
 
 def empty_batches(rng, target):
@@ -217,21 +219,4 @@ def methods(rng, target):
     return GrpcAttack(content, method, exists=False)
 
 
-ATTACKS = {
-    f"grpc.{function.__name__}": function
-    for function in (
-        random_bytes,
-        damaged_message,
-        bombs,
-        shapes,
-        dtypes,
-        values,
-        batch_sizes,
-        indices,
-        states,
-        empty_batches,
-        names,
-        metadata,
-        methods,
-    )
-}
+ATTACKS = attacks.classes_of(__name__, "grpc")
