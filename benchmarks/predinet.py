@@ -126,8 +126,8 @@ class PlainPrediNet(keras.layers.Layer):
     def __init__(self, layer):
         super().__init__()
         queries = denses_by_head(layer.query_kernel, 2 * layer.num_heads)
-        self.queries_1 = queries[: layer.num_heads]
-        self.queries_2 = queries[layer.num_heads :]
+        half = layer.num_heads
+        self.queries = list(zip(queries[:half], queries[half:], strict=True))
         self.keys = dense(layer.key_kernel)
         self.relations = dense(layer.relation_kernel)
 
@@ -136,11 +136,9 @@ class PlainPrediNet(keras.layers.Layer):
         flat = ops.reshape(inputs, (-1, n * m))
         keys = self.keys(inputs)
         heads = []
-        for query_1, query_2 in zip(
-            self.queries_1, self.queries_2, strict=True
-        ):
+        for queries in self.queries:
             entities = []
-            for query in (query_1, query_2):
+            for query in queries:
                 logits = ops.einsum("bg,bng->bn", query(flat), keys)
                 weights = ops.softmax(logits)
                 entities.append(ops.einsum("bn,bnm->bm", weights, inputs))

@@ -33,7 +33,9 @@ _LONG = ("x", "é", "\x00", "\U0001d518")
 
 
 def _sent(request, expect="refusal"):
-    return GrpcAttack(request.SerializeToString(), expect=expect)
+    return GrpcAttack(
+        request.SerializeToString(deterministic=True), expect=expect
+    )
 
 
 def _with(target, changed):
@@ -49,7 +51,7 @@ def random_bytes(rng, target):
 
 
 def damaged_message(rng, target):
-    content = predict_request(target).SerializeToString()
+    content = predict_request(target).SerializeToString(deterministic=True)
     return GrpcAttack(draws.damaged(rng, content))
 
 
@@ -207,14 +209,14 @@ def metadata(rng, target):
     request.model_spec.name = draws.choice(rng, (target.name, "", long))
     if rng.integers(2):
         request.model_spec.version.value = int(rng.integers(-3, 3))
-    content = request.SerializeToString()
+    content = request.SerializeToString(deterministic=True)
     if rng.integers(2):
         content = draws.damaged(rng, content)
     return GrpcAttack(content, method)
 
 
 def methods(rng, target):
-    content = predict_request(target).SerializeToString()
+    content = predict_request(target).SerializeToString(deterministic=True)
     method = draws.choice(rng, _MISSING)
     return GrpcAttack(content, method, exists=False)
 
