@@ -226,7 +226,12 @@ def denses_by_head(kernel, number):
 
 def copied(layer):
     """The same layer of Keras, with weights of its own."""
-    copy = type(layer).from_config(layer.get_config())
+    config = {
+        name: value
+        for name, value in layer.get_config().items()
+        if not name.endswith("_initializer")
+    }
+    copy = type(layer).from_config(config)
     copy.build_from_config(layer.get_build_config())
     copy.set_weights(layer.get_weights())
     return copy

@@ -215,13 +215,14 @@ class PlainSlotAttention(keras.layers.Layer):
         ]
         self.mean = keras.Variable(own(layer.initial_mean))
         self.log_scale = keras.Variable(own(layer.initial_log_scale))
+        self.seeds = keras.random.SeedGenerator(0)
 
     def call(self, inputs, training=False):
         of_inputs, of_queries, of_updates = self.normalizations
         batch = ops.shape(inputs)[0]
         shape = (batch, 5, 64)
         if training:
-            noise = keras.random.normal(shape)
+            noise = keras.random.normal(shape, seed=self.seeds)
         else:
             noise = np.random.default_rng(0).standard_normal((5, 64), "float32")
         slots = self.mean + ops.exp(self.log_scale) * noise
