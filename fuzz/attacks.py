@@ -1,6 +1,6 @@
 """How an attack is made and judged, over HTTP and over gRPC.
 
-HTTP is written by hand, so that it can be wrong.
+Requests over HTTP are written by hand, so that they can be wrong.
 """
 
 import contextlib

@@ -144,7 +144,7 @@ def with_random_weights(case):
 
 
 def arrays_of(outputs):
-    """The outputs as float32, or float64, arrays."""
+    """The outputs as float32 arrays."""
     arrays = []
     for output in tree.flatten(outputs):
         dtype = keras.backend.standardize_dtype(output.dtype)
