@@ -1,8 +1,8 @@
 """Speed, as ratios to a plain implementation measured in the same run.
 
 `make bench` runs all subjects on an otherwise idle machine; `python -m
-benchmarks esbn scoff` runs some; `python -m benchmarks.esbn` is the same for
-one. Every pair is first shown to compute the same to 1e-4, and runs with the
+benchmarks esbn scoff` runs some. Each pair is first shown to compute the same
+to 1e-4, but for the block of the package `dual-attention`. It runs with the
 same compiler setting, but for the training step of PrediNet's classifier: there
 plain Keras is what `fit` does when it is told nothing.
 """

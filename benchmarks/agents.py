@@ -59,7 +59,3 @@ def agent_flops(network, n=40):
         block += simplicial_flops(n, 2) / 2 + n * 48 * 64
     head = 64 * 256 + 3 * 256 * 256 + 5 * 256
     return 2 * (convolutions + n * 24 * 62 + 2 * block + head)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,6 +7,7 @@ from keras import ops
 
 from benchmarks import measuring
 from experiments.context_normalization.vaec import AnalogyBatches
+from fuzz.memory import memory_of
 from keras_relational import models
 from keras_relational.datasets import vaec
 
@@ -46,7 +47,7 @@ def training_step():
 
 def _vaec_epoch():
     """Problems per second, and the memory in MiB that an epoch needs."""
-    before = measuring.memory("VmHWM")
+    before = memory_of("self", "VmHWM")
     batches = AnalogyBatches(vaec.generate(seed=0))
     batches[0]
     num_batches = 19_040 // 32
@@ -54,7 +55,9 @@ def _vaec_epoch():
     for number in range(num_batches):
         batches[number]
     seconds = time.perf_counter() - started
-    return 32 * num_batches / seconds, measuring.memory("VmHWM") - before
+    return 32 * num_batches / seconds, (
+        memory_of("self", "VmHWM") - before
+    ) / 2**20
 
 
 def analogy_flops(num_images=7, num_terms=4, units=256):
@@ -92,8 +95,3 @@ def plain_analogy_scorer(model):
         z = normalization(ops.stack(list(map(encoded, terms)), axis=1))
         scores.append(score(recurrent.layer(z)))
     return keras.Model(inputs, ops.concatenate(scores, axis=-1))
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()

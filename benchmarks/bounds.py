@@ -65,7 +65,3 @@ def seconds_of_a_step(rows, inner, outer, repeats):
         lambda: ops.convert_to_numpy(run(kernel, inputs)[0])
     )
     return seconds / steps
-
-
-if __name__ == "__main__":
-    main()

@@ -20,7 +20,3 @@ def main():
             functools.partial(bouncing_balls.generate, task, 64)
         )
         print(f"{task}: {64 / seconds:,.0f} videos a second")
-
-
-if __name__ == "__main__":
-    main()

@@ -106,7 +106,3 @@ def rates_of_tf_agents(batch=256, steps=200):
         * steps
         / median_seconds(lambda: play_in_a_graph().numpy()),
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -93,13 +93,18 @@ def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
             keras.optimizers.Adam(1e-9), "mse", jit_compile=jit_compile
         )
         layer_models.append((recurrence, model))
-    layer_models[1][1].set_weights(
-        [own(weight) for weight in layer_models[0][1].weights]
-    )
+    layer_models[1][1].set_weights(layer_models[0][1].get_weights())
 
     def patched(function, recurrence, model):
         with mock.patch.object(esbn, "esbn_recurrence", recurrence):
-            function(model)
+            return function(model)
+
+    measuring.check_equal(
+        *(
+            patched(lambda model: model(values[:batch]), *pair)
+            for pair in layer_models
+        )
+    )
 
     def train(model):
         model.fit(values, targets, batch, verbose=0, shuffle=False)
@@ -118,9 +123,6 @@ def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
         ]
         name = f"ESBN recurrence, {what}, {compiler}"
         measuring.report(name, timed, floor, steps, rounds)
-    measuring.check_equal(
-        *(predict_with(*pair, values[:batch]) for pair in layer_models)
-    )
     if importlib.util.find_spec("torch"):
         _, model = layer_models[1]
         theirs = torch_training(model, values, targets, batch)
@@ -132,26 +134,21 @@ def recurrences(compiler, jit_compile, batch=32, steps=10, rounds=9):
         measuring.report(name, timed, 3 * flops, steps, rounds)
 
 
-def predict_with(recurrence, model, values):
-    with mock.patch.object(esbn, "esbn_recurrence", recurrence):
-        return model(values)
-
-
 class PlainESBN(keras.layers.Layer):
     """An ESBN on images, which it encodes in turn; its memory are lists."""
 
-    def __init__(self, encoder, units, key_dim):
+    def __init__(self, encoder, layer):
         super().__init__()
         self.encoder = encoder
-        self.cell = keras.layers.LSTMCell(units)
-        self.key = keras.layers.Dense(key_dim, activation="relu")
-        self.gate = keras.layers.Dense(1, activation="sigmoid")
-
-    def build(self, input_shape):
-        batch = input_shape[0]
-        self.cell.build((batch, self.key.units))
-        self.key.build((batch, self.cell.units))
-        self.gate.build((batch, self.cell.units))
+        self.cell = keras.layers.LSTMCell(layer.units)
+        self.cell.build((None, layer.key_dim))
+        self.cell.set_weights(
+            [own(layer.kernel), own(layer.recurrent_kernel), own(layer.bias)]
+        )
+        kernels = ops.split(layer.write_kernel, [layer.key_dim], axis=1)
+        biases = ops.split(layer.write_bias, [layer.key_dim])
+        self.key = measuring.dense(kernels[0], biases[0], "relu")
+        self.gate = measuring.dense(kernels[1], biases[1], "sigmoid")
 
     def call(self, images, training=False):
         batch, time = ops.shape(images)[0], images.shape[1]
@@ -172,18 +169,6 @@ class PlainESBN(keras.layers.Layer):
                 read = self.gate(h) * read
             keys.append(self.key(h))
             values.append(z)
-
-    def take_weights(self, layer):
-        self.cell.set_weights(
-            [own(layer.kernel), own(layer.recurrent_kernel), own(layer.bias)]
-        )
-        sizes = [self.key.units]
-        kernels = ops.split(layer.write_kernel, sizes, axis=1)
-        biases = ops.split(layer.write_bias, sizes)
-        for dense, kernel, bias in zip(
-            (self.key, self.gate), kernels, biases, strict=True
-        ):
-            dense.set_weights([own(kernel), own(bias)])
 
 
 def torch_training(model, values, targets, batch):
@@ -238,14 +223,5 @@ def plain_rule_learner(model):
     reasoner = model.get_layer("reasoner")
     esbn = reasoner.get_layer("esbn")
     images = keras.Input((9, 32, 32), dtype="uint8")
-    plain = PlainESBN(
-        model.get_layer("encoder").layer, esbn.units, esbn.key_dim
-    )
-    outputs = reasoner.get_layer("output")(plain(images))
-    plain.take_weights(esbn)
-    return keras.Model(images, outputs)
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()
+    plain = PlainESBN(model.get_layer("encoder").layer, esbn)
+    return keras.Model(images, reasoner.get_layer("output")(plain(images)))

@@ -41,7 +41,3 @@ def seconds(bytecode):
         check=True,
     )
     return float(done.stdout.splitlines()[-1])
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,6 @@ import concurrent.futures
 import functools
 import importlib
 import multiprocessing
-import pathlib
 import statistics
 import time
 
@@ -13,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_relational import training
+from keras_relational.layers._strided_convolution import StridedConv2D
 
 ROUNDS = 5
 
@@ -60,10 +60,11 @@ def compilers():
     return {"XLA": True}
 
 
-def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
+def layer_step(name, entities, layer, plain, flops, batch=10, base=0):
     """Forward and backward through one layer, in one loop of steps.
 
-    With a `base` the layer attends to pairs of the first so many entities.
+    `plain` makes a reference from our layer, built. With a `base` the layer
+    attends to pairs of the first so many entities.
     """
 
     def outputs(tested, inputs):
@@ -72,8 +73,7 @@ def layer_step(name, entities, layer, reference, flops, batch=10, base=0):
     steps = len(entities) // batch
     shape = (batch, *entities.shape[1:])
     layer.build(shape, *([(batch, base, shape[-1])] if base else []))
-    reference.build(shape)
-    reference.take_weights(layer)
+    reference = plain(layer)
     first = ops.convert_to_tensor(entities[:batch])
     check_equal(outputs(layer, first), outputs(reference, first))
     targets = np.zeros(
@@ -204,12 +204,52 @@ def run_main(module):
     importlib.import_module(module).main()
 
 
-def memory(name):
-    """A line of Linux' account of this process, in MiB."""
-    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) / 1024
-    raise KeyError(name)
+def dense(kernel, bias=None, activation=None):
+    """Keras' dense layer with these weights."""
+    layer = keras.layers.Dense(
+        kernel.shape[1], activation, use_bias=bias is not None
+    )
+    layer.build((None, kernel.shape[0]))
+    layer.set_weights([own(x) for x in (kernel, bias) if x is not None])
+    return layer
+
+
+def denses_of(layer, *names):
+    """A dense layer for each of the layer's kernels of these names."""
+    return {name: dense(getattr(layer, f"{name}_kernel")) for name in names}
+
+
+def denses_by_head(kernel, number):
+    """A dense layer for each of so many parts of a kernel."""
+    return [dense(part) for part in ops.split(kernel, number, axis=1)]
+
+
+def copied(layer):
+    """The same layer of Keras, with weights of its own."""
+    config = {
+        name: value
+        for name, value in layer.get_config().items()
+        if not name.endswith("_initializer")
+    }
+    copy = type(layer).from_config(config)
+    copy.build_from_config(layer.get_build_config())
+    copy.set_weights(layer.get_weights())
+    return copy
+
+
+def with_plain_convolutions(model):
+    """The same model with Keras' own convolutions, and the same weights."""
+
+    def clone(layer):
+        kind, config = type(layer), layer.get_config()
+        if kind is StridedConv2D:
+            kind = keras.layers.Conv2D
+            del config["in_inference"]  # Keras' own has no such argument.
+        return kind.from_config(config)
+
+    plain = keras.models.clone_model(model, clone_function=clone)
+    plain.set_weights(model.get_weights())
+    return plain
 
 
 def own(weight):

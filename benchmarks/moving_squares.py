@@ -56,21 +56,7 @@ def encoder_flops():
 
 def plain_program(encoder, predictor, sequences):
     """A function that encodes sequences, and trains on them for an epoch."""
-    plain = keras.Sequential(
-        [
-            keras.Input((64, 64, 1)),
-            keras.layers.Rescaling(1 / 255),
-            *(
-                keras.layers.Conv2D(32, 4, 2, "same", activation="relu")
-                for _ in range(3)
-            ),
-            keras.layers.Flatten(),
-            keras.layers.Dense(256, "relu"),
-            keras.layers.Dense(256, "relu"),
-            keras.layers.Dense(10),
-        ]
-    )
-    plain.set_weights(encoder.get_weights())
+    plain = measuring.with_plain_convolutions(encoder)
     inputs = keras.Input((None, 10))
     x, mean, deviation = PlainNormalization()(inputs)
     recurrent = keras.layers.LSTM(20, return_sequences=True)
@@ -166,8 +152,3 @@ def torch_program(encoder, predictor, sequences):
     measuring.check_equal(predictor(z.numpy()), predicted(z).detach().numpy())
     batches = torch.tensor(sequences).split(BATCH)
     return measuring.torch_epoch(optimizer, loss, batches)
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()

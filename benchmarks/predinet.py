@@ -8,6 +8,8 @@ import numpy as np
 from keras import ops
 
 from benchmarks import measuring
+from benchmarks.measuring import dense
+from benchmarks.measuring import denses_by_head
 from benchmarks.measuring import own
 from keras_relational import layers
 from keras_relational import models
@@ -28,21 +30,21 @@ def main():
         "PrediNet, head by head",
         entities,
         layers.PrediNet(32, 16, 16),
-        PlainPrediNet(32, 16, 16),
+        PlainPrediNet,
         predinet_flops(),
     )
     measuring.layer_step(
         "RelationNetwork, n² pairs concatenated",
         entities[:500],  # A step takes some 60 times as long as the others.
         layers.RelationNetwork(640, 256),
-        PlainRelationNetwork(640, 256),
+        PlainRelationNetwork,
         relation_network_flops(),
     )
     measuring.layer_step(
         "MultiHeadAttentionPooling, head by head",
         entities,
         layers.MultiHeadAttentionPooling(32, 16, 20),
-        PlainAttentionPooling(32, 16, 20),
+        PlainAttentionPooling,
         attention_pooling_flops(),
     )
 
@@ -50,7 +52,7 @@ def main():
 def training_step(images, labels):
     """One SGD step at batch 10, beside `fit` with its default arguments."""
     model = models.relations_classifier()
-    reference = plain_classifier(model)
+    reference = measuring.with_plain_convolutions(model)
     measuring.check_equal(model(images[:10]), reference(images[:10]))
     reference.compile(
         keras.optimizers.SGD(0.01),
@@ -83,7 +85,7 @@ def training_step(images, labels):
 def inference(images):
     """Predictions at batch 250."""
     model = models.relations_classifier()
-    reference = plain_classifier(model)
+    reference = measuring.with_plain_convolutions(model)
     measuring.check_equal(model(images[:10]), reference(images[:10]))
     batches = len(images) // 250
     for compiler, jit_compile in measuring.compilers().items():
@@ -121,35 +123,22 @@ def attention_pooling_flops(n=25, m=34, heads=32, key=16, value=20):
 class PlainPrediNet(keras.layers.Layer):
     """PrediNet, head by head."""
 
-    def __init__(self, num_heads, num_relations, key_dim):
+    def __init__(self, layer):
         super().__init__()
-        self.queries_1, self.queries_2 = (
-            [
-                keras.layers.Dense(key_dim, use_bias=False)
-                for _ in range(num_heads)
-            ]
-            for _ in range(2)
-        )
-        self.keys = keras.layers.Dense(key_dim, use_bias=False)
-        self.relations = keras.layers.Dense(num_relations, use_bias=False)
-
-    def build(self, input_shape):
-        batch, n, m = input_shape
-        for query in (*self.queries_1, *self.queries_2):
-            query.build((batch, n * m))
-        self.keys.build(input_shape)
-        self.relations.build((batch, m))
+        queries = denses_by_head(layer.query_kernel, 2 * layer.num_heads)
+        half = layer.num_heads
+        self.queries = list(zip(queries[:half], queries[half:], strict=True))
+        self.keys = dense(layer.key_kernel)
+        self.relations = dense(layer.relation_kernel)
 
     def call(self, inputs):
         _, n, m = inputs.shape
         flat = ops.reshape(inputs, (-1, n * m))
         keys = self.keys(inputs)
         heads = []
-        for query_1, query_2 in zip(
-            self.queries_1, self.queries_2, strict=True
-        ):
+        for queries in self.queries:
             entities = []
-            for query in (query_1, query_2):
+            for query in queries:
                 logits = ops.einsum("bg,bng->bn", query(flat), keys)
                 weights = ops.softmax(logits)
                 entities.append(ops.einsum("bn,bnm->bm", weights, inputs))
@@ -158,28 +147,15 @@ class PlainPrediNet(keras.layers.Layer):
             heads += [distances, one[:, -2:], two[:, -2:]]
         return ops.concatenate(heads, axis=-1)
 
-    def take_weights(self, layer):
-        kernels = ops.split(layer.query_kernel, 2 * len(self.queries_1), axis=1)
-        denses = (*self.queries_1, *self.queries_2, self.keys, self.relations)
-        kernels = (*kernels, layer.key_kernel, layer.relation_kernel)
-        for dense, kernel in zip(denses, kernels, strict=True):
-            dense.kernel.assign(own(kernel))
-
 
 class PlainRelationNetwork(keras.layers.Layer):
     """A relation net on n² concatenated pairs."""
 
-    def __init__(self, units, hidden_units):
+    def __init__(self, layer):
         super().__init__()
-        self.hidden = keras.layers.Dense(
-            hidden_units, activation="relu", use_bias=False
-        )
-        self.out = keras.layers.Dense(units, activation="relu", use_bias=False)
-
-    def build(self, input_shape):
-        batch, n, m = input_shape
-        self.hidden.build((batch, n, n, 2 * m))
-        self.out.build((batch, n, n, self.hidden.units))
+        kernels = layer.sender_kernel, layer.receiver_kernel
+        self.hidden = dense(ops.concatenate(kernels), activation="relu")
+        self.out = dense(layer.output_kernel, activation="relu")
 
     def call(self, inputs):
         n = inputs.shape[1]
@@ -188,29 +164,21 @@ class PlainRelationNetwork(keras.layers.Layer):
         pairs = ops.concatenate([senders, receivers], axis=-1)
         return ops.mean(self.out(self.hidden(pairs)), axis=(1, 2))
 
-    def take_weights(self, layer):
-        self.hidden.kernel.assign(
-            ops.concatenate([layer.sender_kernel, layer.receiver_kernel])
-        )
-        self.out.kernel.assign(own(layer.output_kernel))
-
 
 class PlainAttentionPooling(keras.layers.Layer):
     """The MHA baseline, head by head."""
 
-    def __init__(self, num_heads, key_dim, value_dim):
+    def __init__(self, layer):
         super().__init__()
         self.queries, self.keys, self.values = (
-            [keras.layers.Dense(size, use_bias=False) for _ in range(num_heads)]
-            for size in (key_dim, key_dim, value_dim)
+            denses_by_head(kernel, layer.num_heads)
+            for kernel in (
+                layer.query_kernel,
+                layer.key_kernel,
+                layer.value_kernel,
+            )
         )
-
-    def build(self, input_shape):
-        for dense in (*self.queries, *self.keys, *self.values):
-            dense.build(input_shape)
-        self.positions = self.add_weight(
-            name="positions", shape=(len(self.queries), input_shape[1])
-        )
+        self.positions = keras.Variable(own(layer.position_kernel).T)
 
     def call(self, inputs):
         outputs = []
@@ -222,36 +190,3 @@ class PlainAttentionPooling(keras.layers.Layer):
             weights = ops.reshape(self.positions[head], (1, -1, 1))
             outputs.append(ops.sum(attended * weights, axis=1))
         return ops.concatenate(outputs, axis=-1)
-
-    def take_weights(self, layer):
-        for denses, kernels in (
-            (self.queries, layer.query_kernel),
-            (self.keys, layer.key_kernel),
-            (self.values, layer.value_kernel),
-        ):
-            kernels = ops.split(kernels, len(denses), axis=1)
-            for dense, kernel in zip(denses, kernels, strict=True):
-                dense.kernel.assign(own(kernel))
-        self.positions.assign(own(layer.position_kernel).T)
-
-
-def plain_classifier(model):
-    """The same model with Keras' own convolution, and the same weights."""
-
-    encoder = models.part(model, "encoder")
-
-    def clone(layer):
-        if layer is encoder:
-            config = layer.get_config()
-            del config["in_inference"]  # Keras' own has no such argument.
-            return keras.layers.Conv2D.from_config(config)
-        return layer.__class__.from_config(layer.get_config())
-
-    plain = keras.models.clone_model(model, clone_function=clone)
-    plain.set_weights(model.get_weights())
-    return plain
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()

@@ -19,7 +19,7 @@ def main():
     inputs = inputs.astype("float32")
 
     def epoch(layer, jit_compile=True):
-        """Seconds of an epoch of training, which has 4 times 50 steps."""
+        """A function that trains for an epoch, which has 4 times 50 steps."""
         model = keras.Sequential([keras.Input(inputs.shape[1:]), layer])
         model.compile(
             keras.optimizers.SGD(1e-9), "mse", jit_compile=jit_compile
@@ -91,35 +91,20 @@ class PlainSCOFFCell(keras.layers.Layer):
         self.given = types.SimpleNamespace(cell=cell)
         self.state_size = cell.state_size
         self.output_size = cell.output_size
+        for name in (
+            *("query", "key", "value", "schema_query", "schema_key"),
+            *("message_query", "message_key", "message_value"),
+            "message_output",
+        ):
+            kernel = getattr(cell, f"{name}_kernel")
+            setattr(self, name, measuring.dense(kernel))
         self.schemata = [
             keras.layers.GRUCell(cell.units) for _ in range(cell.num_schemata)
         ]
-
-    def build(self, input_shape):
-        cell = self.given.cell
-        sizes = {
-            name: getattr(cell, f"{name}_kernel").shape[1]
-            for name in (
-                *("query", "key", "value", "schema_query", "schema_key"),
-                *("message_query", "message_key", "message_value"),
-                "message_output",
-            )
-        }
-        for name, size in sizes.items():
-            dense = keras.layers.Dense(size, use_bias=False)
-            kernel = getattr(cell, f"{name}_kernel")
-            dense.build((None, kernel.shape[0]))
-            dense.kernel.assign(own(kernel))
-            setattr(self, name, dense)
+        weights = [own(cell.kernel), own(cell.recurrent_kernel), own(cell.bias)]
         for j, schema in enumerate(self.schemata):
             schema.build((None, cell.num_heads * cell.value_dim))
-            schema.set_weights(
-                [
-                    own(cell.kernel)[:, j],
-                    own(cell.recurrent_kernel)[:, j],
-                    own(cell.bias)[:, j],
-                ]
-            )
+            schema.set_weights([x[:, j] for x in weights])
 
     def call(self, inputs, states, training=False):
         cell = self.given.cell
@@ -174,8 +159,3 @@ class PlainSCOFFCell(keras.layers.Layer):
 
     def get_initial_state(self, batch_size=None):
         return self.given.cell.get_initial_state(batch_size)
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()

@@ -5,14 +5,10 @@ send requests that were encoded before.
 """
 
 import concurrent.futures
-import contextlib
 import http.client
 import json
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.parse
 
 import grpc
 import numpy as np
@@ -20,6 +16,7 @@ import tensorflow as tf
 
 from benchmarks.measuring import interleaved
 from benchmarks.measuring import seconds_of
+from fuzz import servers
 from keras_relational import models
 from keras_relational import serving
 from keras_relational.serving.serving_api import serving_api
@@ -33,13 +30,14 @@ def main():
         serving.export_model(models.from_preset("predinet_between"), folder)
         direct = tf.saved_model.load(f"{folder}/1").signatures
         direct, image = direct["serving_default"], tf.constant(IMAGE)
-        with started(folder) as (rest_url, grpc_address):
+        log = f"{folder}/server.log"
+        with servers.running(folder, "relations", log) as server:
             clients = {
                 "the SavedModel, in this process": lambda: (
                     lambda: direct(image=image)["label"].numpy()
                 ),
-                "over gRPC": lambda: over_grpc(grpc_address),
-                "over REST": lambda: over_rest(rest_url),
+                "over gRPC": lambda: over_grpc(server.grpc),
+                "over REST": lambda: over_rest(server.rest),
             }
             asks = [seconds_of(make()) for make in clients.values()]
             times = interleaved(asks, rounds=300)
@@ -59,24 +57,9 @@ def main():
                 )
 
 
-@contextlib.contextmanager
-def started(folder):
-    command = [sys.executable, "-m", "keras_relational.serving"]
-    command += ["--model-dir", folder, "--rest-port", "0", "--grpc-port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            # "... REST on http://127.0.0.1:8501, gRPC on 127.0.0.1:8500"
-            *_, rest_url, _, _, grpc_address = server.stdout.readline().split()
-            yield rest_url.rstrip(","), grpc_address
-        finally:
-            server.terminate()
-            server.communicate()
-
-
-def over_rest(rest_url):
+def over_rest(address):
     """A function that asks over a connection of its own."""
-    address = urllib.parse.urlsplit(rest_url)
-    connection = http.client.HTTPConnection(address.hostname, address.port)
+    connection = http.client.HTTPConnection(*address)
     body = json.dumps({"inputs": {"image": IMAGE.tolist()}}).encode()
 
     def ask():
@@ -111,7 +94,3 @@ def requests_a_second(make, seconds=5):
         ask()
     with concurrent.futures.ThreadPoolExecutor(NUM_CLIENTS) as pool:
         return sum(pool.map(count, asks)) / seconds
-
-
-if __name__ == "__main__":
-    main()

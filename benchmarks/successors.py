@@ -14,6 +14,10 @@ import numpy as np
 from keras import ops
 
 from benchmarks import measuring
+from benchmarks.measuring import copied
+from benchmarks.measuring import dense
+from benchmarks.measuring import denses_by_head
+from benchmarks.measuring import denses_of
 from benchmarks.measuring import own
 from keras_relational import layers
 
@@ -25,49 +29,38 @@ def main():
         rng = np.random.default_rng(0)
         shape = (steps * batch, n, FEATURES)
         entities = rng.normal(size=shape).astype("float32")
-        compared = [
-            (
-                "CoRelNet",
-                layers.CoRelNet(),
-                PlainCoRelNet(),
-                2 * n * n * FEATURES,
-            ),
-            (
-                "Abstractor",
+        for name, compared in {
+            "CoRelNet": (layers.CoRelNet(), PlainCoRelNet, 2 * n**2 * FEATURES),
+            "Abstractor": (
                 OwnSymbols(layers.Abstractor(4, 16, 64)),
-                PlainAbstractor(),
+                PlainAbstractor,
                 2 * n * FEATURES * (4 * 64 + 2 * n + 2 * 64),
             ),
-            (
-                "dual attention",
+            "dual attention": (
                 OwnSymbols(layers.DualAttentionBlock(2, 2, 64)),
-                PlainDualAttention(),
+                PlainDualAttention,
                 dual_attention_flops(n),
             ),
-            (
-                "slot attention",
+            "slot attention": (
                 layers.SlotAttention(5, 64, 128),
-                PlainSlotAttention(),
+                PlainSlotAttention,
                 slot_attention_flops(n),
             ),
-            (
-                "shared workspace",
+            "shared workspace": (
                 Workspace(),
-                PlainWorkspace(),
+                PlainWorkspace,
                 workspace_flops(n),
             ),
-            (
-                "relational convolution",
-                PatternsOfRelations(),
-                PlainPatternsOfRelations(),
+            "relational convolution": (
+                patterns_of_relations(),
+                PlainPatternsOfRelations,
                 2 * n * FEATURES * 256 + 2 * 84 * 9 * 16 * 16,
             ),
-        ]
-        if n > 9:  # 64 entities have 41,664 groups of three.
-            del compared[-1]
-        for name, layer, plain, flops in compared:
-            title = f"{name}, n = {n}"
-            measuring.layer_step(title, entities, layer, plain, flops, batch)
+        }.items():
+            # 64 entities have 41,664 groups of three.
+            if n == 9 or name != "relational convolution":
+                title = f"{name}, n = {n}"
+                measuring.layer_step(title, entities, *compared, batch)
         if importlib.util.find_spec("dual_attention"):
             beside_the_package(entities, batch)
 
@@ -130,6 +123,9 @@ class OwnSymbols(keras.layers.Layer):
 class PlainCoRelNet(keras.layers.Layer):
     """The lower triangle of a softmax, entry by entry."""
 
+    def __init__(self, layer):
+        super().__init__()
+
     def call(self, inputs):
         n = inputs.shape[1]
         products = ops.einsum("bim,bjm->bij", inputs, inputs)
@@ -139,69 +135,45 @@ class PlainCoRelNet(keras.layers.Layer):
             [scores[:, i, j] for i, j in np.argwhere(lower)], axis=1
         )
 
-    def take_weights(self, layer):
-        pass
-
 
 class PlainAbstractor(keras.layers.Layer):
     """Keras' attention to symbols, sums, normalizations and dense layers."""
 
-    def __init__(self):
+    def __init__(self, layer):
         super().__init__()
-        self.attention = keras.layers.MultiHeadAttention(4, 16, use_bias=False)
-        self.hidden = keras.layers.Dense(64, "relu")
-        self.update = keras.layers.Dense(FEATURES)
-        self.normalizations = [keras.layers.LayerNormalization() for _ in "ab"]
-
-    def build(self, shape):
-        self.attention.build(shape, shape, shape)
-        for layer in (self.hidden, self.update, *self.normalizations):
-            layer.build(shape)
+        ours = layer.layer
+        self.attention = keras_attention(ours.attentions[0])
+        self.hidden = copied(ours.hidden[0])
+        self.update = copied(ours.update[0])
+        self.normalizations = [copied(x) for x in ours.normalizations]
 
     def call(self, inputs):
         first, second = self.normalizations
         x = first(inputs + self.attention(inputs, inputs, inputs))
         return second(x + self.update(self.hidden(x)))
 
-    def take_weights(self, layer):
-        ours = layer.layer
-        take_attention(self.attention, ours.attentions[0])
-        self.hidden.set_weights(ours.hidden[0].get_weights())
-        self.update.set_weights(ours.update[0].get_weights())
-
 
 class PlainDualAttention(keras.layers.Layer):
     """Keras' attention, and the equation of relational heads as einsums."""
 
-    def __init__(self):
+    def __init__(self, layer):
         super().__init__()
-        self.attention = keras.layers.MultiHeadAttention(
-            2, 16, use_bias=False, output_shape=32
+        ours = layer.layer
+        self.attention = keras_attention(ours.dual_attention)
+        relational = ours.dual_attention.relational_attention
+        self.denses = denses_of(
+            relational,
+            *("query", "key", "relation_query", "relation_key"),
+            *("value", "output"),
         )
-        self.kernels = {
-            name: keras.layers.Dense(32, use_bias=False)
-            for name in (
-                *("query", "key", "relation_query", "relation_key"),
-                *("value", "output"),
-            )
-        }
-        self.hidden = keras.layers.Dense(64, "relu")
-        self.update = keras.layers.Dense(FEATURES)
-        self.normalizations = [
-            keras.layers.LayerNormalization(epsilon=1e-5) for _ in "ab"
-        ]
-
-    def build(self, shape):
-        self.attention.build(shape, shape, shape)
-        for name, layer in self.kernels.items():
-            layer.build((*shape[:2], 32) if name == "output" else shape)
-        for layer in (self.hidden, self.update, *self.normalizations):
-            layer.build(shape)
-        self.relation = self.add_weight(name="relation", shape=(2, 2, 16))
+        kernel = own(relational.relation_kernel)
+        self.relation = keras.Variable(kernel.reshape(2, 2, 16))
+        self.hidden, self.update = copied(ours.hidden), copied(ours.update)
+        self.normalizations = [copied(x) for x in ours.normalizations.values()]
 
     def relational(self, x, symbols):
         def heads(name, x):
-            return ops.reshape(self.kernels[name](x), (-1, x.shape[1], 2, 16))
+            return ops.reshape(self.denses[name](x), (-1, x.shape[1], 2, 16))
 
         scores = ops.einsum(
             "bihd,bjhd->bhij", heads("query", x), heads("key", x)
@@ -217,7 +189,7 @@ class PlainDualAttention(keras.layers.Layer):
         values = heads("value", symbols)
         attended = attended + ops.einsum("bhij,bjhd->bihd", scores, values)
         attended = ops.reshape(attended, (-1, x.shape[1], 32))
-        return self.kernels["output"](attended)
+        return self.denses["output"](attended)
 
     def call(self, inputs):
         first, second = self.normalizations
@@ -227,57 +199,38 @@ class PlainDualAttention(keras.layers.Layer):
         x = inputs + change
         return x + self.update(self.hidden(second(x)))
 
-    def take_weights(self, layer):
-        ours = layer.layer
-        take_attention(self.attention, ours.dual_attention)
-        relational = ours.dual_attention.relational_attention
-        for name, dense in self.kernels.items():
-            dense.kernel.assign(own(getattr(relational, f"{name}_kernel")))
-        kernel = own(relational.relation_kernel)
-        self.relation.assign(kernel.reshape(2, 2, 16))
-        self.hidden.set_weights(ours.hidden.get_weights())
-        self.update.set_weights(ours.update.get_weights())
-
 
 class PlainSlotAttention(keras.layers.Layer):
     """Keras' dense layers, GRU and normalizations, with einsums between."""
 
-    def __init__(self):
+    def __init__(self, layer):
         super().__init__()
-        self.query, self.key, self.value = (
-            keras.layers.Dense(64, use_bias=False) for _ in range(3)
+        self.denses = denses_of(layer, "query", "key", "value")
+        self.gru, self.hidden, self.update = (
+            copied(x) for x in (layer.gru, layer.hidden, layer.update)
         )
-        self.gru = keras.layers.GRUCell(64)
-        self.hidden = keras.layers.Dense(128, "relu")
-        self.update = keras.layers.Dense(64)
-        self.normalizations = [keras.layers.LayerNormalization() for _ in "abc"]
-
-    def build(self, shape):
-        slots = (None, 5, 64)
-        for layer, its_shape in (
-            *((self.query, slots), (self.key, shape), (self.value, shape)),
-            *((self.gru, (None, 64)), (self.hidden, slots)),
-            (self.update, (None, 5, 128)),
-            *zip(self.normalizations, (shape, slots, slots), strict=True),
-        ):
-            layer.build(its_shape)
-        self.mean = self.add_weight((1, 64), name="mean")
-        self.log_scale = self.add_weight((1, 64), name="log_scale")
+        self.normalizations = [
+            copied(getattr(layer, f"{name}_normalization"))
+            for name in ("input", "query", "update")
+        ]
+        self.mean = keras.Variable(own(layer.initial_mean))
+        self.log_scale = keras.Variable(own(layer.initial_log_scale))
+        self.seeds = keras.random.SeedGenerator(0)
 
     def call(self, inputs, training=False):
         of_inputs, of_queries, of_updates = self.normalizations
         batch = ops.shape(inputs)[0]
         shape = (batch, 5, 64)
         if training:
-            noise = keras.random.normal(shape)
+            noise = keras.random.normal(shape, seed=self.seeds)
         else:
             noise = np.random.default_rng(0).standard_normal((5, 64), "float32")
         slots = self.mean + ops.exp(self.log_scale) * noise
         slots = ops.broadcast_to(slots, shape)
         x = of_inputs(inputs)
-        keys, values = self.key(x), self.value(x)
+        keys, values = self.denses["key"](x), self.denses["value"](x)
         for _ in range(3):
-            queries = self.query(of_queries(slots)) / 8
+            queries = self.denses["query"](of_queries(slots)) / 8
             logits = ops.einsum("bnd,bkd->bnk", keys, queries)
             weights = ops.softmax(logits) + 1e-8
             weights = weights / ops.sum(weights, axis=1, keepdims=True)
@@ -288,15 +241,6 @@ class PlainSlotAttention(keras.layers.Layer):
             slots = ops.reshape(slots, shape)
             slots = slots + self.update(self.hidden(of_updates(slots)))
         return slots
-
-    def take_weights(self, layer):
-        self.mean.assign(own(layer.initial_mean))
-        self.log_scale.assign(own(layer.initial_log_scale))
-        for name in ("query", "key", "value"):
-            kernel = own(getattr(layer, f"{name}_kernel"))
-            getattr(self, name).kernel.assign(kernel)
-        for name in ("gru", "hidden", "update"):
-            getattr(self, name).set_weights(getattr(layer, name).get_weights())
 
 
 class Workspace(keras.layers.Layer):
@@ -319,28 +263,24 @@ class Workspace(keras.layers.Layer):
 class PlainWorkspace(keras.layers.Layer):
     """Keras' dense layers and normalizations, with einsums between."""
 
-    def __init__(self):
+    def __init__(self, layer):
         super().__init__()
-        self.denses = {
-            name: keras.layers.Dense(units, use_bias=name == "memory_gates")
-            for name, units in (
-                *(("write_query", 64), ("write_key", 64), ("write_value", 64)),
-                *(("read_query", 64), ("read_key", 64), ("read_value", 64)),
-                *(("slots_gates", 128), ("memory_gates", 128)),
+        ours = layer.workspace
+        self.denses = denses_of(
+            ours,
+            *("write_query", "write_key", "write_value"),
+            *("read_query", "read_key", "read_value", "slots_gates"),
+        )
+        self.memory_gates = dense(ours.memory_gates_kernel, ours.gates_bias)
+        self.hidden, self.update, *self.normalizations = (
+            copied(x)
+            for x in (
+                *(ours.hidden, ours.update),
+                *(ours.written_normalization, ours.update_normalization),
             )
-        }
-        self.hidden = keras.layers.Dense(64, "relu")
-        self.update = keras.layers.Dense(64)
-        self.normalizations = [keras.layers.LayerNormalization() for _ in "ab"]
-
-    def build(self, shape):
-        for layer in (
-            *self.denses.values(),
-            *(self.hidden, self.update, *self.normalizations),
-        ):
-            layer.build(shape)
-        self.memory = self.add_weight((4, FEATURES), name="memory")
-        self.scale = self.add_weight((1, FEATURES), name="scale")
+        )
+        self.memory = keras.Variable(own(layer.memory.weights[0]))
+        self.scale = keras.Variable(own(ours.slots_scale))
 
     def attended(self, name, queries_of, keys_of):
         queries, keys, values = (
@@ -367,53 +307,29 @@ class PlainWorkspace(keras.layers.Layer):
         new = second(new + self.update(self.hidden(new)))
         told = ops.mean(ops.relu(inputs * self.scale), axis=1, keepdims=True)
         gates = self.denses["slots_gates"](told)
-        gates = gates + self.denses["memory_gates"](ops.tanh(memory))
+        gates = gates + self.memory_gates(ops.tanh(memory))
         i, f = ops.split(gates, 2, axis=-1)
         memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory
         return inputs + self.attended("read", inputs, memory)
 
-    def take_weights(self, layer):
-        workspace = layer.workspace
-        self.memory.assign(own(layer.memory.weights[0]))
-        self.scale.assign(own(workspace.slots_scale))
-        for name, dense in self.denses.items():
-            dense.kernel.assign(own(getattr(workspace, f"{name}_kernel")))
-        self.denses["memory_gates"].bias.assign(own(workspace.gates_bias))
-        self.hidden.set_weights(workspace.hidden.get_weights())
-        self.update.set_weights(workspace.update.get_weights())
 
-
-class PatternsOfRelations(keras.layers.Layer):
+def patterns_of_relations():
     """16 relations, and 16 patterns in groups of three."""
-
-    def __init__(self):
-        super().__init__()
-        self.relations = layers.InnerProductRelations(16, 8)
-        self.convolution = layers.RelationalConvolution(16, 3)
-
-    def build(self, shape):
-        self.relations.build(shape)
-        self.convolution.build(self.relations.compute_output_shape(shape))
-
-    def call(self, inputs):
-        return self.convolution(self.relations(inputs))
+    relations = layers.InnerProductRelations(16, 8)
+    return keras.Sequential([relations, layers.RelationalConvolution(16, 3)])
 
 
 class PlainPatternsOfRelations(keras.layers.Layer):
     """A dense layer for each attribute, and one group after the other."""
 
-    def __init__(self):
+    def __init__(self, layer):
         super().__init__()
+        relations, convolution = layer.layers
         self.attributes = [
-            [keras.layers.Dense(8, use_bias=False) for _ in range(16)]
-            for _ in range(2)
+            denses_by_head(kernel, 16)
+            for kernel in (relations.query_kernel, relations.key_kernel)
         ]
-        self.patterns = keras.layers.Dense(16, use_bias=False)
-
-    def build(self, shape):
-        for dense in itertools.chain(*self.attributes):
-            dense.build(shape)
-        self.patterns.build((None, 9 * 16))
+        self.patterns = dense(own(convolution.kernel).reshape(-1, 16))
 
     def call(self, inputs):
         relations = ops.stack(
@@ -431,18 +347,16 @@ class PlainPatternsOfRelations(keras.layers.Layer):
             outputs.append(self.patterns(table))
         return ops.stack(outputs, axis=1)
 
-    def take_weights(self, layer):
-        kernels = layer.relations.query_kernel, layer.relations.key_kernel
-        for denses, kernel in zip(self.attributes, kernels, strict=True):
-            parts = np.split(own(kernel), 16, axis=1)
-            for dense, part in zip(denses, parts, strict=True):
-                dense.kernel.assign(part)
-        kernel = own(layer.convolution.kernel)
-        self.patterns.kernel.assign(kernel.reshape(9 * 16, 16))
 
-
-def take_attention(attention, layer):
-    """Gives Keras' attention the kernels of one of ours."""
+def keras_attention(layer):
+    """Keras' attention with the kernels of one of ours."""
+    attention = keras.layers.MultiHeadAttention(
+        *(layer.num_heads, 16),
+        use_bias=False,
+        output_shape=layer.output_kernel.shape[-1],
+    )
+    shape = (None, None, FEATURES)
+    attention.build(shape, shape, shape)
     kernels = [
         own(getattr(layer, f"{name}_kernel"))
         for name in ("query", "key", "value", "output")
@@ -451,8 +365,4 @@ def take_attention(attention, layer):
     attention.set_weights(
         [x.reshape(shape) for x, shape in zip(kernels, shapes, strict=True)]
     )
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()
+    return attention

@@ -8,6 +8,7 @@ from keras import ops
 
 from benchmarks import measuring
 from benchmarks.measuring import own
+from fuzz.memory import memory_of
 from keras_relational import layers
 
 
@@ -27,7 +28,7 @@ def main():
             f"2-simplicial, N = {n}, M = {v}",
             entities,
             layers.TwoSimplicialAttention(1, 48),
-            PlainTwoSimplicialAttention(48),
+            PlainTwoSimplicialAttention,
             simplicial_flops(n, v),
             batch,
             v,
@@ -39,7 +40,8 @@ def main():
 
 def report_peak_memory(n, v, batch):
     theirs, ours = (
-        peak_memory(kind, n, v, batch) for kind in ("plain", "ours")
+        measuring.in_a_process(peak_memory, kind, n, v, batch)
+        for kind in ("plain", "ours")
     )
     print(
         f"{'':4s}{'peak memory':46s}{theirs:6.0f} MiB{ours:6.0f} MiB"
@@ -50,25 +52,22 @@ def report_peak_memory(n, v, batch):
 
 def peak_memory(kind, n, v, batch):
     """MiB that compiling a step leaves, and a step takes (Linux)."""
-    return measuring.in_a_process(_added_memory, kind, n, v, batch)
-
-
-def _added_memory(kind, n, v, batch):
     tested = layers.TwoSimplicialAttention(1, 48)
     if kind == "plain":
-        tested = PlainTwoSimplicialAttention(48)
+        tested.build((None, n, 64), (None, v, 64))
+        tested = PlainTwoSimplicialAttention(tested)
     inputs = keras.Input((n, 64))
     model = keras.Model(inputs, tested(inputs, base=inputs[:, :v]))
     model.compile("sgd", "mse", jit_compile=True)
     x = np.zeros((batch, n, 64), "float32")
     y = np.zeros((batch, n, 48), "float32")
     model.train_on_batch(x[:1], y[:1])
-    before = measuring.memory("VmRSS")
+    before = memory_of("self", "VmRSS")
     model.train_on_batch(x, y)
     # What compiling takes for a while is not counted, only what is kept.
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # Resets the peak.
     model.train_on_batch(x, y)
-    return measuring.memory("VmHWM") - before
+    return (memory_of("self", "VmHWM") - before) / 2**20
 
 
 def simplicial_flops(n, v, m=64, d=48):
@@ -83,23 +82,15 @@ def simplicial_flops(n, v, m=64, d=48):
 class PlainTwoSimplicialAttention(keras.layers.Layer):
     """One head of 2-simplicial attention as a direct einsum."""
 
-    def __init__(self, key_dim):
+    def __init__(self, layer):
         super().__init__()
-        self.query, self.key_1, self.key_2, self.value = (
-            keras.layers.Dense(key_dim, use_bias=False) for _ in range(4)
-        )
-        self.key_dim = key_dim
-
-    def build(self, inputs_shape, base_shape=None):
-        for dense in (self.query, self.key_1, self.key_2, self.value):
-            dense.build(inputs_shape)
-        self.product = self.add_weight(
-            name="product", shape=3 * (self.key_dim,)
-        )
+        names = "query", "key_1", "key_2", "value"
+        self.denses = measuring.denses_of(layer, *names)
+        self.product = keras.Variable(own(layer.product_kernel)[0])
 
     def call(self, inputs, base):
-        p, u = self.query(inputs), self.value(base)
-        l_1, l_2 = self.key_1(base), self.key_2(base)
+        p, u = self.denses["query"](inputs), self.denses["value"](base)
+        l_1, l_2 = (self.denses[name](base) for name in ("key_1", "key_2"))
         pp, l_11, l_22 = (
             ops.sum(ops.square(x), axis=-1) for x in (p, l_1, l_2)
         )
@@ -118,18 +109,3 @@ class PlainTwoSimplicialAttention(keras.layers.Layer):
         weights = ops.softmax(ops.reshape(logits, (-1, n, v * v)))
         weights = ops.reshape(weights, (-1, n, v, v))
         return ops.einsum("bijk,bjr,bks,qrs->biq", weights, u, u, self.product)
-
-    def take_weights(self, layer):
-        for dense, kernel in (
-            (self.query, layer.query_kernel),
-            (self.key_1, layer.key_1_kernel),
-            (self.key_2, layer.key_2_kernel),
-            (self.value, layer.value_kernel),
-        ):
-            dense.kernel.assign(own(kernel))
-        self.product.assign(own(layer.product_kernel)[0])
-
-
-if __name__ == "__main__":
-    measuring.print_header()
-    main()

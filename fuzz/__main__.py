@@ -60,7 +60,7 @@ def main():
     if args.only in (None, "rollover"):
         rollover.run(report, args.rollover_requests, args.patience)
     if args.only in (None, "layers"):
-        layers.run(report, args.layers, args.seed)
+        layers.run(report, args.layers)
     if args.only in (None, "exports"):
         exports.run(report, args.exports)
     report.print()

@@ -1,15 +1,17 @@
 """How an attack is made and judged, over HTTP and over gRPC.
 
-HTTP is written by hand, so that it can be wrong.
+Requests over HTTP are written by hand, so that they can be wrong.
 """
 
 import contextlib
 import dataclasses
 import http.client
+import io
 import json
 import select
 import socket
 import struct
+import sys
 import time
 
 import grpc
@@ -17,7 +19,6 @@ import grpc
 # An answer that repeats what was sent may not grow with it.
 MAX_ERROR_BYTES = 16 * 2**10
 _SECONDS_TO_LISTEN = 0.3
-_MAX_REPLY = 64 * 2**20
 
 _REFUSALS = (
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -28,19 +29,25 @@ _REFUSALS = (
 )
 
 
+class _Replies(io.BufferedReader):
+    """What a server sends; `HTTPResponse` would close it after each reply."""
+
+    def close(self):
+        pass
+
+
 class Connection:
     """A TCP connection on which all must end within `patience` seconds."""
 
     def __init__(self, address, patience):
         self._ends = time.monotonic() + patience
         self._socket = socket.create_connection(address, patience)
-        self._file = self._socket.makefile("rb")
+        self._replies = _Replies(socket.SocketIO(self._socket, "r"))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self._file.close()
         self._socket.close()
 
     def send(self, content):
@@ -62,8 +69,11 @@ class Connection:
         """Ends the connection in the way of a process that was killed."""
         linger = struct.pack("ii", 1, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        self._file.close()
         self._socket.close()
+
+    def makefile(self, mode):
+        """As a socket's, for `HTTPResponse`."""
+        return self._replies
 
     def reply(self, method="POST"):
         """`(status, body)`, or `None` where the server has closed.
@@ -71,47 +81,15 @@ class Connection:
         A `ValueError` says that what comes is not HTTP.
         """
         try:
-            while True:
-                self._limit()
-                line = self._file.readline(2**16)
-                if not line:
-                    return None
-                if not line.startswith(b"HTTP/1."):
-                    raise ValueError(f"no HTTP: {line[:80]!r}")
-                status = line.split(None, 2)[1]
-                headers = http.client.parse_headers(self._file)
-                if int(status) >= 200:
-                    return int(status), self._body(method, status, headers)
+            self._limit()
+            response = http.client.HTTPResponse(self, method=method)
+            response.begin()
+            self._limit()
+            return response.status, response.read()
         except ConnectionError:
             return None
         except http.client.HTTPException as error:
             raise ValueError(f"no HTTP: {error!r}") from error
-
-    def _body(self, method, status, headers):
-        if method == "HEAD" or status in (b"204", b"304"):
-            return b""
-        if headers.get("Transfer-Encoding", "").lower() == "chunked":
-            body = b""
-            while size := int(self._line().split(b";")[0], 16):
-                body += self._read(size)
-                self._line()
-            while self._line().strip():
-                pass
-            return body
-        if "Content-Length" in headers:
-            return self._read(int(headers["Content-Length"]))
-        return self._file.read(_MAX_REPLY)
-
-    def _line(self):
-        self._limit()
-        return self._file.readline(2**16)
-
-    def _read(self, size):
-        self._limit()
-        content = self._file.read(size)
-        if len(content) < size:
-            raise ValueError(f"a reply of {len(content)} bytes, not {size}")
-        return content
 
     def _limit(self):
         left = self._ends - time.monotonic()
@@ -142,6 +120,21 @@ def predict_body(target, **changed):
         for name, value in {**target.inputs, **changed}.items()
     }
     return json.dumps({"inputs": inputs}).encode()
+
+
+def known_request(target):
+    """The bytes of the request whose answer is known."""
+    return request("POST", predict_url(target), predict_body(target))
+
+
+def classes_of(module, prefix):
+    """The classes of attacks of a module: its public functions, by name."""
+    return {
+        f"{prefix}.{name}": function
+        for name, function in vars(sys.modules[module]).items()
+        if getattr(function, "__module__", None) == module
+        and not name.startswith("_")
+    }
 
 
 @dataclasses.dataclass(frozen=True)

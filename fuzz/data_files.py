@@ -14,11 +14,13 @@ import numpy as np
 from PIL import Image
 
 from fuzz import draws
+from keras_relational.datasets import intuitive_physics
+from keras_relational.datasets import png
+from keras_relational.datasets import relations_game
+from keras_relational.datasets import vaec
 
 
 def make_relations(folder):
-    from keras_relational.datasets import relations_game
-
     images, labels, tasks = relations_game.generate("between", 3, seed=0)
     np.savez_compressed(
         folder / "between.npz",
@@ -28,12 +30,6 @@ def make_relations(folder):
     )
 
 
-def read_relations(folder):
-    from keras_relational.datasets import relations_game
-
-    return relations_game.load_npz(folder / "between.npz")
-
-
 def make_visual_analogies(folder):
     rng = np.random.default_rng(0)
     for number in range(2):
@@ -41,12 +37,6 @@ def make_visual_analogies(folder):
         panels[:, :8, :8] = rng.integers(256, size=(9, 8, 8))
         save = (np.savez, np.savez_compressed)[number]
         save(folder / f"{number}.npz", image=panels, target=np.int64(number))
-
-
-def read_visual_analogies(folder):
-    from keras_relational.datasets import visual_analogies
-
-    return visual_analogies.load_npz(folder)
 
 
 def _zip_of_zeros(rng, path):
@@ -157,8 +147,6 @@ def make_png(folder):
 
 
 def read_png(folder):
-    from keras_relational.datasets import png
-
     paths = sorted(folder.glob("*.png"))
     return [png.read_png(path, "RGB", 16) for path in paths]
 
@@ -168,12 +156,6 @@ def make_fillers(folder):
     for number in range(3):
         image = rng.integers(256, size=(20, 20), dtype="uint8")
         Image.fromarray(image).save(folder / f"{number}.png")
-
-
-def read_fillers(folder):
-    from keras_relational.datasets import distribution_of_three
-
-    return distribution_of_three.load_images(folder)
 
 
 def make_clips(folder):
@@ -189,8 +171,6 @@ def make_clips(folder):
 
 
 def read_clips(folder):
-    from keras_relational.datasets import intuitive_physics
-
     return intuitive_physics.read_published(folder, "O1", 16)
 
 
@@ -231,8 +211,6 @@ PNG_BOMBS = (_png_bomb, _other_image)
 
 
 def make_vaec(folder):
-    from keras_relational.datasets import vaec
-
     problems = vaec.generate(seed=0)
     with h5py.File(folder / "analogies.hy", "w") as file:
         for number in range(2):
@@ -246,12 +224,6 @@ def make_vaec(folder):
             group["not_D"] = candidates[1:]
             group["analogy_dim"] = np.int64(problems.dimension[number])
             group["dist"] = np.int64(problems.distance[number])
-
-
-def read_vaec(folder):
-    from keras_relational.datasets import vaec
-
-    return vaec.load_hdf5(folder / "analogies.hy")
 
 
 def hdf5_bomb(rng, path):
@@ -281,22 +253,10 @@ def make_json(folder):
     (folder / "level.json").write_text(json.dumps(content))
 
 
-def read_json(folder):
-    from keras_relational import file_io
-
-    return file_io.read_json(folder / "level.json")
-
-
 def make_curves(folder):
     rows = [f"{i},{i / 7},{0.5 + i / 100}" for i in range(1, 20)]
     text = "\r\n".join(["updates,minutes,solved", *rows, ""])
     (folder / "curves.csv").write_text(text)
-
-
-def read_curves(folder):
-    from keras_relational import runs
-
-    return runs.read_curves(folder / "curves.csv")
 
 
 def text_bomb(rng, path):

@@ -1,8 +1,41 @@
-"""What every attack is drawn from, and damage to bytes."""
+"""What every attack and every case is drawn from, and damage to bytes."""
 
 import zlib
 
+import hypothesis
 import numpy as np
+
+
+class _FoundError(Exception):
+    """Tells Hypothesis that a case fails."""
+
+
+def smallest_failure(seed, strategy, problem_of, number):
+    """Draws so many cases, and shrinks the first that has a problem.
+
+    Returns that case and its problem, or `None`.
+    """
+    failed = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=number,
+        database=None,
+        deadline=None,
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        suppress_health_check=[*hypothesis.HealthCheck],
+        report_multiple_bugs=False,
+    )
+    @hypothesis.given(strategy)
+    def holds(case):
+        if problem := problem_of(case):
+            failed[:] = case, problem  # The last that fails is the smallest.
+            raise _FoundError
+
+    try:
+        holds()
+    except (_FoundError, hypothesis.errors.Flaky):
+        return tuple(failed)
 
 
 def generator(seed, kind, index):

@@ -7,14 +7,13 @@ export must be refused for a reason that is known here.
 import dataclasses
 import pathlib
 import tempfile
-import time
 
-import hypothesis
 import keras
 import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
+from fuzz import draws
 from keras_relational import layers
 from keras_relational import models
 from keras_relational import serving
@@ -202,35 +201,23 @@ def _check_answer(case, names, signature, answer, expected):
 
 def run(report, num_cases):
     """Draws so many cases, and shrinks the first that fails."""
-    began = time.monotonic()
-    failed = []
 
-    @hypothesis.seed(report.seed)
-    @hypothesis.settings(
-        max_examples=num_cases,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(cases())
-    def draw_and_check(case):
+    def problem_of(case):
         keras.backend.clear_session()
         keras.utils.set_random_seed(0)
         try:
             report.add("exports", check(case))
-        except Exception:
-            failed[:] = [case]  # The last that fails is the smallest.
-            raise
+        except Exception as error:
+            return (
+                f"{error!r:.300}\nfrom fuzz.exports import *\ncheck({case!r})"
+            )
 
-    try:
-        draw_and_check()
-    except Exception as error:
-        lines = f"from fuzz.exports import *\ncheck({failed[0]!r})"
-        report.find("exports", None, "exports", f"{error!r:.300}\n{lines}")
+    found = draws.smallest_failure(report.seed, cases(), problem_of, num_cases)
+    if found:
+        _, problem = found
+        report.find("exports", None, "exports", problem)
     report.row(
         "Exports and presets of models with any names of outputs",
         report.number("exports"),
         f"{report.found('exports')} findings",
-        (time.monotonic() - began) / 60,
     )

@@ -1,20 +1,19 @@
 """Damaged files for all readers, read in processes that may not end."""
 
 import concurrent.futures
-import contextlib
 import fnmatch
+import functools
 import itertools
 import math
-import multiprocessing
 import os
 import pathlib
 import resource
 import shutil
 import tempfile
-import time
 
 import numpy as np
 
+from fuzz import children
 from fuzz import draws
 from fuzz.memory import memory_of
 from fuzz.readers import READERS
@@ -23,7 +22,6 @@ MAX_PEAK = 256 * 2**20
 # Beyond it the process gets no more, so that the machine is left alone.
 _MOST_MEMORY = 2 * 2**30
 _SECONDS_TO_PREPARE = 300
-_SECONDS_TO_END = 30
 _NUM_WORKERS = 2
 
 ATTACKS = READERS
@@ -31,7 +29,6 @@ ATTACKS = READERS
 
 def run(report, num_files, patience):
     """Damages so many files of all readers, and reads each."""
-    began = time.monotonic()
     shares = sum(reader.share for reader in READERS.values())
     cases = [
         (kind, index)
@@ -55,7 +52,6 @@ def run(report, num_files, patience):
         len(cases),
         f"{report.found('files.')} findings; at most {peak / 2**20:.0f} MiB "
         "above the baseline",
-        (time.monotonic() - began) / 60,
     )
 
 
@@ -64,7 +60,7 @@ def replay(seed, kind, index, patience):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "damaged").mkdir()
-        with Worker(folder) as worker:
+        with children.Child(work, folder) as worker:
             outcome, problem, _ = _attack(
                 worker, folder, seed, kind, index, patience
             )
@@ -74,7 +70,7 @@ def replay(seed, kind, index, patience):
 def _work(report, folder, queue, patience):
     """Takes reader after reader; returns the highest peak."""
     highest = 0
-    with Worker(folder) as worker:
+    with children.Child(work, folder) as worker:
         for kind, index in itertools.chain.from_iterable(queue):
             outcome, problem, peak = _attack(
                 worker, folder, report.seed, kind, index, patience
@@ -88,7 +84,8 @@ def _work(report, folder, queue, patience):
 
 def _attack(worker, folder, seed, kind, index, patience):
     """Damages and reads one; returns `(outcome, problem, peak)`."""
-    worker.prepare(kind)
+    # Makes good files of a kind, if there are none, and reads them.
+    worker.ask((kind, None), _SECONDS_TO_PREPARE)
     rng = draws.generator(seed, kind, index)
     reader = READERS[kind]
     copy = folder / "damaged" / f"{kind}-{index}"
@@ -102,7 +99,7 @@ def _attack(worker, folder, seed, kind, index, patience):
         ]
         path = draws.choice(rng, paths)
         _damage(rng, path, reader.bombs)
-        outcome, message, peak = worker.read(kind, copy, patience)
+        outcome, message, peak = read(worker, kind, copy, patience)
         problem = _problem(reader, outcome, message, peak, path)
         if pathlib.Path(f"{path}.harm").exists():
             problem = "a pickle was loaded"
@@ -143,85 +140,35 @@ def _problem(reader, outcome, message, peak, path):
     return None
 
 
-class Worker:
-    """A process that reads; a new one after it has died or hung."""
-
-    def __init__(self, folder):
-        self._folder = folder
-        self._process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self._process is not None:
-            # It ends by itself, and cleans up.
-            self._pipe.close()
-            self._process.join(_SECONDS_TO_END)
-            self._stop()
-
-    def prepare(self, kind):
-        """Makes good files of a kind, if there are none, and reads them."""
-        if self._process is None:
-            self._start()
-        self._ask((kind, None), _SECONDS_TO_PREPARE)
-
-    def read(self, kind, copy, patience):
-        """Returns `(outcome, message, peak)`."""
-        try:
-            more = READERS[kind].seconds
-            return self._ask((kind, copy), patience + more)
-        except TimeoutError:
-            self._stop()
-            return "hang", "no end in time", 0
-        except (EOFError, OSError):
-            self._process.join(_SECONDS_TO_END)
-            code = self._process.exitcode
-            self._stop()
-            return "crash", f"the process ended with {code}", 0
-
-    def _start(self):
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=work, args=(theirs, self._folder), daemon=True
-        )
-        self._process.start()
-        theirs.close()
-
-    def _ask(self, question, seconds):
-        self._pipe.send(question)
-        if not self._pipe.poll(seconds):
-            raise TimeoutError
-        return self._pipe.recv()
-
-    def _stop(self):
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._pipe.close()
-            self._process = None
+def read(worker, kind, copy, patience):
+    """Returns `(outcome, message, peak)`."""
+    try:
+        return worker.ask((kind, copy), patience + READERS[kind].seconds)
+    except TimeoutError as error:
+        return "hang", str(error), 0
+    except children.DiedError as error:
+        return "crash", str(error), 0
 
 
 def work(pipe, folder):
     """Reads what it is told to, in a process of its own."""
-    # What TensorFlow says of each damaged file, on stderr.
-    with open(os.devnull, "w") as file:
-        os.dup2(file.fileno(), 2)
-    expected, limited = {}, False
-    with contextlib.suppress(EOFError):
-        while True:
-            kind, copy = pipe.recv()
-            if copy is None:
-                if kind not in expected:
-                    expected[kind] = _read_good(folder, kind)
-                pipe.send(None)
-                continue
-            if not limited:
-                most = memory_of(os.getpid(), "VmData") + _MOST_MEMORY
-                resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-                limited = True
-            pipe.send(_read(READERS[kind].read, copy, expected[kind]))
+    expected = {}
+
+    def answer(question):
+        kind, copy = question
+        if copy is not None:
+            _limit_memory()
+            return _read(READERS[kind].read, copy, expected[kind])
+        if kind not in expected:
+            expected[kind] = _read_good(folder, kind)
+
+    children.answer_all(pipe, answer)
+
+
+@functools.cache
+def _limit_memory():
+    most = memory_of(os.getpid(), "VmData") + _MOST_MEMORY
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _read_good(folder, kind):

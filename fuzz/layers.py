@@ -6,20 +6,15 @@ runs in a child, which may die of it, by `layer_checks`.
 
 import collections
 import concurrent.futures
-import contextlib
-import json
+import gc
 import multiprocessing
 import os
 import pprint
-import signal
-import subprocess
-import sys
-import threading
-import time
 
-import hypothesis
 import numpy as np
 
+from fuzz import children
+from fuzz import draws
 from fuzz import layer_cases
 
 # A child is replaced after so many cases, since compiled programs stay.
@@ -31,79 +26,29 @@ QUICK = (
 )
 
 
-class Child:
-    """A process that runs cases on one backend, started anew if it dies."""
+def work(pipe, backend):
+    """Runs cases on one backend, in a process of its own."""
+    os.environ |= {
+        "KERAS_BACKEND": backend,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TF_ENABLE_ONEDNN_OPTS": "1",
+        "XLA_FLAGS": QUICK,
+    }
+    from fuzz import layer_checks
 
-    def __init__(self, backend, patience):
-        self.backend = backend
-        self.patience = patience
-        self.process = None
-        self.count = 0
-
-    def answer(self, case):
-        """What comes of a case, as `layer_checks.answer` returns it."""
-        if self.count == CASES_OF_A_CHILD:
-            self.stop()
-        if self.process is None:
-            self._start()
-        self.count += 1
-        overdue = threading.Timer(self.patience, self.process.kill)
-        overdue.start()
-        try:
-            self.process.stdin.write(json.dumps(case) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        finally:
-            hangs = not overdue.is_alive()
-            overdue.cancel()
-        if line:
-            return json.loads(line)
-        number = -self.stop()
-        problem = f"no answer within {self.patience:g} s"
-        if not hangs:
-            name = signal.Signals(number).name if number > 0 else f"{-number}"
-            problem = f"the process died: {name}"
-        return {"outcome": "died", "problem": problem}
-
-    def stop(self):
-        """Ends the process, if there is one, and returns its exit status."""
-        if self.process is None:
-            return 0
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        self.process.stdout.close()
-        status = self.process.wait()
-        self.process = None
-        return status
-
-    def _start(self):
-        self.count = 0
-        environment = {
-            **os.environ,
-            "KERAS_BACKEND": self.backend,
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "TF_ENABLE_ONEDNN_OPTS": "1",
-            "XLA_FLAGS": QUICK,
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.layer_checks"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
+    gc.freeze()  # Spares garbage collection what was imported.
+    children.answer_all(pipe, layer_checks.answer)
 
 
 class Children:
     """One child for each backend."""
 
     def __init__(self, patience):
+        self.patience = patience
         self.children = {
-            name: Child(name, patience) for name in ("tensorflow", "jax")
+            name: children.Child(work, name) for name in ("tensorflow", "jax")
         }
+        self.counts = collections.Counter()
 
     def __enter__(self):
         return self
@@ -114,31 +59,37 @@ class Children:
 
     def answer(self, case):
         """The outcome and the problem of a case."""
-        found = self.children["tensorflow"].answer(case)
+        found = self.answer_on("tensorflow", case)
         if case["check"] != "backends" or found["outcome"] != "right":
             return found["outcome"], found["problem"]
-        other = self.children["jax"].answer(case)
+        other = self.answer_on("jax", case)
         if other["outcome"] != "right":
             problem = other["problem"] or "it refuses what TensorFlow takes"
             return other["outcome"], f"on JAX: {problem}"
         return _compared(found, other)
 
+    def answer_on(self, backend, case):
+        """What comes of a case, as `layer_checks.answer` returns it."""
+        child = self.children[backend]
+        if self.counts[backend] % CASES_OF_A_CHILD == 0:
+            child.stop()
+        self.counts[backend] += 1
+        try:
+            return child.ask(case, self.patience)
+        except (TimeoutError, children.DiedError) as error:
+            return {"outcome": "died", "problem": str(error)}
+
 
 def _compared(found, other):
     from fuzz.layer_checks import WrongError
     from fuzz.layer_checks import compare
-    from fuzz.layer_checks import decoded
 
-    arrays = decoded(found["outputs"]), decoded(other["outputs"])
+    outputs = found["outputs"], other["outputs"]
     try:
-        compare("TensorFlow and JAX", *arrays, found["bounds"])
+        compare("TensorFlow and JAX", *outputs, found["bounds"])
     except WrongError as error:
         return "wrong", str(error)
     return "right", None
-
-
-class _FoundError(Exception):
-    """Tells Hypothesis that a case fails."""
 
 
 def explore(seed, shares, patience=300.0):
@@ -154,9 +105,9 @@ def explore(seed, shares, patience=300.0):
         case, shrunk, and its problem. A layer and a check have one at most.
     """
     counts, findings = collections.Counter(), []
-    with Children(patience) as children:
+    with Children(patience) as backends:
         for (name, check), number in shares.items():
-            found = _first_failure(seed, name, check, number, children, counts)
+            found = _first_failure(seed, name, check, number, backends, counts)
             if found:
                 findings.append(found)
                 case, problem = found
@@ -166,31 +117,20 @@ def explore(seed, shares, patience=300.0):
     return counts, findings
 
 
-def _first_failure(seed, name, check, number, children, counts):
+def _first_failure(seed, name, check, number, backends, counts):
     """The first case that fails, shrunk, and its problem, or `None`."""
-    failed = []
+    failed = False
 
-    def holds(case):
-        outcome, problem = children.answer(case)
+    def problem_of(case):
+        nonlocal failed
+        outcome, problem = backends.answer(case)
         if not failed:
             counts[check, outcome] += 1
-        if problem:
-            failed[:] = case, problem  # The last that fails is the smallest.
-            raise _FoundError
+        failed = failed or bool(problem)
+        return problem
 
-    settings = hypothesis.settings(
-        max_examples=number,
-        database=None,
-        deadline=None,
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-        suppress_health_check=[*hypothesis.HealthCheck],
-        report_multiple_bugs=False,
-    )
-    test = hypothesis.given(layer_cases.cases(name, check))(holds)
-    try:
-        hypothesis.seed(seed)(settings(test))()
-    except (_FoundError, hypothesis.errors.Flaky):
-        return tuple(failed)
+    strategy = layer_cases.cases(name, check)
+    return draws.smallest_failure(seed, strategy, problem_of, number)
 
 
 def shares_of(number, seed):
@@ -207,16 +147,15 @@ def shares_of(number, seed):
     )
 
 
-def run(report, number, seed=0, jobs=None):
+def run(report, number, jobs=None):
     """Adds cases and findings to a report. `jobs` is the number of cores."""
-    start = time.perf_counter()
     jobs = jobs or os.cpu_count()
-    shares = [*shares_of(number, seed).items()]
+    shares = [*shares_of(number, report.seed).items()]
     # A fork would copy threads of TensorFlow, if there are any.
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
         parts = [dict(shares[i::jobs]) for i in range(jobs)]
-        results = list(pool.map(explore, [seed] * jobs, parts))
+        results = list(pool.map(explore, [report.seed] * jobs, parts))
     for counts, findings in results:
         for (check, outcome), count in counts.items():
             for _ in range(count):
@@ -228,12 +167,10 @@ def run(report, number, seed=0, jobs=None):
                 case["spec"]["layer"],
                 f"{problem}\n{program(case)}",
             )
-    minutes = (time.perf_counter() - start) / 60
     report.row(
         "layers with drawn arguments and inputs",
         report.number("layers."),
         f"{report.found('layers.')} findings",
-        minutes,
     )
 
 

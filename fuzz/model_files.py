@@ -10,16 +10,20 @@ import os
 import sys
 import tempfile
 
+import keras
 import numpy as np
+import tensorflow as tf
+
+from fuzz import servers
+from fuzz.targets import saved_answers
+from fuzz.targets import targets
+from keras_relational import runs
+from keras_relational import serving
+from keras_relational import training
 
 
 def supervised(folder):
     """Trains for an epoch, or reads that the model was trained so far."""
-    import keras
-
-    from keras_relational import runs
-    from keras_relational import training
-
     keras.utils.set_random_seed(0)
     inputs = keras.Input((3,))
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
@@ -41,7 +45,6 @@ def supervised(folder):
 
 def agent(folder):
     """Trains for one update, or reads that the agent was trained so far."""
-    from keras_relational import runs
     from keras_relational.agents.training import train_agent
 
     actor_learner = _actor_learner()
@@ -54,7 +57,7 @@ def agent(folder):
             updates_per_epoch=1,
             verbose=False,
         )
-    return curves, [x.numpy() for x in _state_of(actor_learner)]
+    return curves, [x.numpy() for x in tf.nest.flatten(actor_learner.state)]
 
 
 def _quiet():
@@ -62,21 +65,11 @@ def _quiet():
     return contextlib.redirect_stdout(io.StringIO())
 
 
-def _state_of(actor_learner):
-    import tensorflow as tf
-
-    return tf.nest.flatten(actor_learner.state)
-
-
 @functools.cache
 def _actor_learner():
     """One for all files: its state after a read is what was read."""
     from keras_relational.agents.actor_learner import ActorLearner
     from keras_relational.agents.agent import ImpalaAgent
-
-    # isort: split
-    import keras
-
     from keras_relational.environments import boxworld
     from keras_relational.environments import tf_agents_environment
 
@@ -101,9 +94,6 @@ def checkpoint(path):
 
 
 def make_saved_models(folder):
-    from fuzz import servers
-    from fuzz.targets import targets
-
     for version in (1, 2):
         servers.export(targets()[0], folder, version, seed=version)
 
@@ -114,9 +104,6 @@ def read_saved_models(folder):
     A `ValueError` has what the server says if it serves version 1 instead, as
     it should where 2 is damaged.
     """
-    from fuzz.targets import targets
-    from keras_relational import serving
-
     inputs = targets()[0].inputs
     with tempfile.TemporaryFile("w+", errors="replace") as file:
         try:
@@ -136,24 +123,10 @@ def read_saved_models(folder):
         said = file.read()
     if version == 2:
         return answers
-    right = _answers_of_version_1(folder)
+    right = saved_answers(os.path.join(folder, "1"), targets()[0])
     if not all(np.allclose(answers[x], right[x], atol=1e-5) for x in right):
         raise RuntimeError("Version 1 is served with other answers")
     raise ValueError(f"Version {version} is served, and it says: {said}")
-
-
-_ANSWERS = {}
-
-
-def _answers_of_version_1(folder):
-    """They do not change: that version is never damaged."""
-    from fuzz.targets import saved_answers
-    from fuzz.targets import targets
-
-    if not _ANSWERS:
-        path = os.path.join(folder, "1")
-        _ANSWERS.update(saved_answers(path, targets()[0]))
-    return _ANSWERS
 
 
 @contextlib.contextmanager

@@ -1,15 +1,17 @@
-"""Attacks on gRPC: messages that are proper, and some that are none."""
+"""Attacks on gRPC: messages that are proper, and some that are none.
+
+Each public function is a class of attacks.
+"""
 
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 from tensorflow_serving.apis import get_model_status_pb2
 
+from fuzz import attacks
 from fuzz import draws
+from fuzz import targets
 from fuzz.attacks import GrpcAttack
-from fuzz.over_rest import bad_indices
-from fuzz.over_rest import not_finite
-from fuzz.over_rest import other_batch
 from fuzz.targets import predict_request
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
@@ -31,7 +33,9 @@ _LONG = ("x", "é", "\x00", "\U0001d518")
 
 
 def _sent(request, expect="refusal"):
-    return GrpcAttack(request.SerializeToString(), expect=expect)
+    return GrpcAttack(
+        request.SerializeToString(deterministic=True), expect=expect
+    )
 
 
 def _with(target, changed):
@@ -47,7 +51,7 @@ def random_bytes(rng, target):
 
 
 def damaged_message(rng, target):
-    content = predict_request(target).SerializeToString()
+    content = predict_request(target).SerializeToString(deterministic=True)
     return GrpcAttack(draws.damaged(rng, content))
 
 
@@ -144,15 +148,15 @@ def values(rng, target):
 
 
 def batch_sizes(rng, target):
-    return _sent(_with(target, other_batch(rng, target)))
+    return _sent(_with(target, targets.other_batch(rng, target)))
 
 
 def indices(rng, target):
-    return _sent(_with(target, bad_indices(rng, target)))
+    return _sent(_with(target, targets.bad_indices(rng, target)))
 
 
 def states(rng, target):
-    return _sent(_with(target, not_finite(rng, target)))
+    return _sent(_with(target, targets.not_finite(rng, target)))
 
 
 def empty_batches(rng, target):
@@ -205,33 +209,16 @@ def metadata(rng, target):
     request.model_spec.name = draws.choice(rng, (target.name, "", long))
     if rng.integers(2):
         request.model_spec.version.value = int(rng.integers(-3, 3))
-    content = request.SerializeToString()
+    content = request.SerializeToString(deterministic=True)
     if rng.integers(2):
         content = draws.damaged(rng, content)
     return GrpcAttack(content, method)
 
 
 def methods(rng, target):
-    content = predict_request(target).SerializeToString()
+    content = predict_request(target).SerializeToString(deterministic=True)
     method = draws.choice(rng, _MISSING)
     return GrpcAttack(content, method, exists=False)
 
 
-ATTACKS = {
-    f"grpc.{function.__name__}": function
-    for function in (
-        random_bytes,
-        damaged_message,
-        bombs,
-        shapes,
-        dtypes,
-        values,
-        batch_sizes,
-        indices,
-        states,
-        empty_batches,
-        names,
-        metadata,
-        methods,
-    )
-}
+ATTACKS = attacks.classes_of(__name__, "grpc")

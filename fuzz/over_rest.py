@@ -1,4 +1,7 @@
-"""Attacks on REST that are proper HTTP."""
+"""Attacks on REST that are proper HTTP.
+
+Each public function is a class of attacks.
+"""
 
 import copy
 import json
@@ -6,7 +9,9 @@ import urllib.parse
 
 import numpy as np
 
+from fuzz import attacks
 from fuzz import draws
+from fuzz import targets
 from fuzz.attacks import HttpAttack
 from fuzz.attacks import predict_body
 from fuzz.attacks import predict_url
@@ -203,8 +208,9 @@ def shapes(rng, target):
         wrong = value[0]
     elif how == 2 and value.ndim > 2:
         axis = -1 - int(rng.integers(value.ndim - 2))
-        size = draws.choice(rng, (0, 1, value.shape[axis] + 1))
-        wrong = np.resize(value, _with_axis(value.shape, axis, size))
+        shape = [*value.shape]
+        shape[axis] = draws.choice(rng, (0, 1, shape[axis] + 1))
+        wrong = np.resize(value, shape)
     elif how == 3:
         wrong = np.full(value.shape, draws.choice(rng, ("1", "", None)), object)
     else:
@@ -213,73 +219,19 @@ def shapes(rng, target):
     return _posted(target, predict_body(target, **{name: wrong}), "refusal")
 
 
-def _with_axis(shape, axis, size):
-    shape = list(shape)
-    shape[axis] = size
-    return shape
-
-
-def other_batch(rng, target):
-    """The known inputs, one of them with another number of rows."""
-    name = draws.choice(rng, list(target.inputs))
-    size = draws.choice(rng, (0, 1, 3, 7, 100))
-    value = np.resize(
-        target.inputs[name], (size, *target.inputs[name].shape[1:])
-    )
-    changed = {name: value}
-    if size > 1 and rng.integers(2):
-        # And the others with as many, but for one.
-        changed = {
-            key: np.resize(x, (size, *x.shape[1:]))
-            for key, x in target.inputs.items()
-        }
-        changed[name] = target.inputs[name][:1]
-    return changed
-
-
 def batch_sizes(rng, target):
-    body = predict_body(target, **other_batch(rng, target))
+    body = predict_body(target, **targets.other_batch(rng, target))
     return _posted(target, body, "refusal")
-
-
-def bad_indices(rng, target):
-    """Inputs that point beyond what there is; pixels beyond 255 else."""
-    if not target.indices:
-        value = target.inputs["image"].astype(int)
-        value.flat[int(rng.integers(value.size))] = draws.choice(
-            rng, (-1, 256, 2**31, -(2**40))
-        )
-        return {"image": value}
-    name = draws.choice(rng, list(target.indices))
-    value, limit = target.inputs[name].copy(), target.indices[name]
-    worst = np.iinfo(value.dtype)
-    wrong = [limit, limit + 1, worst.max]
-    if worst.min:
-        wrong += [-1, -limit, -limit - 1, worst.min]
-    value.flat[int(rng.integers(value.size))] = draws.choice(rng, wrong)
-    return {name: value}
 
 
 def indices(rng, target):
-    body = predict_body(target, **bad_indices(rng, target))
+    body = predict_body(target, **targets.bad_indices(rng, target))
     return _posted(target, body, "refusal")
 
 
-def not_finite(rng, target):
-    """Not finite: a state, or for models without a state any input."""
-    name = draws.choice(rng, target.states or list(target.inputs))
-    value = target.inputs[name].astype("float32")
-    odd = draws.choice(rng, (np.nan, np.inf, -np.inf))
-    if rng.integers(4):
-        value.flat[int(rng.integers(value.size))] = odd
-    else:
-        value[:] = odd
-    return {name: value}
-
-
 def states(rng, target):
-    changed = not_finite(rng, target)
-    return _posted(target, predict_body(target, **changed), "refusal")
+    body = predict_body(target, **targets.not_finite(rng, target))
+    return _posted(target, body, "refusal")
 
 
 def empty_batches(rng, target):
@@ -347,21 +299,4 @@ def urls(rng, target):
     )
 
 
-ATTACKS = {
-    f"rest.{function.__name__}": function
-    for function in (
-        random_bytes,
-        damaged_json,
-        structure,
-        numbers,
-        nesting,
-        long_texts,
-        many_values,
-        shapes,
-        batch_sizes,
-        indices,
-        states,
-        empty_batches,
-        urls,
-    )
-}
+ATTACKS = attacks.classes_of(__name__, "rest")

@@ -1,16 +1,20 @@
-"""Attacks on the HTTP of REST, byte by byte."""
+"""Attacks on the HTTP of REST, byte by byte.
+
+Each public function is a class of attacks.
+"""
 
 import zlib
 
+from fuzz import attacks
 from fuzz import draws
 from fuzz.attacks import HttpAttack
+from fuzz.attacks import known_request
 from fuzz.attacks import predict_body
 from fuzz.attacks import predict_url
-from fuzz.attacks import request
 
 
 def _headed(target, *lines):
-    """The known request with other headers, and a second one behind it."""
+    """The head of the known request with other headers, and its body."""
     url, body = predict_url(target), predict_body(target)
     head = "\r\n".join((f"POST {url} HTTP/1.1", "Host: x", *lines, "", ""))
     return head.encode("utf-8", "surrogateescape"), body
@@ -102,7 +106,7 @@ def header_floods(rng, target):
 
 def unfinished(rng, target):
     """A part of a request, and then no more."""
-    content = request("POST", predict_url(target), predict_body(target))
+    content = known_request(target)
     head = content.index(b"\r\n\r\n")
     stop = draws.choice(
         rng, (head, head + 2, head + 3, int(rng.integers(1, len(content))))
@@ -113,7 +117,7 @@ def unfinished(rng, target):
 
 def slow(rng, target):
     """Parts of a request with pauses between them, then gone."""
-    content = request("POST", predict_url(target), predict_body(target))
+    content = known_request(target)
     steps, start = [], 0
     for _ in range(int(rng.integers(2, 8))):
         stop = start + int(rng.integers(1, 80))
@@ -125,7 +129,7 @@ def slow(rng, target):
 
 def pieces(rng, target):
     """The known request, whole, but one piece at a time."""
-    content = request("POST", predict_url(target), predict_body(target))
+    content = known_request(target)
     places = sorted(int(rng.integers(len(content))) for _ in range(4))
     steps = []
     for start, stop in zip([0, *places], [*places, None], strict=True):
@@ -135,7 +139,7 @@ def pieces(rng, target):
 
 def pipelining(rng, target):
     """Many requests at once; each reply is the known answer."""
-    content = request("POST", predict_url(target), predict_body(target))
+    content = known_request(target)
     return HttpAttack((content * int(rng.integers(2, 9)),), "known")
 
 
@@ -196,7 +200,7 @@ def absurd_lengths(rng, target):
 
 def early_close(rng, target):
     """Gone before the answer, or in the middle of it."""
-    content = request("POST", predict_url(target), predict_body(target))
+    content = known_request(target)
     pause = float(draws.choice(rng, (0, 0.001, 0.01)))
     end = draws.choice(rng, ("close", "reset"))
     return HttpAttack((content, pause, end), "closing")
@@ -204,7 +208,7 @@ def early_close(rng, target):
 
 def garbage(rng, target):
     """No HTTP/1.1 at all."""
-    content = request("POST", predict_url(target), predict_body(target))
+    content = known_request(target)
     version = draws.choice(
         rng, (b"HTTP/0.9", b"HTTP/2.0", b"HTTP/9.9", b"HTTP/1.x", b"ICY/1", b"")
     )
@@ -228,20 +232,4 @@ def garbage(rng, target):
     return HttpAttack((text, "listen", "no more"), "closing", also=(501, 505))
 
 
-ATTACKS = {
-    f"http.{function.__name__}": function
-    for function in (
-        content_lengths,
-        headers,
-        header_floods,
-        unfinished,
-        slow,
-        pieces,
-        pipelining,
-        chunked,
-        broken_chunks,
-        absurd_lengths,
-        early_close,
-        garbage,
-    )
-}
+ATTACKS = attacks.classes_of(__name__, "http")

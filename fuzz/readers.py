@@ -4,6 +4,12 @@ import dataclasses
 
 from fuzz import data_files
 from fuzz import model_files
+from keras_relational import file_io
+from keras_relational import runs
+from keras_relational.datasets import distribution_of_three
+from keras_relational.datasets import relations_game
+from keras_relational.datasets import vaec
+from keras_relational.datasets import visual_analogies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,13 +30,13 @@ class Reader:
 READERS = {
     "files.relations_npz": Reader(
         data_files.make_relations,
-        data_files.read_relations,
+        lambda folder: relations_game.load_npz(folder / "between.npz"),
         1.5,
         bombs=data_files.NPZ_BOMBS,
     ),
     "files.visual_analogies_npz": Reader(
         data_files.make_visual_analogies,
-        data_files.read_visual_analogies,
+        visual_analogies.load_npz,
         bombs=data_files.NPZ_BOMBS,
     ),
     "files.png": Reader(
@@ -41,7 +47,7 @@ READERS = {
     ),
     "files.fillers_png": Reader(
         data_files.make_fillers,
-        data_files.read_fillers,
+        distribution_of_three.load_images,
         0.5,
         bombs=data_files.PNG_BOMBS,
     ),
@@ -62,21 +68,21 @@ READERS = {
     ),
     "files.vaec_hdf5": Reader(
         data_files.make_vaec,
-        data_files.read_vaec,
+        lambda folder: vaec.load_hdf5(folder / "analogies.hy"),
         1.5,
         intact=False,
         bombs=(data_files.hdf5_bomb,),
     ),
     "files.json": Reader(
         data_files.make_json,
-        data_files.read_json,
+        lambda folder: file_io.read_json(folder / "level.json"),
         0.5,
         intact=False,
         bombs=(data_files.text_bomb,),
     ),
     "files.curves_csv": Reader(
         data_files.make_curves,
-        data_files.read_curves,
+        lambda folder: runs.read_curves(folder / "curves.csv"),
         intact=False,
         bombs=(data_files.text_bomb,),
     ),

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import re
 import threading
+import time
 
 _MOST_GROUPS = 30
 
@@ -26,6 +27,7 @@ class Report:
         self.findings = []
         self.outcomes = collections.defaultdict(collections.Counter)
         self.rows = []
+        self._row_began = time.monotonic()
         self._lock = threading.Lock()
 
     def add(self, kind, outcome):
@@ -36,10 +38,14 @@ class Report:
         with self._lock:
             self.findings.append(Finding(kind, index, target, problem))
 
-    def row(self, what, number, result, minutes):
-        """A line of the table in docs/reliability.md."""
-        with self._lock:
-            self.rows.append((what, f"{number:,}", result, f"{minutes:.1f}"))
+    def row(self, what, number, result):
+        """A line of the table in docs/reliability.md.
+
+        Its minutes are those since the last one, or the beginning.
+        """
+        began, self._row_began = self._row_began, time.monotonic()
+        minutes = (self._row_began - began) / 60
+        self.rows.append((what, f"{number:,}", result, f"{minutes:.1f}"))
 
     def number(self, prefix):
         """How many attacks of classes of that beginning."""

@@ -1,18 +1,16 @@
 """All attacks by requests, on a server for each model at once."""
 
 import concurrent.futures
-import contextlib
 import itertools
 import os
 import tempfile
-import time
 
 from fuzz import draws
 from fuzz import over_grpc
 from fuzz import over_rest
 from fuzz import over_sockets
 from fuzz import servers
-from fuzz.targets import Known
+from fuzz.targets import served
 from fuzz.targets import targets
 
 ATTACKS = {**over_rest.ATTACKS, **over_grpc.ATTACKS, **over_sockets.ATTACKS}
@@ -32,7 +30,6 @@ def run(report, num_requests, patience, at_once=10):
     Attack `index` of a class goes to model `index % 3`. After `at_once` attacks
     of a class the good requests are made.
     """
-    began = time.monotonic()
     models = targets()
     each = -(-num_requests // len(models))
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +54,6 @@ def run(report, num_requests, patience, at_once=10):
         f"Requests, {len(ATTACKS)} classes, {len(models)} models",
         number,
         f"{problems} findings; memory {memory}",
-        (time.monotonic() - began) / 60,
     )
 
 
@@ -67,22 +63,10 @@ def replay(seed, kind, index, patience):
     target = models[index % len(models)]
     with tempfile.TemporaryDirectory() as folder:
         servers.export(target, os.path.join(folder, target.name))
-        with _served(folder, target, patience) as (server, known):
+        with served(folder, target, patience) as (server, known):
             attack = ATTACKS[kind](draws.generator(seed, kind, index), target)
             outcome, problem = attack.run(server, known, patience)
             return outcome, problem or _after(server, known)
-
-
-@contextlib.contextmanager
-def _served(folder, target, patience):
-    log = os.path.join(folder, f"{target.name}.log")
-    models = os.path.join(folder, target.name)
-    with servers.running(models, target.name, log) as server:
-        known = Known(server, target, patience)
-        try:
-            yield server, known
-        finally:
-            known.close()
 
 
 def _attack(report, folder, number, num_requests, patience, at_once):
@@ -90,7 +74,7 @@ def _attack(report, folder, number, num_requests, patience, at_once):
     models = targets()
     target = models[number]
     made, faults, warm = 0, 0, None
-    with _served(folder, target, patience) as (server, known):
+    with served(folder, target, patience) as (server, known):
         for start, kind in _turns(at_once):
             for i in range(start, start + at_once):
                 index = i * len(models) + number

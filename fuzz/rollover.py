@@ -11,9 +11,9 @@ import time
 import grpc
 
 from fuzz import servers
-from fuzz.targets import Known
 from fuzz.targets import equal
 from fuzz.targets import saved_answers
+from fuzz.targets import served
 from fuzz.targets import targets
 
 _NUM_THREADS = 4
@@ -28,10 +28,9 @@ def run(report, num_requests, patience):
     Version 2 appears, renamed into its place, after a quarter of them. Requests
     go on until one is answered by version 2; the last tenth then must be.
     """
-    began = time.monotonic()
     target = targets()[0]
     with tempfile.TemporaryDirectory() as folder:
-        models = os.path.join(folder, "models")
+        models = os.path.join(folder, target.name)
         aside = os.path.join(folder, "aside")
         servers.export(target, models, version=1, seed=1)
         servers.export(target, aside, version=2, seed=2)
@@ -39,29 +38,27 @@ def run(report, num_requests, patience):
             version: saved_answers(os.path.join(path, str(version)), target)
             for version, path in ((1, models), (2, aside))
         }
-        log = os.path.join(folder, "log")
-        with servers.running(models, target.name, log) as server:
-            known = Known(server, target, patience)
-            load = _Load(report, answers, num_requests)
-            with concurrent.futures.ThreadPoolExecutor(_NUM_THREADS) as pool:
-                runs = [
-                    pool.submit(load.ask, by)
-                    for _ in range(_NUM_THREADS // 2)
-                    for by in (known.by_rest, known.by_grpc)
-                ]
-                load.a_quarter.wait()
-                os.rename(os.path.join(aside, "2"), os.path.join(models, "2"))
-                for run in runs:
-                    run.result()
+        load = _Load(report, answers, num_requests)
+        with (
+            served(folder, target, patience) as (server, known),
+            concurrent.futures.ThreadPoolExecutor(_NUM_THREADS) as pool,
+        ):
+            runs = [
+                pool.submit(load.ask, by)
+                for _ in range(_NUM_THREADS // 2)
+                for by in (known.by_rest, known.by_grpc)
+            ]
+            load.a_quarter.wait(_SECONDS_TO_LOAD)
+            os.rename(os.path.join(aside, "2"), os.path.join(models, "2"))
+            for run in runs:
+                run.result()
             if text := server.new_traceback():
                 report.find("rollover", None, target.name, text)
-            known.close()
     seen = load.seen
     report.row(
         "Requests during a roll-over",
         sum(seen.values()),
         f"{seen[1]} by version 1, {seen[2]} by version 2, {seen[0]} lost",
-        (time.monotonic() - began) / 60,
     )
 
 
@@ -80,16 +77,9 @@ class _Load:
 
     def ask(self, by):
         """Asks over one interface until there were enough requests."""
-        try:
-            self._ask(by)
-        finally:
-            self.a_quarter.set()
-
-    def _ask(self, by):
         ends = None
         while True:
-            with self._lock:
-                number = next(self._numbers)
+            number = next(self._numbers)
             if number >= self._total // 4:
                 self.a_quarter.set()
                 ends = ends or time.monotonic() + _SECONDS_TO_LOAD
@@ -99,8 +89,7 @@ class _Load:
                 break
             self._once(by, number)
         for _ in range(max(1, int(self._total * _LAST) // _NUM_THREADS)):
-            with self._lock:
-                number = next(self._numbers)
+            number = next(self._numbers)
             if self._once(by, number) == 1:
                 self._report.find(
                     "rollover", None, "relations", "version 1 still answers"
@@ -110,7 +99,9 @@ class _Load:
     def _once(self, by, number):
         """The version that answers, or 0."""
         try:
-            version = self._version(by())
+            answer = by()
+            right = [v for v, x in self._answers.items() if equal(answer, x)]
+            version = right[0] if right else 0
             problem = None if version else "the answer of neither version"
         except (OSError, ValueError, grpc.RpcError) as error:
             version, problem = 0, f"lost: {error!r}"[:300]
@@ -124,9 +115,3 @@ class _Load:
             problem = f"request {number} over {over}: {problem}"
             self._report.find("rollover", None, "relations", problem)
         return version
-
-    def _version(self, arrays):
-        for version, expected in self._answers.items():
-            if equal(arrays, expected):
-                return version
-        return 0

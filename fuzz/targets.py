@@ -1,11 +1,13 @@
 """The models under attack, and a request to each whose answer is known.
 
 The models are small and untrained. The known request is made again after every
-attack.
+ten attacks of a class.
 """
 
+import contextlib
 import dataclasses
 import json
+import os
 
 import grpc
 import keras
@@ -13,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
+from fuzz import draws
+from fuzz import servers
 from fuzz.attacks import Connection
-from fuzz.attacks import predict_body
-from fuzz.attacks import predict_url
-from fuzz.attacks import request
+from fuzz.attacks import known_request
 from keras_relational import models
 
 NUM_TASKS = 3
@@ -84,6 +86,54 @@ def targets():
     ]
 
 
+def other_batch(rng, target):
+    """The known inputs, one of them with another number of rows."""
+    name = draws.choice(rng, list(target.inputs))
+    size = draws.choice(rng, (0, 1, 3, 7, 100))
+    value = np.resize(
+        target.inputs[name], (size, *target.inputs[name].shape[1:])
+    )
+    changed = {name: value}
+    if size > 1 and rng.integers(2):
+        # And the others with as many, but for one.
+        changed = {
+            key: np.resize(x, (size, *x.shape[1:]))
+            for key, x in target.inputs.items()
+        }
+        changed[name] = target.inputs[name][:1]
+    return changed
+
+
+def bad_indices(rng, target):
+    """Inputs that point beyond what there is; pixels beyond 255 else."""
+    if not target.indices:
+        value = target.inputs["image"].astype(int)
+        value.flat[int(rng.integers(value.size))] = draws.choice(
+            rng, (-1, 256, 2**31, -(2**40))
+        )
+        return {"image": value}
+    name = draws.choice(rng, list(target.indices))
+    value, limit = target.inputs[name].copy(), target.indices[name]
+    worst = np.iinfo(value.dtype)
+    wrong = [limit, limit + 1, worst.max]
+    if worst.min:
+        wrong += [-1, -limit, -limit - 1, worst.min]
+    value.flat[int(rng.integers(value.size))] = draws.choice(rng, wrong)
+    return {name: value}
+
+
+def not_finite(rng, target):
+    """Not finite: a state, or for models without a state any input."""
+    name = draws.choice(rng, target.states or list(target.inputs))
+    value = target.inputs[name].astype("float32")
+    odd = draws.choice(rng, (np.nan, np.inf, -np.inf))
+    if rng.integers(4):
+        value.flat[int(rng.integers(value.size))] = odd
+    else:
+        value[:] = odd
+    return {name: value}
+
+
 def predict_request(target):
     """The known request as a message."""
     request = predict_pb2.PredictRequest()
@@ -114,8 +164,7 @@ class Known:
                 ("grpc.max_send_message_length", -1),
             ],
         )
-        url, body = predict_url(target), predict_body(target)
-        self._http = request("POST", url, body)
+        self._http = known_request(target)
         self._message = predict_request(target).SerializeToString()
         self._answer = self.by_grpc()
         if not equal(self.by_rest(), self._answer):
@@ -172,6 +221,18 @@ class Known:
     def by_grpc(self):
         """As `by_rest`."""
         return _arrays(self.call(PREDICT, self._message, self._patience))
+
+
+@contextlib.contextmanager
+def served(folder, target, patience):
+    """A server of the exports in `folder`, and its right answers."""
+    models = os.path.join(folder, target.name)
+    log = f"{models}.log"
+    with (
+        servers.running(models, target.name, log) as server,
+        contextlib.closing(Known(server, target, patience)) as known,
+    ):
+        yield server, known
 
 
 def _arrays(content):

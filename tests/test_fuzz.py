@@ -18,6 +18,7 @@ from fuzz import layers as fuzzed_layers
 from fuzz import requests
 from fuzz import rollover
 from fuzz.attacks import HttpAttack
+from fuzz.children import Child
 from fuzz.readers import READERS
 from fuzz.report import Report
 from keras_relational import layers
@@ -31,7 +32,7 @@ RUNS = {
     "damaged files": lambda report: files.run(report, 60, PATIENCE),
     "a rollover": lambda report: rollover.run(report, 100, PATIENCE),
     "exports": lambda report: exports.run(report, 20),
-    "layers": lambda report: fuzzed_layers.run(report, 100, seed=1, jobs=1),
+    "layers": lambda report: fuzzed_layers.run(report, 100, jobs=1),
 }
 
 
@@ -173,13 +174,15 @@ def test_readers_are_judged(read, problem, tmp_path):
 
 @pytest.mark.slow
 def test_a_reader_that_ends_its_process_is_found(tmp_path):
-    with files.Worker(tmp_path) as worker:
-        worker.prepare("files.json")
-        worker._process.kill()
-        outcome, message, _ = worker.read("files.json", tmp_path, PATIENCE)
-        assert (outcome, message) == ("crash", "the process ended with -9")
+    with Child(files.work, tmp_path) as worker:
+        worker.ask(("files.json", None), PATIENCE)
+        worker.process.kill()
+        outcome, message, _ = files.read(
+            worker, "files.json", tmp_path, PATIENCE
+        )
+        assert (outcome, message) == ("crash", "the process died: SIGKILL")
         # And there is a new one for the next file.
-        worker.prepare("files.json")
+        worker.ask(("files.json", None), PATIENCE)
 
 
 def test_an_attack_depends_on_no_other():
@@ -284,17 +287,15 @@ def test_a_wrong_layer_is_found(monkeypatch, check, problem):
 
 @pytest.mark.slow
 def test_a_case_that_ends_its_process_is_found():
-    child = fuzzed_layers.Child("jax", PATIENCE)
     case = case_of("CoRelNet", "backends")
-    found = child.answer(case)
-    assert found["outcome"] == "right"
-    outputs = layer_checks.decoded(found["outputs"])
-    assert [x.shape for x in outputs] == [(8, 10)]
-    child.process.kill()
-    found = child.answer(case)
-    assert found["problem"] == "the process died: SIGKILL"
-    assert child.answer(case)["outcome"] == "right"
-    child.stop()
+    with fuzzed_layers.Children(PATIENCE) as backends:
+        found = backends.answer_on("jax", case)
+        assert found["outcome"] == "right"
+        assert [x.shape for x in found["outputs"]] == [(8, 10)]
+        backends.children["jax"].process.kill()
+        found = backends.answer_on("jax", case)
+        assert found["problem"] == "the process died: SIGKILL"
+        assert backends.answer_on("jax", case)["outcome"] == "right"
 
 
 def test_what_fails_is_shrunk(monkeypatch):
