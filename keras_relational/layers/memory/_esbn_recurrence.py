@@ -10,7 +10,8 @@ numbers, 9 values of 128 numbers, batch 32. The figures compare the medians of
 alternating rounds. With XLA, `esbn_steps` took 1.2 times as long to train (1.22
 to 1.25 in four runs), and 1.3 times with 32 values. Without XLA it took about
 1.1 times as long. Prediction took 1.0 to 1.15 times as long, with XLA and
-without.
+without. Compiled for a GPU, the same training step launches 359 operations and
+takes 16 MiB; with `esbn_steps` it launches 495 and takes 46 MiB.
 """
 
 from collections.abc import Callable
