@@ -467,9 +467,10 @@ class SCOFFCell(SlotCell):
             logits = logits + at_least_float32(of_bias)
         if gumbel is not None:
             logits = logits + ops.cast(gumbel, logits.dtype)
-        chosen = ops.one_hot(
-            ops.argmax(logits, axis=-1), self.num_schemata, dtype=logits.dtype
-        )
+        # As integers: ONNX and LiteRT lack Keras' way with a zero below zero.
+        largest = logits == ops.max(logits, axis=-1, keepdims=True)
+        chosen = ops.argmax(ops.cast(largest, "int32"), axis=-1)
+        chosen = ops.one_hot(chosen, self.num_schemata, dtype=logits.dtype)
         temperature = ops.cast(self.current_temperature, logits.dtype)
         scores = masked_softmax(logits / temperature)
         chosen = chosen + scores - ops.stop_gradient(scores)
