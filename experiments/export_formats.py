@@ -26,8 +26,8 @@ from keras_relational.environments import boxworld
 from keras_relational.random_streams import unseen_world_seeds
 
 BATCHES = 1, 3, 16
-# `docs/export.md` says why these are exported for one example.
-LITERT_SHAPES = {
+# `docs/export.md` says why LiteRT takes these for one example.
+ONE_EXAMPLE = {
     "esbn_distribution_of_three": (1, 9, 32, 32),
     "scoff_switching_ball": (1, None, 32, 32, 1),
 }
@@ -53,7 +53,10 @@ def compare(preset: str, name: str) -> tuple[float, float]:
     size in MB.
     """
     model = models.from_preset(preset)
-    shape = LITERT_SHAPES.get(preset) if name == "LiteRT" else None
+    signature, batches = None, BATCHES
+    if name == "LiteRT" and preset in ONE_EXAMPLE:
+        (image,), shape, batches = model.inputs, ONE_EXAMPLE[preset], (1,)
+        signature = [keras.InputSpec(image.dtype, shape, name=image.name)]
     x = problems(preset, max(BATCHES))
     names, outputs = models.roles(model).outputs, flat_arrays(model(x))
     expected = dict(zip(names, outputs, strict=True))
@@ -64,8 +67,8 @@ def compare(preset: str, name: str) -> tuple[float, float]:
     largest = 0.0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        ask = FORMATS[name](model, folder, shape)
-        for batch in BATCHES if shape is None else shape[:1]:
+        ask = FORMATS[name](model, folder, signature)
+        for batch in batches:
             answers = ask({key: x[:batch] for key, x in inputs.items()})
             for key, wanted in expected.items():
                 wanted = wanted[:batch]
@@ -76,7 +79,7 @@ def compare(preset: str, name: str) -> tuple[float, float]:
         return largest, sum(x.stat().st_size for x in files) / 1e6
 
 
-def saved_model(model, folder, shape):
+def saved_model(model, folder, signature=None):
     """Writes a SavedModel, and returns a function that asks it."""
     import tensorflow as tf
 
@@ -93,12 +96,14 @@ def saved_model(model, folder, shape):
     return ask
 
 
-def onnx(model, folder, shape):
+def onnx(model, folder, signature=None):
     """Writes an ONNX file, and returns a function that asks it."""
     import onnxruntime
 
     path = folder / "model.onnx"
-    models.named_outputs(model).export(path, format="onnx", verbose=False)
+    models.named_outputs(model).export(
+        path, format="onnx", verbose=False, input_signature=signature
+    )
     session = onnxruntime.InferenceSession(path)
     names = [x.name for x in session.get_outputs()]
     return lambda inputs: dict(
@@ -106,14 +111,10 @@ def onnx(model, folder, shape):
     )
 
 
-def litert(model, folder, shape):
+def litert(model, folder, signature=None):
     """Writes a LiteRT file, and returns a function that asks it."""
     from ai_edge_litert.interpreter import Interpreter
 
-    signature = None
-    if shape is not None:
-        (x,) = model.inputs
-        signature = [keras.InputSpec(x.dtype, shape, name=x.name)]
     path = folder / "model.tflite"
     models.named_outputs(model).export(
         path, format="litert", verbose=False, input_signature=signature
