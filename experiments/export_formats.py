@@ -42,7 +42,7 @@ def main() -> None:
     print(f"| preset | {' | '.join(FORMATS)} |\n|---{'|---' * len(FORMATS)}|")
     for preset in parser.parse_args().presets:
         found = [compare(preset, name) for name in FORMATS]
-        cells = [f"{most:.0e}, {size:.1f} MB" for most, size in found]
+        cells = [f"{most:.0g}, {size:.1f} MB" for most, size in found]
         print(f"| `{preset}` | {' | '.join(cells)} |", flush=True)
 
 

@@ -2,12 +2,14 @@
 
 import importlib.util
 import itertools
+import re
 
 import keras
 import numpy as np
 import pytest
 
 from experiments import export_formats
+from experiments import records
 from keras_relational import layers
 from keras_relational import models
 from keras_relational.datasets import relations_game
@@ -97,8 +99,10 @@ def test_images_of_floats(name, tmp_path):
     for scale in (1, 255):
         inputs = {"image": images * np.float32(scale / 255)}
         assert_answers(ask, model, inputs, ["logits"], atol=5e-4)
-    with pytest.raises(ValueError, match=r"UINT8|uint8"):
+    with pytest.raises(Exception, match=r"UINT8|uint8"):
         ask({"image": images})
+    with pytest.raises(Exception, match=r"image|reshape"):
+        ask({"image": inputs["image"][:, :30]})
 
 
 @pytest.mark.slow
@@ -142,3 +146,18 @@ def test_keras_exports_a_preset_at_once(tmp_path):
     model = models.from_preset("relational_convolution_set_game")
     model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     assert (tmp_path / "model.onnx").stat().st_size > 1e5
+
+
+@pytest.mark.slow
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = records.PUBLISHED.parent / "export.md"
+    names = {}
+    for block in re.findall(
+        r"^```python\n(.*?)^```", page.read_text(), re.M | re.S
+    ):
+        exec(compile(block, page.name, "exec"), names)  # noqa: S102
+    np.testing.assert_array_equal(names["logits"].argmax(1), names["labels"])
+    np.testing.assert_allclose(
+        names["answers"]["logits"], names["logits"], atol=5e-4
+    )
