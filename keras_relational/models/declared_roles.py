@@ -143,7 +143,7 @@ def named_outputs(model: keras.Model) -> keras.Model:
         in the order of their names.
 
     Raises:
-        ValueError: As `roles` raises it.
+        ValueError: As `roles` raises it, or if an output has an input's name.
 
     Example:
 
