@@ -206,6 +206,7 @@ NOT_MADE = {
     # What a model declares, tested in tests/models/.
     "Roles",
     "declare",
+    "named_outputs",
     "part",
     "roles",
     # Of a model that is trained, and never saved.

@@ -51,6 +51,12 @@ def test_the_page_of_presets_shows_their_cards():
         assert card["headline"] == headline(card["run"], card["figures"])
 
 
+def test_the_page_of_exports_has_every_preset():
+    page = (add_preset.PAGE.parent / "export.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .* MB \|$", page, re.MULTILINE)
+    assert rows == [*models.preset_names()]
+
+
 def test_every_picture_is_shown_and_every_link_leads_somewhere():
     shown = set()
     for page in records.PUBLISHED.glob("*.md"):

@@ -11,7 +11,7 @@
   writes a preset.
 - Roles of a model's outputs, states and parts: `declare` declares them, for any
   Keras model. `roles` (`Roles`) and `part` read them. Training, analysis and
-  export depend on them.
+  export depend on them. `named_outputs` is for Keras' export to ONNX or LiteRT.
 
 Models of images have channels last. They expect integers from 0 to 255. They
 also take floats: an image whose pixels are all below 2 is taken as one from 0
@@ -25,6 +25,7 @@ from keras_relational.models.boxworld_agent import NETWORKS
 from keras_relational.models.boxworld_agent import boxworld_agent
 from keras_relational.models.declared_roles import Roles
 from keras_relational.models.declared_roles import declare
+from keras_relational.models.declared_roles import named_outputs
 from keras_relational.models.declared_roles import part
 from keras_relational.models.declared_roles import roles
 from keras_relational.models.presets import from_preset
@@ -52,6 +53,7 @@ __all__ = [
     "filler_autoencoder",
     "from_preset",
     "greedy_decode",
+    "named_outputs",
     "over_fillers",
     "part",
     "preset_metadata",

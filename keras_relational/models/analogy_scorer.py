@@ -289,7 +289,8 @@ class CandidateSequences(keras.layers.Layer):
         context = ops.broadcast_to(
             context[:, None], (batch, num_candidates, num_terms)
         )
-        order = ops.concatenate([context, candidates[..., None]], axis=-1)
+        candidates = ops.expand_dims(candidates, -1)
+        order = ops.concatenate([context, candidates], axis=-1)
         order = ops.reshape(order, (batch, -1, 1))
         sequences = ops.take_along_axis(embeddings, order, axis=1)
         return ops.reshape(

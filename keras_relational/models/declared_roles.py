@@ -114,23 +114,49 @@ def declare(
     _check_unique([*names, *states])
     for path in (parts or {}).values():
         _layer_at(model, path)
-    inputs, structure = model.inputs, model.outputs
-    if not isinstance(model, keras.Sequential):
-        inputs, structure = model.input, model.output
-    elif len(structure) == 1:
-        (inputs,), (structure,) = inputs, structure
     # A list, because Keras may load a dictionary in another order.
     tensors = model.outputs if len(model.outputs) > 1 else model.outputs[0]
     named = {name: outputs[name] for name in names}
     tensors = DeclaredRoles(named, states, parts or {})(tensors)
-    structure = keras.tree.pack_sequence_as(
-        structure, keras.tree.flatten(tensors)
-    )
-    named_model = keras.Model(inputs, structure, name=model.name)
-    named_model = as_image_model(named_model)
-    # Keras takes the global policy, and scales no loss without this one.
-    named_model.dtype_policy = model.dtype_policy
-    return named_model
+    structure = tensors
+    if not isinstance(model, keras.Sequential):
+        structure = keras.tree.pack_sequence_as(
+            model.output, keras.tree.flatten(tensors)
+        )
+    return _with_outputs(model, structure)
+
+
+def named_outputs(model: keras.Model) -> keras.Model:
+    """The same model, with its outputs in a dictionary under their names.
+
+    Keras writes the keys of a dictionary into the files that `model.export`
+    makes. So an ONNX or LiteRT file of this model has the names of the inputs,
+    and those of the outputs that `roles` tells. A new state is called `next_`
+    and the name of the state, because in ONNX no output has the name of an
+    input.
+
+    Args:
+        model: Functional or sequential `keras.Model` that is built.
+
+    Returns:
+        `keras.Model` with the same inputs, layers and weights. Its outputs are
+        in the order of their names.
+
+    Raises:
+        ValueError: As `roles` raises it, or if an output has an input's name.
+
+    Example:
+
+    >>> x = keras.Input((4,), name="features")
+    >>> y = keras.layers.Dense(3)(x)
+    >>> model = declare(keras.Model(x, [y, x + 1]), {"a": "logits", "b": "raw"})
+    >>> sorted(named_outputs(model).output)
+    ['a', 'b']
+    """
+    declared = roles(model)
+    names = [*declared.outputs, *(f"next_{x}" for x in declared.states)]
+    _check_unique([*names, *(x.name for x in model.inputs)])
+    return _with_outputs(model, dict(zip(names, model.outputs, strict=True)))
 
 
 def roles(model: keras.Model) -> Roles:
@@ -270,6 +296,16 @@ def _check_unique(names: Sequence[str]) -> None:
             f"{names}, with {', '.join(twice)} more than once. "
             "models.declare(model, outputs) names outputs anew"
         )
+
+
+def _with_outputs(model: keras.Model, outputs: typing.Any) -> keras.Model:
+    """A model of the same inputs and layers, with other outputs."""
+    is_list = isinstance(model, keras.Sequential)
+    inputs = model.inputs[0] if is_list else model.input
+    changed = as_image_model(keras.Model(inputs, outputs, name=model.name))
+    # Keras takes the global policy, and scales no loss without this one.
+    changed.dtype_policy = model.dtype_policy
+    return changed
 
 
 def _in_order(

@@ -140,12 +140,18 @@ for _name in (
 
 
 def as_image_model(model: keras.Model) -> keras.Model:
-    """The same model, as an `ImageModel` if functional and it reads pixels."""
-    if type(model).__name__ != "Functional" or not reads_pixels(model):
-        return model
-    image_model = ImageModel(model.input, model.output, name=model.name)
-    image_model.dtype_policy = model.dtype_policy
-    return image_model
+    """The same model, as an `ImageModel` if functional and it reads pixels.
+
+    A functional model is also called with its own inputs, because Keras refuses
+    to export a model to ONNX that was never called.
+    """
+    if type(model).__name__ == "Functional" and reads_pixels(model):
+        image_model = ImageModel(model.input, model.output, name=model.name)
+        image_model.dtype_policy = model.dtype_policy
+        model = image_model
+    if getattr(model, "input", None) is not None:
+        model(model.input)
+    return model
 
 
 def _may_be_images(x: Any) -> bool:

@@ -23,7 +23,7 @@ from keras_relational.models.image_model import reads_pixels
 pytestmark = pytest.mark.any_backend
 
 # Functions that return a model but build none.
-OTHERS = ("declare", "from_preset", "part")
+OTHERS = ("declare", "from_preset", "named_outputs", "part")
 
 TAKE_A_MODEL = ("over_fillers", "roll_out_model", "rule_learner")
 

@@ -292,6 +292,38 @@ def test_names_of_outputs_in_a_nested_dictionary(tmp_path):
     assert sizes == {"a": 3, "b_0": 1, "b_1": 2}
 
 
+def test_outputs_in_a_dictionary_by_their_names():
+    model = mine()
+    named = models.named_outputs(model)
+    frames = np.random.default_rng(0).normal(size=(2, 3, 4))
+    answers = named([frames, np.ones((2, 5))])
+    wanted = model([frames, np.ones((2, 5))])
+    names = ["worth", "move", "next_what_i_remember"]
+    assert set(answers) == set(names)
+    for name, expected in zip(names, wanted, strict=True):
+        np.testing.assert_array_equal(answers[name], expected)
+    plain = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    assert set(models.named_outputs(plain).output) == {"outputs"}
+
+
+def test_images_stay_images_under_their_names():
+    model = models.relations_classifier(num_heads=2, key_dim=4)
+    pixels = np.random.default_rng(0).integers(256, size=(2, 36, 36, 3))
+    named = models.named_outputs(model)
+    np.testing.assert_array_equal(
+        named(pixels / np.float32(255))["logits"], model(pixels.astype("uint8"))
+    )
+
+
+def test_an_output_with_the_name_of_an_input_has_no_file():
+    x = keras.Input((4,), name="x")
+    model = models.declare(
+        keras.Model(x, [x + 1, x + 2]), {"x": "raw", "y": "raw"}
+    )
+    with pytest.raises(ValueError, match="x more than once"):
+        models.named_outputs(model)
+
+
 def test_a_name_that_a_number_would_take():
     x = keras.Input((4,))
     outputs = [

@@ -283,7 +283,7 @@ class ESBN(keras.layers.Layer):
         if valid is None:
             valid = ops.ones((batch, steps), "bool")
         arguments = (
-            *(key_scores, confidence, valid[..., None]),
+            *(key_scores, confidence, ops.expand_dims(valid, -1)),
             *(self.kernel, self.recurrent_kernel, self.bias),
             *(self.write_kernel, self.write_bias),
         )

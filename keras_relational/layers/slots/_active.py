@@ -40,7 +40,8 @@ def most_relevant(
     this order.
     """
     chosen = ops.argsort(-relevance, axis=-1)[:, :num_active]
-    return ops.one_hot(chosen, relevance.shape[-1], dtype="bool")
+    # ONNX has no one-hot rows of booleans.
+    return ops.expand_dims(chosen, -1) == ops.arange(relevance.shape[-1])
 
 
 def gather_active(

@@ -467,9 +467,12 @@ class SCOFFCell(SlotCell):
             logits = logits + at_least_float32(of_bias)
         if gumbel is not None:
             logits = logits + ops.cast(gumbel, logits.dtype)
-        chosen = ops.one_hot(
-            ops.argmax(logits, axis=-1), self.num_schemata, dtype=logits.dtype
-        )
+        # The first of the largest. In `ops.argmax` is an operation that ONNX
+        # and LiteRT lack.
+        one, other = ops.expand_dims(logits, -1), ops.expand_dims(logits, -2)
+        is_before = ops.tri(self.num_schemata, k=-1, dtype="bool")
+        loses = (one < other) | ((one == other) & is_before)
+        chosen = ops.cast(~ops.any(loses, axis=-1), logits.dtype)
         temperature = ops.cast(self.current_temperature, logits.dtype)
         scores = masked_softmax(logits / temperature)
         chosen = chosen + scores - ops.stop_gradient(scores)
