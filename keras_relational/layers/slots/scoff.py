@@ -467,7 +467,7 @@ class SCOFFCell(SlotCell):
             logits = logits + at_least_float32(of_bias)
         if gumbel is not None:
             logits = logits + ops.cast(gumbel, logits.dtype)
-        # The first of the largest. In `ops.argmax` is an operation that ONNX
+        # The first of the largest. `ops.argmax` uses an operation that ONNX
         # and LiteRT lack.
         one, other = ops.expand_dims(logits, -1), ops.expand_dims(logits, -2)
         is_before = ops.tri(self.num_schemata, k=-1, dtype="bool")
