@@ -167,7 +167,8 @@ bench: .venv/$(DONE)
 
 gpu: .venv-gpu/$(DONE)
 	@echo "Compiling a step of every layer and preset for a GPU, which needs none (ten minutes) ..."
-	@.venv-gpu/bin/python -m benchmarks.launches
+	@mkdir -p build
+	@.venv-gpu/bin/python -m benchmarks.launches --write build/launches.json
 
 fuzz: .venv/$(DONE)
 	@echo "Attacking the server and the readers, and trying layers (about forty minutes on two cores) ..."
