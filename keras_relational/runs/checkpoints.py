@@ -15,6 +15,7 @@ from keras_relational.datasets.npz import read_npz
 from keras_relational.file_io import MAX_TEXT_BYTES
 from keras_relational.file_io import atomic_file
 from keras_relational.runs.curves import check_curves
+from keras_relational.runs.processes import from_first
 
 NUM_GENERATIONS = 2
 
@@ -72,7 +73,7 @@ class ModelCheckpoints:
         """
         path, variables = self.path(number), self._variables()
         try:
-            curves, values = _read(path, variables)
+            curves, values = from_first(lambda: _read(path, variables))
         # A damaged file can raise errors of any class.
         except Exception as error:
             raise ValueError(

@@ -1,0 +1,159 @@
+"""Trains on one device and on several, and compares the weights.
+
+    python several_devices.py PART FOLDER [PROCESS PORT]
+
+With PROCESS, 0 or 1, two such programs train together, joined at PORT. Each has
+a folder of its own.
+"""
+
+import contextlib
+import pathlib
+import sys
+
+import keras
+import numpy as np
+import test_backends
+
+from keras_relational import layers
+from keras_relational import runs
+from keras_relational import training
+
+BATCH = 8
+# On one device sums are made in another order.
+ATOL = 2e-5
+NUM_BATCHES = 25
+
+
+def on_several_devices():
+    return keras.distribution.DataParallel(auto_shard_dataset=False).scope()
+
+
+def assert_same(ours, theirs, name):
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=ATOL, err_msg=name)
+
+
+def fitted(new_model, arrays):
+    """The weights after plain `fit` on three batches."""
+    keras.utils.set_random_seed(0)
+    model = new_model()
+    before = model.get_weights()
+    # All outputs as one vector, whatever their structure.
+    flat = [
+        keras.ops.reshape(x, (-1, np.prod(x.shape[1:], dtype=int)))
+        for x in keras.tree.flatten(model.outputs)
+    ]
+    flat = keras.ops.concatenate(flat, axis=1) if flat[1:] else flat[0]
+    targets = np.random.default_rng(1).normal(size=(3 * BATCH, flat.shape[1]))
+    trained = keras.Model(test_backends.inputs_of(model), flat)
+    trained.compile(keras.optimizers.SGD(0.1), "mse")
+    x, y = keras.tree.map_structure(rows_of_mine, (arrays, targets))
+    size = len(y) // 3
+    trained.fit(x, y, batch_size=size, shuffle=False, verbose=0)
+    after = trained.get_weights()
+    if before:
+        assert any((x != y).any() for x, y in zip(before, after, strict=True))
+    return after
+
+
+def rows_of_mine(array):
+    """What `fit` takes in this process: its own part of every batch."""
+    number, count = runs.processes.this_process()
+    parts = np.reshape(array, (3, count, BATCH // count, *array.shape[1:]))
+    return np.reshape(parts[:, number], (-1, *array.shape[1:]))
+
+
+def compare_layers(models):
+    test_backends.BATCH = 3 * BATCH
+    for name, new_model in models.items():
+        arrays = test_backends.random_inputs(new_model())
+        expected = fitted(new_model, arrays)
+        with on_several_devices():
+            assert_same(fitted(new_model, arrays), expected, name)
+
+
+def statistics_and_noise():
+    """Statistics over the batch, dropout, and noise in the choice of schema."""
+    return keras.Sequential(
+        [
+            keras.Input((5, 6)),
+            layers.BatchContextNormalization(),
+            keras.layers.Dropout(0.3, seed=2),
+            layers.SCOFF(4, 2, 3, dropout=0.2, seed=1),
+            keras.layers.Dense(3),
+        ]
+    )
+
+
+def classified(folder=None, num_batches=NUM_BATCHES, seed=0):
+    """Curves and weights of `train_classifier`, with dropout, in a run."""
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((6,))
+    x = keras.layers.Dense(16, activation="relu")(inputs)
+    x = keras.layers.Dropout(0.2, seed=1)(x)
+    model = keras.Model(inputs, keras.layers.Dense(3)(x))
+    x = np.random.default_rng(0).normal(size=(41, 6)).astype("float32")
+    y = x[:, :3].argmax(-1)
+    with contextlib.ExitStack() as stack:
+        run = None
+        if folder is not None:
+            run = runs.Run(folder, "devices", {"seed": seed})
+            stack.enter_context(run)
+        curves = training.train_classifier(
+            model,
+            x,
+            y,
+            num_batches=num_batches,
+            batch_size=BATCH,
+            batches_per_epoch=10,
+            steps_per_execution=5,
+            optimizer=keras.optimizers.SGD(0.1, momentum=0.5),
+            validation={"some": (x, y)},
+            run=run,
+            verbose=0,
+        )
+        if run is not None:
+            run.save_model(model)
+            run.finish({"loss": curves["loss"][-1]})
+    curves = [curves[name] for name in sorted(curves) if name != "minutes"]
+    return [*model.get_weights(), *curves]
+
+
+def train_every_layer(folder):
+    compare_layers(test_backends.MODELS)
+
+
+def train_a_few(folder):
+    """And a classifier, in a run that stops and goes on."""
+    compare_layers({"statistics and noise": statistics_and_noise})
+    expected = classified()
+    with on_several_devices():
+        classified(folder, num_batches=20)
+        assert_same(classified(folder), expected, "classifier")
+        try:
+            classified(folder, seed=1)
+        except ValueError as error:
+            assert "another run" in str(error)  # noqa: PT017
+        else:
+            raise AssertionError("another run went on in the folder")
+
+
+def train_for_long(folder):
+    """To be killed, and started again."""
+    with on_several_devices():
+        continued = classified(folder, num_batches=600)
+        unbroken = classified(num_batches=600)
+    for one, other in zip(continued, unbroken, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def main(part, folder, process=None, port=None):
+    if process is not None:
+        address = f"127.0.0.1:{port}"
+        keras.distribution.initialize(address, 2, int(process))
+    assert len(keras.distribution.list_devices()) >= 2
+    globals()[part](pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
