@@ -7,6 +7,8 @@ a folder of its own.
 """
 
 import contextlib
+import functools
+import math
 import pathlib
 import sys
 
@@ -19,41 +21,40 @@ from keras_relational import runs
 from keras_relational import training
 
 BATCH = 8
-# On one device sums are made in another order.
-ATOL = 2e-5
 NUM_BATCHES = 25
 
 
 def on_several_devices():
+    if keras.backend.backend() == "tensorflow":
+        return mirrored().scope()
     return keras.distribution.DataParallel(auto_shard_dataset=False).scope()
 
 
-def assert_same(ours, theirs, name):
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one, other, atol=ATOL, err_msg=name)
+@functools.cache
+def mirrored():
+    import tensorflow as tf
+
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
 def fitted(new_model, arrays):
-    """The weights after plain `fit` on three batches."""
+    """The weights before and after plain `fit` on three batches."""
     keras.utils.set_random_seed(0)
     model = new_model()
     before = model.get_weights()
     # All outputs as one vector, whatever their structure.
     flat = [
-        keras.ops.reshape(x, (-1, np.prod(x.shape[1:], dtype=int)))
+        keras.ops.reshape(x, (-1, math.prod(n or 5 for n in x.shape[1:])))
         for x in keras.tree.flatten(model.outputs)
     ]
     flat = keras.ops.concatenate(flat, axis=1) if flat[1:] else flat[0]
     targets = np.random.default_rng(1).normal(size=(3 * BATCH, flat.shape[1]))
     trained = keras.Model(test_backends.inputs_of(model), flat)
-    trained.compile(keras.optimizers.SGD(0.1), "mse")
+    trained.compile(keras.optimizers.SGD(1e-3), "mse")
     x, y = keras.tree.map_structure(rows_of_mine, (arrays, targets))
     size = len(y) // 3
     trained.fit(x, y, batch_size=size, shuffle=False, verbose=0)
-    after = trained.get_weights()
-    if before:
-        assert any((x != y).any() for x, y in zip(before, after, strict=True))
-    return after
+    return before, model.get_weights()
 
 
 def rows_of_mine(array):
@@ -69,7 +70,14 @@ def compare_layers(models):
         arrays = test_backends.random_inputs(new_model())
         expected = fitted(new_model, arrays)
         with on_several_devices():
-            assert_same(fitted(new_model, arrays), expected, name)
+            found = fitted(new_model, arrays)
+        moved = []
+        for start, one, _, other in zip(*found, *expected, strict=True):
+            # Each device makes its own sums first, and so rounds otherwise.
+            moved.append(np.abs(other - start).max(initial=0))
+            atol = 1e-6 + 1e-3 * moved[-1]
+            np.testing.assert_allclose(one, other, atol=atol, err_msg=name)
+        assert not moved or max(moved) > 1e-5, name
 
 
 def statistics_and_noise():
@@ -123,13 +131,26 @@ def train_every_layer(folder):
     compare_layers(test_backends.MODELS)
 
 
+def train_mirrored(folder):
+    """On TensorFlow, what draws no noise and takes no statistics."""
+    import tensorflow as tf
+
+    (processor,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(
+        processor, 2 * [tf.config.LogicalDeviceConfiguration()]
+    )
+    names = "ESBN", "PrediNet", "RIMs", "SimplicialTransformerBlock"
+    compare_layers({name: test_backends.MODELS[name] for name in names})
+
+
 def train_a_few(folder):
     """And a classifier, in a run that stops and goes on."""
     compare_layers({"statistics and noise": statistics_and_noise})
     expected = classified()
     with on_several_devices():
         classified(folder, num_batches=20)
-        assert_same(classified(folder), expected, "classifier")
+        for one, other in zip(classified(folder), expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=2e-5)
         try:
             classified(folder, seed=1)
         except ValueError as error:
@@ -151,7 +172,6 @@ def main(part, folder, process=None, port=None):
     if process is not None:
         address = f"127.0.0.1:{port}"
         keras.distribution.initialize(address, 2, int(process))
-    assert len(keras.distribution.list_devices()) >= 2
     globals()[part](pathlib.Path(folder))
 
 

@@ -17,7 +17,7 @@ on_jax = pytest.mark.skipif(
     keras.backend.backend() != "jax",
     reason="Keras' own distribution needs JAX",
 )
-pytestmark = [pytest.mark.any_backend, on_jax]
+pytestmark = pytest.mark.any_backend
 
 
 def start(part, *arguments, num_devices=1):
@@ -57,15 +57,18 @@ def output_of(*processes):
     return outputs[0]
 
 
+@on_jax
 def test_two_devices(tmp_path):
     output_of(start("train_a_few", str(tmp_path), num_devices=2))
 
 
+@on_jax
 @pytest.mark.slow
 def test_two_devices_and_every_layer(tmp_path):
     output_of(start("train_every_layer", str(tmp_path), num_devices=2))
 
 
+@on_jax
 @pytest.mark.slow
 def test_two_processes(tmp_path):
     """Only the first one reads and writes the folder of the run."""
@@ -76,6 +79,7 @@ def test_two_processes(tmp_path):
     assert not (tmp_path / "1").exists()
 
 
+@on_jax
 @pytest.mark.slow
 def test_two_processes_that_are_killed(tmp_path):
     processes = start_two("train_for_long", tmp_path)
@@ -90,3 +94,11 @@ def test_two_processes_that_are_killed(tmp_path):
     assert {x.returncode for x in processes} == {-signal.SIGKILL}
     output = output_of(*start_two("train_for_long", tmp_path))
     assert "Continues" in output
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="it is TensorFlow's own"
+)
+@pytest.mark.slow
+def test_a_mirrored_strategy(tmp_path):
+    output_of(start("train_mirrored", str(tmp_path)))
