@@ -142,7 +142,7 @@ def saved(run):
 
     # Mean squares, updates and weights, in this order.
     state = [values(f"state/{i}") for i in range(2 * WEIGHTS + 1)]
-    steps = values("metrics/0/_environment_steps")
+    steps = values("metrics/0/environment_steps")
     actors = values("actors_started")
     return state[WEIGHTS + 1 :], int(steps), int(state[WEIGHTS]), int(actors)
 
