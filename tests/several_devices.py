@@ -93,15 +93,35 @@ def statistics_and_noise():
     )
 
 
-def classified(folder=None, num_batches=NUM_BATCHES, seed=0):
-    """Curves and weights of `train_classifier`, with dropout, in a run."""
+def new_classifier():
+    """With dropout, and 41 examples."""
     keras.utils.set_random_seed(0)
     inputs = keras.Input((6,))
     x = keras.layers.Dense(16, activation="relu")(inputs)
     x = keras.layers.Dropout(0.2, seed=1)(x)
     model = keras.Model(inputs, keras.layers.Dense(3)(x))
     x = np.random.default_rng(0).normal(size=(41, 6)).astype("float32")
-    y = x[:, :3].argmax(-1)
+    return model, x, x[:, :3].argmax(-1)
+
+
+def classified_batch_by_batch():
+    """The weights after `training.fit`."""
+    model, x, y = new_classifier()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    training.fit(
+        model,
+        lambda first: training.Minibatches(x, y, BATCH, None, first),
+        num_batches=12,
+        batches_per_epoch=6,
+        verbose=0,
+    )
+    return model.get_weights()
+
+
+def classified(folder=None, num_batches=NUM_BATCHES, seed=0):
+    """Weights and curves of `train_classifier`, in a run."""
+    model, x, y = new_classifier()
     with contextlib.ExitStack() as stack:
         run = None
         if folder is not None:
@@ -144,12 +164,13 @@ def train_mirrored(folder):
 
 
 def train_a_few(folder):
-    """And a classifier, in a run that stops and goes on."""
+    """And a classifier, also in a run that stops and goes on."""
     compare_layers({"statistics and noise": statistics_and_noise})
-    expected = classified()
+    expected = [*classified_batch_by_batch(), *classified()]
     with on_several_devices():
         classified(folder, num_batches=20)
-        for one, other in zip(classified(folder), expected, strict=True):
+        found = [*classified_batch_by_batch(), *classified(folder)]
+        for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, atol=2e-5)
         try:
             classified(folder, seed=1)
