@@ -14,6 +14,7 @@ import sys
 
 import keras
 import numpy as np
+import pytest
 import test_backends
 
 from keras_relational import layers
@@ -50,7 +51,9 @@ def fitted(new_model, arrays):
     flat = keras.ops.concatenate(flat, axis=1) if flat[1:] else flat[0]
     targets = np.random.default_rng(1).normal(size=(3 * BATCH, flat.shape[1]))
     trained = keras.Model(test_backends.inputs_of(model), flat)
-    trained.compile(keras.optimizers.SGD(1e-3), "mse")
+    # Large steps would end in NaN. A mirrored strategy clips on each device.
+    clipnorm = 1.0 if keras.backend.backend() == "jax" else None
+    trained.compile(keras.optimizers.SGD(1e-3, clipnorm=clipnorm), "mse")
     x, y = keras.tree.map_structure(rows_of_mine, (arrays, targets))
     size = len(y) // 3
     trained.fit(x, y, batch_size=size, shuffle=False, verbose=0)
@@ -77,7 +80,7 @@ def compare_layers(models):
             moved.append(np.abs(other - start).max(initial=0))
             atol = 1e-6 + 1e-3 * moved[-1]
             np.testing.assert_allclose(one, other, atol=atol, err_msg=name)
-        assert not moved or max(moved) > 1e-5, name
+        assert not moved or 1e-5 < max(moved) < np.inf, name
 
 
 def statistics_and_noise():
@@ -172,12 +175,10 @@ def train_a_few(folder):
         found = [*classified_batch_by_batch(), *classified(folder)]
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, atol=2e-5)
-        try:
+        with pytest.raises(ValueError, match="another run"):
             classified(folder, seed=1)
-        except ValueError as error:
-            assert "another run" in str(error)  # noqa: PT017
-        else:
-            raise AssertionError("another run went on in the folder")
+        with pytest.raises(ValueError, match=r"multiple of 2.*batch_size=3"):
+            training.Minibatches(np.zeros(9), np.zeros(9), 3, None)
 
 
 def train_for_long(folder):

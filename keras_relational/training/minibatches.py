@@ -92,8 +92,8 @@ class Minibatches(keras.utils.PyDataset):
             end.
 
     Raises:
-        ValueError: If there are fewer examples than a batch has, or if several
-            processes cannot share a batch equally.
+        ValueError: If there are fewer examples than a batch has, or if the
+            devices of a `keras.distribution` cannot share a batch equally.
     """
 
     def __init__(
@@ -119,12 +119,8 @@ class Minibatches(keras.utils.PyDataset):
         # Asked here, because other threads do not know Keras' distribution.
         self._process, self._num_processes = this_process()
         self._is_distributed = _is_distributed()
-        if batch_size % self._num_processes:
-            raise ValueError(
-                f"{self._num_processes} processes share each batch, so "
-                "`batch_size` must be a multiple of that. Received: "
-                f"batch_size={batch_size}"
-            )
+        if self._is_distributed:
+            _check_shares(batch_size)
         self.data = (x, y)
         self.num_examples = len(y)
         self.batch_size = batch_size
@@ -170,6 +166,18 @@ class Minibatches(keras.utils.PyDataset):
     def _shuffled(self, number):
         rng = np.random.default_rng(stream(self.seed, "pass", number))
         return rng.permutation(self.num_examples)
+
+
+def _check_shares(batch_size):
+    distribution = keras.distribution.distribution()
+    mesh = distribution.device_mesh
+    number = mesh.shape[mesh.axis_names.index(distribution.batch_dim_name)]
+    if batch_size % number:
+        raise ValueError(
+            f"The devices share each batch in {number} equal parts, so "
+            f"`batch_size` must be a multiple of {number}. Received: "
+            f"batch_size={batch_size}"
+        )
 
 
 def _is_distributed():
