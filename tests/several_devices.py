@@ -152,8 +152,8 @@ def classified(folder=None, num_batches=NUM_BATCHES, seed=0):
 
 def train_every_layer(folder):
     models = dict(test_backends.MODELS)
-    # Its gradient is NaN on JAX, on one device too, where XLA does not optimize,
-    # as in the tests. Its block is among the others.
+    # Where XLA does not optimize, as in the tests, its gradient is NaN on JAX,
+    # on one device too. Its block is among the others.
     models.pop("boxworld_agent")
     compare_layers(models)
 

@@ -303,6 +303,8 @@ def _acting(agent):
 
 def _host_and_port(address):
     host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError("expected an address such as 10.0.0.1:6379.")
     return host.strip("[]"), int(port)  # IPv6 has brackets.
 
 
