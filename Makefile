@@ -120,7 +120,7 @@ test: .venv/$(DONE) .venv-newest/$(DONE)
 test-all: .venv/$(DONE) .venv-newest/$(DONE)
 	@echo "Running every test, learning runs included ..."
 	@$(call IN_PARTS,.venv/bin/python $(PYTEST) --durations=7)
-	@KERAS_BACKEND=jax $(QUICK_JAX) .venv/bin/python $(PYTEST) tests/test_backends.py
+	@KERAS_BACKEND=jax $(QUICK_JAX) .venv/bin/python $(PYTEST) tests/test_backends.py tests/training/test_several_devices.py
 	@test ! -e .venv-gpu/$(DONE) || JAX_PLATFORMS=cpu KERAS_BACKEND=jax .venv-gpu/bin/python -m pytest tests/test_launches.py
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) $(LAYER_TESTS)
 	@KERAS_BACKEND=jax $(QUICK_JAX) .venv-newest/bin/python $(PYTEST) -m "any_backend and not slow" $(LAYER_TESTS:%=--ignore=%) tests

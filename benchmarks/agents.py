@@ -16,7 +16,10 @@ def main():
         "IMPALA, 32 episodes, 40 steps: acting; learning from all frames at "
         "once and in parts of up to 48; both"
     )
-    print("                act ms  once ms  parts ms  ratio  frames/s  of rate")
+    print(
+        "                act ms  once ms  parts ms  ratio  frames/s  of rate"
+        "  trajectory kB  weights kB"
+    )
     for network in models.NETWORKS:
         whole, parts = (new_learner(network, n) for n in (None, 48))
         act = measuring.median_seconds(
@@ -36,9 +39,18 @@ def main():
             f"{network:15s}{act * 1e3:7.1f}{once * 1e3:9.1f}"
             f"{pieces * 1e3:10.1f}{once / pieces:7.2f}"
             f"{1_280 / seconds[1]:10,.0f}"
-            f"{flops / measuring.matrix_product_rate() / seconds[1]:9.0%}",
+            f"{flops / measuring.matrix_product_rate() / seconds[1]:9.0%}"
+            f"{kilobytes(parts.act()):15,.0f}"
+            f"{kilobytes(parts.agent.network.values):12,.0f}",
             flush=True,
         )
+
+
+def kilobytes(nest):
+    """What an actor on another machine sends, and what is sent to it."""
+    import tensorflow as tf
+
+    return sum(x.numpy().nbytes for x in tf.nest.flatten(nest)) / 1_000
 
 
 def new_learner(network, microbatch_frames):

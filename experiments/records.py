@@ -22,7 +22,7 @@ PUBLISHED = pathlib.Path(__file__).parents[1] / "docs" / "results"
 PAPERS = pathlib.Path(__file__).with_name("papers.json")
 
 # Options that belong to a machine, and not to a result.
-MACHINE_OPTIONS = ("directory", "export", "verbose")
+MACHINE_OPTIONS = ("directory", "export", "ray", "verbose")
 # Arguments that do not change the training from a seed. The length of a run is
 # read from its result: there a run that was continued has its last length.
 NOT_SETTINGS = {

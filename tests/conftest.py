@@ -21,6 +21,7 @@ NEEDS = {
     "tensorflow": [
         "agents/test_distributed.py",
         "agents/test_impala.py",
+        "agents/test_several_hosts.py",
         "agents/test_training.py",
         "agents_for_tests.py",
         "environments/test_tf_agents_environment.py",

@@ -47,13 +47,16 @@ def connect(address: str, **options: Any) -> None:
 
     Raises:
         ImportError: If Ray is not installed.
-        ConnectionError: After some 20 seconds, if there is no such cluster, or
-            it refuses this process.
+        ConnectionError: If there is no such cluster, or it refuses this
+            process: after some 20 seconds at most.
     """
     ray = _ray()
     try:
+        if address != "auto":
+            # Ray itself would try for minutes.
+            socket.create_connection(_host_and_port(address), 20).close()
         ray.init(address, **options)
-    except (ConnectionError, ray.exceptions.AuthenticationError) as error:
+    except (OSError, ValueError, ray.exceptions.AuthenticationError) as error:
         mode = os.environ.get("RAY_AUTH_MODE")
         raise ConnectionError(
             f"There is no way into a Ray cluster at {address}: {error}\nCheck "
@@ -226,11 +229,10 @@ class DistributedActorLearner:
 
     def _check_cluster(self, error=None):
         """Leaves the cluster if its head has not answered for some time."""
-        host, _, port = self._address.rpartition(":")
+        head = _host_and_port(self._address)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                head = host.strip("[]"), int(port)  # IPv6 has brackets.
                 socket.create_connection(head, timeout=2).close()
                 return
             except OSError:
@@ -297,6 +299,13 @@ def _acting(agent):
     The teacher's share of them falls with the number of updates.
     """
     return [*agent.network.values, agent.train_step_counter]
+
+
+def _host_and_port(address):
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError("expected an address such as 10.0.0.1:6379.")
+    return host.strip("[]"), int(port)  # IPv6 has brackets.
 
 
 def _ray():

@@ -44,7 +44,9 @@ any other argument differs, a `ValueError` names both values. Paths may always
 differ, because files can be moved: `data` has digests of their content.
 
 **One process at a time.** A second process that opens the folder gets a
-`RuntimeError` with the number of the first.
+`RuntimeError` with the number of the first. If several processes train one
+model together (`keras.distribution.initialize`), each opens the run, and
+process 0 alone reads and writes the folder.
 
 **Killed processes.** Each file appears when it is complete. If the newest
 checkpoint is damaged, the run continues from the one before, with a warning.

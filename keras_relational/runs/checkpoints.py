@@ -15,6 +15,8 @@ from keras_relational.datasets.npz import read_npz
 from keras_relational.file_io import MAX_TEXT_BYTES
 from keras_relational.file_io import atomic_file
 from keras_relational.runs.curves import check_curves
+from keras_relational.runs.processes import array_from_first
+from keras_relational.runs.processes import from_first
 
 NUM_GENERATIONS = 2
 
@@ -71,8 +73,17 @@ class ModelCheckpoints:
         another model.
         """
         path, variables = self.path(number), self._variables()
+        # Of process 0 alone, if several train the model together.
+        values = [
+            np.zeros(x.shape, _assigned_dtype(x)) for x in variables.values()
+        ]
+
+        def read() -> dict[str, list[float]]:
+            curves, values[:] = _read(path, variables)
+            return curves
+
         try:
-            curves, values = _read(path, variables)
+            curves = from_first(read)
         # A damaged file can raise errors of any class.
         except Exception as error:
             raise ValueError(
@@ -81,7 +92,7 @@ class ModelCheckpoints:
                 "delete it to begin again."
             ) from error
         for variable, value in zip(variables.values(), values, strict=True):
-            variable.assign(value)
+            variable.assign(array_from_first(value))
         return curves
 
     def remove_newer(self, number: int) -> None:
@@ -132,7 +143,7 @@ def _read(
     curves = json.loads(str(arrays.pop("curves")))
     check_curves(curves, ModelCheckpoints.unit)
     return curves, [
-        _assignable(arrays[name], _dtype(variable))
+        arrays[name].view(_dtype(variable)).astype(_assigned_dtype(variable))
         for name, variable in variables.items()
     ]
 
@@ -154,9 +165,11 @@ def _stored_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"uint{8 * dtype.itemsize}")
 
 
-def _assignable(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    if _is_known(dtype):
-        return array
-    # Not every backend takes this dtype from NumPy. float32 holds all its
-    # values.
-    return array.view(dtype).astype("float32")
+def _assigned_dtype(variable: Any) -> np.dtype:
+    """The dtype of a value for a variable.
+
+    Not every backend takes bfloat16 and the like from NumPy. float32 holds all
+    their values.
+    """
+    dtype = _dtype(variable)
+    return dtype if _is_known(dtype) else np.dtype("float32")

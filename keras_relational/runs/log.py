@@ -10,6 +10,8 @@ import numpy as np
 
 from keras_relational.file_io import is_partial
 from keras_relational.runs.curves import write_curves
+from keras_relational.runs.processes import from_first
+from keras_relational.runs.processes import is_first
 from keras_relational.runs.tensorboard import TensorBoardCurves
 
 
@@ -50,7 +52,8 @@ class TrainingLog:
         if run is None:
             return
         self.directory = run.add_log(self, part)
-        remove_partial_files(self.directory)
+        if is_first():
+            remove_partial_files(self.directory)
         self._tensorboard = TensorBoardCurves(
             self.directory / "tensorboard", unit
         )
@@ -73,7 +76,9 @@ class TrainingLog:
         damaged. `goal` is the number of batches or steps at which the training
         ends. A `ValueError` says if no checkpoint can be restored.
         """
-        numbers = [] if self.run is None else self._checkpoints.numbers()
+        if self.run is None:
+            return
+        numbers = from_first(self._checkpoints.numbers)
         first_error = None
         for number in numbers:
             try:
@@ -92,7 +97,10 @@ class TrainingLog:
                 f"{self._checkpoints.path(number)}",
                 stacklevel=3,
             )
-            self._checkpoints.remove_newer(number)
+            if is_first():
+                self._checkpoints.remove_newer(number)
+        if not is_first():
+            return
         if self.done < goal:
             print(
                 f"Continues {self.directory} after {self.done:,} of {goal:,} "
@@ -119,7 +127,7 @@ class TrainingLog:
         for name in {**self.curves, **row}:
             curve = self.curves.setdefault(name, epochs * [float("nan")])
             curve.append(_plain(row.get(name, float("nan"))))
-        if self.directory is None:
+        if self.directory is None or not is_first():
             return
         self.run.has_new_results()
         write_curves(self.directory / "curves.csv", self.curves)

@@ -17,6 +17,8 @@ from keras_relational.runs import config
 from keras_relational.runs.curves import read_curves
 from keras_relational.runs.lock import FolderLock
 from keras_relational.runs.log import remove_partial_files
+from keras_relational.runs.processes import from_first
+from keras_relational.runs.processes import is_first
 
 
 class Run:
@@ -78,17 +80,7 @@ class Run:
         self._logs: list[tuple[str | None, Any]] = []
 
     def __enter__(self) -> Self:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        lock = FolderLock(self.directory)
-        try:
-            remove_partial_files(self.directory)
-            self._read_or_write_config()
-            if (path := self.directory / "result.json").exists():
-                self.result = read_json(path)
-        except BaseException:
-            lock.release()
-            raise
-        self._lock = lock
+        self.config, self.result = from_first(self._open)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,20 +100,23 @@ class Run:
             )
         self._logs.append((part, log))
         directory = self.directory / (part or "")
-        directory.mkdir(exist_ok=True)
+        if is_first():
+            directory.mkdir(exist_ok=True)
         return directory
 
     def has_new_results(self) -> None:
         """Removes `result.json`: the run continues, so it is out of date."""
-        (self.directory / "result.json").unlink(missing_ok=True)
+        if is_first():
+            (self.directory / "result.json").unlink(missing_ok=True)
 
     def save_model(
         self, model: keras.Model, name: str = "model.keras"
     ) -> pathlib.Path:
         """Saves a model in the folder, and returns the path of the file."""
         path = self.directory / name
-        with atomic_path(path) as partial:
-            model.save(partial)
+        if is_first():
+            with atomic_path(path) as partial:
+                model.save(partial)
         return path
 
     def finish(self, figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +143,8 @@ class Run:
         content = json.dumps({**result, **figures}, indent=1)
         written = json.loads(content)
         self.result = written
-        write_atomically(self.directory / "result.json", content.encode())
+        if is_first():
+            write_atomically(self.directory / "result.json", content.encode())
         return written
 
     def _minutes(self) -> float:
@@ -166,7 +162,22 @@ class Run:
                 )
         return sum(minutes.values())
 
-    def _read_or_write_config(self) -> None:
+    def _open(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Locks the folder, and returns its configuration and its result."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lock = FolderLock(self.directory)
+        try:
+            remove_partial_files(self.directory)
+            configuration, result = self._read_or_write_config(), None
+            if (path := self.directory / "result.json").exists():
+                result = read_json(path)
+        except BaseException:
+            lock.release()
+            raise
+        self._lock = lock
+        return configuration, result
+
+    def _read_or_write_config(self) -> dict[str, Any]:
         experiment, arguments, data = self._started_with
         path = self.directory / "config.json"
         start = config.this_start()
@@ -175,17 +186,17 @@ class Run:
             saved = read_json(path)
         except FileNotFoundError:
             self._check_is_empty()
-            self.config = new
         else:
             _check_format(saved, path)
             self._check_differences(saved)
             continued = [*saved.get("continued", []), start]
-            self.config = {
+            new = {
                 **saved,
                 "arguments": new["arguments"],
                 "continued": continued,
             }
-        write_atomically(path, json.dumps(self.config, indent=1).encode())
+        write_atomically(path, json.dumps(new, indent=1).encode())
+        return new
 
     def _check_differences(self, saved: Mapping[str, Any]) -> None:
         found = config.differences(saved, *self._started_with, self._may_differ)

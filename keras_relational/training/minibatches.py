@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_relational.models.image_model import ImageModel
 from keras_relational.random_streams import stream
+from keras_relational.runs.processes import this_process
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -21,8 +22,10 @@ class MinibatchModel(ImageModel):
 
     One step of `fit` trains on every batch of a block in turn, within one
     compiled function. The data have one more axis in front: `(steps, batch,
-    …)`. In everything else this is a `keras.Model`. It shares its layers, and
-    so its weights, with the model whose inputs and outputs it is built from.
+    …)`. Under a `keras.distribution` it is the second one, `(batch, steps, …)`:
+    Keras shares the first one among the devices. In everything else this is a
+    `keras.Model`. It shares its layers, and so its weights, with the model
+    whose inputs and outputs it is built from.
 
     Call `evaluate` on a few examples before `fit`, so that the loss and the
     metrics see the shape of a single batch. Call `fit` with `shuffle=False`:
@@ -49,10 +52,12 @@ class MinibatchModel(ImageModel):
         # train_step(data) returns logs and assigns the variables.
         *state, block = args
         one_step = super().train_step
-        last = ops.shape(keras.tree.flatten(block)[0])[0] - 1
+        before = (slice(None),) if _is_distributed() else ()
+        last = ops.shape(keras.tree.flatten(block)[0])[len(before)] - 1
 
         def batch(index):
-            return keras.tree.map_structure(lambda x: x[index], block)
+            place = *before, index
+            return keras.tree.map_structure(lambda x: x[place], block)
 
         def advance(index, state):
             result = one_step(*state, batch(index))
@@ -72,19 +77,23 @@ class Minibatches(keras.utils.PyDataset):
     end within it. There is no end by default, so `fit` needs
     `steps_per_epoch`, a number of blocks.
 
+    If several processes train a model together (`keras.distribution`), each
+    gets its own part of every batch.
+
     Args:
         x: Array, or a tuple of arrays, with one row an example.
         y: Array with one row an example.
         batch_size: Number of examples of a training step.
         steps_per_execution: Number of training steps of a block, or `None` for
-            batches as any `keras.Model` takes them, without the axis in front.
+            batches as any `keras.Model` takes them, without that axis.
         initial_batch: Number of the batch to begin with.
         seed: Non-negative integer.
         final_batch: Number of the batch to end before. By default there is no
             end.
 
     Raises:
-        ValueError: If there are fewer examples than a batch has.
+        ValueError: If there are fewer examples than a batch has, or if the
+            devices of a `keras.distribution` cannot share a batch equally.
     """
 
     def __init__(
@@ -107,6 +116,11 @@ class Minibatches(keras.utils.PyDataset):
                 "There must be at least one batch of examples. Received: "
                 f"len(y)={len(y)}, batch_size={batch_size}"
             )
+        # Asked here, because other threads do not know Keras' distribution.
+        self._process, self._num_processes = this_process()
+        self._is_distributed = _is_distributed()
+        if self._is_distributed:
+            _check_shares(batch_size)
         self.data = (x, y)
         self.num_examples = len(y)
         self.batch_size = batch_size
@@ -128,8 +142,12 @@ class Minibatches(keras.utils.PyDataset):
         if self.final_batch is not None:
             last = max(first, min(last, self.final_batch))
         rows = self._rows(first * self.batch_size, last * self.batch_size)
-        if self.steps_per_execution is not None:
-            rows = rows.reshape(-1, self.batch_size)
+        rows = rows.reshape(-1, self.batch_size)
+        rows = np.split(rows, self._num_processes, axis=1)[self._process]
+        if self.steps_per_execution is None:
+            rows = rows.reshape(-1)
+        elif self._is_distributed:
+            rows = rows.T
         return keras.tree.map_structure(lambda array: array[rows], self.data)
 
     def _rows(self, start, stop):
@@ -148,3 +166,19 @@ class Minibatches(keras.utils.PyDataset):
     def _shuffled(self, number):
         rng = np.random.default_rng(stream(self.seed, "pass", number))
         return rng.permutation(self.num_examples)
+
+
+def _check_shares(batch_size):
+    distribution = keras.distribution.distribution()
+    mesh = distribution.device_mesh
+    number = mesh.shape[mesh.axis_names.index(distribution.batch_dim_name)]
+    if batch_size % number:
+        raise ValueError(
+            f"The devices share each batch in {number} equal parts, so "
+            f"`batch_size` must be a multiple of {number}. Received: "
+            f"batch_size={batch_size}"
+        )
+
+
+def _is_distributed():
+    return keras.distribution.distribution() is not None

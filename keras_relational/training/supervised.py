@@ -73,7 +73,8 @@ def train_classifier(
         jit_compile=keras.backend.backend() != "torch",
     )
     # Builds the loss and the metrics, from the shape of one batch.
-    trained.evaluate(*_rows((x, y), slice(batch_size)), verbose=0)
+    one_batch = Minibatches(x, y, batch_size, None)[0]
+    trained.evaluate(*one_batch, batch_size=batch_size, verbose=0)
 
     def measure():
         return {

@@ -298,18 +298,15 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path, monkeypatch):
     assert not training._pending
 
 
-def test_a_way_into_no_cluster_is_told(monkeypatch):
-    def refused(address, **options):
-        raise ConnectionError(f"Failed to connect to Ray cluster at {address}")
-
-    monkeypatch.setattr(ray, "init", refused)
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "a:b"])
+def test_a_way_into_no_cluster_is_told(address):
     with pytest.raises(
         ConnectionError,
-        match=r"(?s)connect to Ray cluster at 127\.0\.0\.1:1\n.*RAY_AUTH_MODE="
+        match=rf"(?s)into a Ray cluster at {address}: .*RAY_AUTH_MODE="
         r"token and RAY_AUTH_TOKEN.*before ray is imported.*Received: RAY_AUTH_"
         r"MODE=token, and RAY_AUTH_TOKEN set\.",
     ):
-        distributed.connect("127.0.0.1:1")
+        distributed.connect(address)
 
 
 CLIENT = """

@@ -74,6 +74,8 @@ BAD_VALUES = {
         ("--num-taught", "-1"),
         ("--world", "bridge", "--withhold-pairs"),
         ("--test-length", "9", "9"),
+        ("--ray", "127.0.0.1:1"),
+        ("--num-actors", "2"),
         ("--preset", "boxworld_3x18_relational", "--network", "simplicial"),
     ],
     "scoff bouncing_balls": [("--num-batches", "-1"), ("--learning-rate", "0")],

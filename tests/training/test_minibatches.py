@@ -94,6 +94,19 @@ def test_several_inputs_stay_together():
     np.testing.assert_array_equal(block_y, block_a * 3)
 
 
+@pytest.mark.parametrize("steps", [None, 3])
+def test_processes_share_every_batch(steps, monkeypatch):
+    arguments = np.arange(10), np.arange(10), 4, steps
+    whole = training.Minibatches(*arguments, seed=5)[1][0]
+    parts = []
+    for process in ((0, 2), (1, 2)):
+        monkeypatch.setattr(
+            training.minibatches, "this_process", lambda x=process: x
+        )
+        parts.append(training.Minibatches(*arguments, seed=5)[1][0])
+    np.testing.assert_array_equal(np.concatenate(parts, axis=-1), whole)
+
+
 def test_too_few_examples():
     with pytest.raises(ValueError, match="batch_size=4"):
         training.Minibatches(np.zeros(3), np.zeros(3), 4, 1)
