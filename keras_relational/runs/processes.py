@@ -35,8 +35,9 @@ def from_first(function: Callable[[], T]) -> T:
     """Calls a function in process 0, and gives its result to all processes.
 
     Every process must call this, and waits until it has the result, which JSON
-    must be able to hold. If process 0 raises an error, the others raise a
-    `RuntimeError` with its text.
+    must be able to hold. If process 0 raises a `ValueError`, the others raise
+    one with the same text. If it raises another error, theirs is a
+    `RuntimeError`.
     """
     number, count = this_process()
     if count == 1:
@@ -48,13 +49,16 @@ def from_first(function: Callable[[], T]) -> T:
             answer["result"] = function()
         except Exception as raised:
             error = raised
-            answer["error"] = str(raised) or repr(raised)
+            kind = "ValueError" if isinstance(raised, ValueError) else "error"
+            answer[kind] = str(raised) or repr(raised)
     content = np.frombuffer(json.dumps(answer).encode(), "uint8")
     size = int(array_from_first(np.array([content.size]))[0])
     content = array_from_first(np.resize(content, size))
     if error is not None:
         raise error
     answer = json.loads(content.tobytes())
+    if "ValueError" in answer:
+        raise ValueError(answer["ValueError"])
     if "error" in answer:
         raise RuntimeError(answer["error"])
     return answer["result"]
