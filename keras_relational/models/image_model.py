@@ -142,16 +142,23 @@ for _name in (
 def as_image_model(model: keras.Model) -> keras.Model:
     """The same model, as an `ImageModel` if functional and it reads pixels.
 
-    A functional model is also called with its own inputs, because Keras refuses
-    to export a model to ONNX that was never called.
+    A functional model is also called once, because Keras refuses to export a
+    model to ONNX that was never called.
     """
     if type(model).__name__ == "Functional" and reads_pixels(model):
         image_model = ImageModel(model.input, model.output, name=model.name)
         image_model.dtype_policy = model.dtype_policy
         model = image_model
     if getattr(model, "input", None) is not None:
-        model(model.input)
+        # Its own inputs would then refer to the model, and keep it.
+        model(keras.tree.map_structure(_input_like, model.input))
     return model
+
+
+def _input_like(tensor: keras.KerasTensor) -> keras.KerasTensor:
+    return keras.Input(
+        batch_shape=tensor.shape, dtype=tensor.dtype, name=tensor.name
+    )
 
 
 def _may_be_images(x: Any) -> bool:
