@@ -211,8 +211,6 @@ NOT_MADE = {
     "roles",
     # Of a model that is trained, and never saved.
     "over_fillers",
-    # Of a model that is trained: arrays, not a model.
-    "greedy_decode",
 }
 
 

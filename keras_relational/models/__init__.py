@@ -4,7 +4,7 @@
 - Analogies: `analogy_scorer`, `visual_analogy_scorer`.
 - Abstract rules: `filler_autoencoder`, `rule_learner`, `over_fillers`.
 - The same model around each mechanism: `set_classifier`, with `SET_REASONERS`;
-  `sorter`, which `greedy_decode` lets sort.
+  `sorter`, which `reasoners.greedy_decode` lets sort.
 - Videos: `video_predictor`; `roll_out_model` goes on from its own predictions.
 - Trained models, as presets: `from_preset` loads one, `preset_names` lists
   those of the library, `preset_metadata` reads a card, and `save_to_preset`
@@ -33,7 +33,6 @@ from keras_relational.models.presets import preset_metadata
 from keras_relational.models.presets import preset_names
 from keras_relational.models.presets import save_to_preset
 from keras_relational.models.reasoners import SET_REASONERS
-from keras_relational.models.reasoners import greedy_decode
 from keras_relational.models.reasoners import set_classifier
 from keras_relational.models.reasoners import sorter
 from keras_relational.models.relations_classifier import relations_classifier
@@ -52,7 +51,6 @@ __all__ = [
     "declare",
     "filler_autoencoder",
     "from_preset",
-    "greedy_decode",
     "named_outputs",
     "over_fillers",
     "part",

@@ -13,10 +13,10 @@ import numpy as np
 from keras import ops
 
 from keras_relational import analysis
-from keras_relational import models
 from keras_relational.datasets import ordered_objects
 from keras_relational.datasets import relations_game
 from keras_relational.datasets import set_game
+from keras_relational.models.reasoners import greedy_decode
 from keras_relational.playground.arrays import answer_as_text
 from keras_relational.playground.relations_game import NO_YES
 from keras_relational.playground.relations_game import QUESTIONS
@@ -101,7 +101,7 @@ class FewExamples:
             stream(self.seed, "objects_beside_batches")
         )
         ranks = (sequence[:, np.newaxis] == objects).all(-1).argmax(1)
-        found = models.greedy_decode(self.model, sequence[np.newaxis])[0]
+        found = greedy_decode(self.model, sequence[np.newaxis])[0]
         return [
             "Each number stands for an object, a vector in which its place in "
             "the order cannot be seen. The model learned the order from sorted "

@@ -5,6 +5,7 @@ from layers_for_tests import random_array
 
 from keras_relational import models
 from keras_relational.models.reasoners import SORTERS
+from keras_relational.models.reasoners import greedy_decode
 from keras_relational.models.reasoners import shift_right
 
 # Their outputs see similarities alone.
@@ -121,7 +122,7 @@ class Sorter(keras.Model):
 
 def test_places_decoded_go_on_from_their_own():
     entities = np.random.default_rng(0).normal(size=(7, 5, 3))
-    places = models.greedy_decode(Sorter(), entities, batch_size=3)
+    places = greedy_decode(Sorter(), entities, batch_size=3)
     np.testing.assert_array_equal(places, entities[..., 0].argsort(1))
     assert places.dtype == np.int32
 
