@@ -268,15 +268,14 @@ def counts(name, policy, here=False):
         ("forward", forward_step(model)),
         ("training", training_step(model)),
     ):
-        compiled = compile_step(function, arguments, here)
+        traced, compiled = compile_step(function, arguments, here)
         program = Program(compiled.as_text())
-        jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
         memory = compiled.memory_analysis().temp_size_in_bytes
         row[step] = {
             "launches": sum(program.launches.values()),
             "kinds": dict(program.launches.most_common()),
             "bytes_moved": program.bytes_moved,
-            "operations": 2 * multiplications(jaxpr),
+            "operations": 2 * multiplications(traced.jaxpr.jaxpr),
             "temporary_bytes": memory,
         }
         row["errors"] += sorted(program.errors - set(row["errors"]))
@@ -357,12 +356,16 @@ def training_step(model):
 
 
 def compile_step(step, arguments, here):
-    """Compiles a step for the device of this machine, or else for an H100."""
+    """Compiles a step for the device of this machine, or else for an H100.
+
+    Returns the step as JAX traced it, and as XLA compiled it.
+    """
     import jax
     from jax.experimental import topologies
 
     if here:
-        return jax.jit(step).lower(*arguments).compile()
+        traced = jax.jit(step).trace(*arguments)
+        return traced, traced.lower().compile()
     topology = topologies.get_topology_desc(
         "h100", platform="cuda", topology="1x1x1", target_config=H100
     )
@@ -371,8 +374,9 @@ def compile_step(step, arguments, here):
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
         arguments,
     )
-    lowered = jax.jit(step).lower(*arguments)
-    return lowered.compile(compiler_options=WITHOUT_TUNING)
+    traced = jax.jit(step).trace(*arguments)
+    compiled = traced.lower().compile(compiler_options=WITHOUT_TUNING)
+    return traced, compiled
 
 
 def floors(step, policy):

@@ -155,19 +155,25 @@ def points(directory):
     }
 
 
-def train_supervised(directory):
+def new_classifier(units, num_examples):
+    """A model with dropout, and its examples and labels."""
     import keras
-
-    from keras_relational import runs
-    from keras_relational import training
 
     keras.utils.set_random_seed(0)
     inputs = keras.Input((6,))
-    x = keras.layers.Dense(32, activation="relu")(inputs)
+    x = keras.layers.Dense(units, activation="relu")(inputs)
     x = keras.layers.Dropout(0.2, seed=1)(x)
     model = keras.Model(inputs, keras.layers.Dense(3)(x))
-    x = np.random.default_rng(0).normal(size=(400, 6)).astype("float32")
-    y = x[:, :3].argmax(-1)
+    x = np.random.default_rng(0).normal(size=(num_examples, 6))
+    x = x.astype("float32")
+    return model, x, x[:, :3].argmax(-1)
+
+
+def train_supervised(directory):
+    from keras_relational import runs
+    from keras_relational import training
+
+    model, x, y = new_classifier(32, num_examples=400)
     with runs.Run(directory, "kill_runs", {}) as run:
         training.train_classifier(
             model,

@@ -16,6 +16,7 @@ import keras
 import numpy as np
 import pytest
 import test_backends
+from kill_runs import new_classifier
 
 from keras_relational import layers
 from keras_relational import runs
@@ -96,20 +97,9 @@ def statistics_and_noise():
     )
 
 
-def new_classifier():
-    """With dropout, and 41 examples."""
-    keras.utils.set_random_seed(0)
-    inputs = keras.Input((6,))
-    x = keras.layers.Dense(16, activation="relu")(inputs)
-    x = keras.layers.Dropout(0.2, seed=1)(x)
-    model = keras.Model(inputs, keras.layers.Dense(3)(x))
-    x = np.random.default_rng(0).normal(size=(41, 6)).astype("float32")
-    return model, x, x[:, :3].argmax(-1)
-
-
 def classified_batch_by_batch():
     """The weights after `training.fit`."""
-    model, x, y = new_classifier()
+    model, x, y = new_classifier(16, num_examples=41)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.SGD(0.1), loss)
     training.fit(
@@ -124,7 +114,7 @@ def classified_batch_by_batch():
 
 def classified(folder=None, num_batches=NUM_BATCHES, seed=0):
     """Weights and curves of `train_classifier`, in a run."""
-    model, x, y = new_classifier()
+    model, x, y = new_classifier(16, num_examples=41)
     with contextlib.ExitStack() as stack:
         run = None
         if folder is not None:

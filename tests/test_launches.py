@@ -147,7 +147,7 @@ def test_programs_that_a_gpu_would_wait_for():
     x = np.ones(5, "float32")
     with pytest.raises(RuntimeError, match="'gpu' requested"):
         launches.compile_step(on_the_host, (x,), here=False)
-    compiled = launches.compile_step(of_unknown_length, (x,), here=False)
+    _, compiled = launches.compile_step(of_unknown_length, (x,), here=False)
     errors = Program(compiled.as_text()).errors
     assert errors == {"has a loop of unknown length"}
     row = launches.counts("CoRelNet", "float32")
