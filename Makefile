@@ -166,8 +166,10 @@ $(NODE_MODULES): tools/site/package.json tools/site/package-lock.json | .venv-do
 	@PATH="$(CURDIR)/.venv-docs/bin:$$PATH" npm ci --prefix build --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Strict: a broken link or a missing docstring is an error.
-docs: .venv-docs/$(DONE) $(NODE_MODULES)
+# Strict: a broken link, a missing docstring or a guide that fails is an error.
+docs: .venv/$(DONE) .venv-docs/$(DONE) $(NODE_MODULES)
+	@echo "Running the code of pages that are new or changed (MINUTES on two cores for all) ..."
+	@.venv/bin/python -m tools.run_pages
 	@.venv-docs/bin/python tools/gather_pages.py
 	@.venv-docs/bin/zensical build --strict --clean
 	@echo "The site is in build/site. Look at it with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"

@@ -1,6 +1,7 @@
 """The documentation site: what it makes of docstrings, constants and links."""
 
 import importlib
+import json
 import re
 import tomllib
 import unicodedata
@@ -130,3 +131,66 @@ def test_version():
     config = (gather_pages.ROOT / "mkdocs.yml").read_text()
     version = keras_relational.__version__
     assert f"site_name: keras_relational {version}\n" in config
+
+
+PAGE = """\
+# A page
+
+With [another](other.md) and ![one](a.png).
+
+```python
+x = 1  # [a](b)
+print(x)
+```
+
+It prints:
+
+```text
+1
+```
+
+More.
+
+```python
+x
+```
+
+The tests of the library run this page and check what it says:
+
+```python
+assert x == 1
+```
+"""
+
+
+def test_page_with_outputs(tmp_path, monkeypatch):
+    """Outputs stand below their code, but where the page itself has them."""
+    monkeypatch.setattr(gather_pages, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(gather_pages, "PAGES", tmp_path / "pages")
+    (tmp_path / "pages").mkdir()
+    cells = [("markdown", []), ("code", [{"text": ["1\n"]}])]
+    cells += [("code", [{"data": {"text/plain": ["1"]}}])]
+    cells = [
+        {"cell_type": kind, "metadata": {}, "outputs": outputs}
+        for kind, outputs in cells
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    text = gather_pages.with_outputs(PAGE, "a.md")
+    assert text.startswith("# A page\n\n[Open as a notebook](a.ipynb)")
+    assert text.count("```text\n1\n```") == 2
+    assert text.count('class="output"') == 1
+    assert "\nx\n```\n\n<div" in text
+    assert '??? note "The tests of the library run this page and' in text
+    assert "    assert x == 1\n    ```" in text
+    assert gather_pages.with_outputs(PAGE, "without_notebook.md") == PAGE
+
+
+def test_notebook_of_a_page():
+    run_pages = importlib.import_module("tools.run_pages")
+    notebook, checks = run_pages.notebook_of(PAGE, {"KERAS_BACKEND": "jax"})
+    assert checks == "assert x == 1\n"
+    title, start, first, between, second = (x.source for x in notebook.cells)
+    assert title == "# A page\n\nWith another and ."
+    assert 'os.environ["KERAS_BACKEND"] = "jax"' in start
+    assert first == "x = 1  # [a](b)\nprint(x)"
+    assert (between, second) == ("More.", "x")

@@ -7,6 +7,7 @@ is an error, and so is a layer without a formula.
 """
 
 import ast
+import base64
 import json
 import pathlib
 import posixpath
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 
 import griffe
@@ -22,6 +24,18 @@ ROOT = pathlib.Path(__file__).parents[1]
 BUILD = ROOT / "build"
 PAGES = BUILD / "pages"
 SITE = ROOT / "tools" / "site"
+PICTURES = {"image/png": ".png", "image/gif": ".gif"}
+PICTURES["image/svg+xml"] = ".svg"
+NOTEBOOKS = BUILD / "notebooks"
+# A block of code of a page, and the last one, which is for the tests.
+CODE = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+CHECKS = re.compile(
+    r"^(The tests of the library run this page[^\n]*):\n\n"
+    r"(^```python\n(.*?)^```\n)",
+    re.MULTILINE | re.DOTALL,
+)
+# What a page itself says that the code above it prints.
+PRINTED = re.compile(r"\n(?:It prints:\n\n)?```text\n.*?^```\n", re.M | re.S)
 # Pages outside of docs/, which is the root of the site.
 FURTHER_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "serving/README.md")
 PACKAGES = ("layers", "models", "datasets", "environments", "training")
@@ -55,7 +69,8 @@ def main():
         *map(ROOT.joinpath, FURTHER_PAGES),
     ]:
         name = page.relative_to(ROOT).as_posix()
-        write(PAGES / place_in_site(name), moved(page.read_text(), name))
+        text = with_outputs(page.read_text(), place_in_site(name))
+        write(PAGES / place_in_site(name), moved(text, name))
     (PAGES / "assets").mkdir()
     shutil.copy(SITE / "site.css", PAGES / "assets")
     package = griffe.load("keras_relational", search_paths=[str(ROOT)])
@@ -98,6 +113,58 @@ def moved(text, page):
 
     # Neither an address nor a place in the page itself.
     return re.sub(r"(\]\(\s*)(?!\w+:|#)([^)#\s]+)", link, text)
+
+
+def with_outputs(text, place):
+    """A page with what its code prints and draws, and a link to its notebook.
+
+    Its pictures and its notebook are written beside it.
+    """
+    source = (NOTEBOOKS / place).with_suffix(".ipynb")
+    if not source.exists():
+        return text
+    beside = (PAGES / place).with_suffix(".ipynb")
+    shutil.copy(source, beside)
+    cells = [
+        x
+        for x in json.loads(source.read_text())["cells"]
+        if x["cell_type"] == "code" and "tags" not in x["metadata"]
+    ]
+    text = CHECKS.sub(_folded, text)
+    drawn = [x for cell in cells for x in cell["outputs"] if "data" in x]
+    blocks = [x[0] for x in CODE.finditer(text)]
+    for block, cell in zip(blocks, cells, strict=True):
+        shown = [
+            _shown(x, f"{beside.stem}-{1 + drawn.index(x)}", beside.parent)
+            if "data" in x
+            else f"```text\n{''.join(x['text']).rstrip()}\n```"
+            for x in cell["outputs"]
+        ]
+        if shown and not PRINTED.match(text.split(block, 1)[1]):
+            lines = ['<div class="output" markdown>', *shown, "</div>"]
+            new = "\n".join([block, "\n\n".join(lines), ""])
+            text = text.replace(block, new, 1)
+    link = f"[Open as a notebook]({beside.name}){{ download .notebook }}"
+    return re.sub(r"^(# .*\n)", rf"\1\n{link}\n", text, count=1, flags=re.M)
+
+
+def _shown(output, stem, folder):
+    """What a cell draws, as a file and a link to it, or what it returns."""
+    for kind, suffix in PICTURES.items():
+        if kind in output["data"]:
+            data = "".join(output["data"][kind])
+            is_text = kind == "image/svg+xml"
+            data = data.encode() if is_text else base64.b64decode(data)
+            (folder / f"{stem}{suffix}").write_bytes(data)
+            caption = f"The picture {output['metadata']['name']}"
+            return f"![{caption}]({stem}{suffix}){{ loading=lazy }}"
+    return f"```text\n{''.join(output['data']['text/plain'])}\n```"
+
+
+def _folded(checks):
+    """What the tests check, folded away."""
+    code = textwrap.indent(checks[2], "    ")
+    return f'??? note "{checks[1]}"\n\n{code}'
 
 
 def write_package(package, name):
@@ -209,7 +276,7 @@ def typeset(formulas):
 def gallery_page():
     """All pictures of the pages in docs/, as tiles that lead to their pages."""
     lines = ["# Gallery", "Each picture leads to its page."]
-    lines += ['<div class="grid cards" markdown>']
+    lines += ['<div class="grid cards gallery" markdown>']
     for page in sorted((ROOT / "docs").rglob("*.md")):
         place, text = page.relative_to(ROOT / "docs"), page.read_text()
         title = re.search(r"^# (.*)", text, re.M)
