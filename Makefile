@@ -168,7 +168,7 @@ $(NODE_MODULES): tools/site/package.json tools/site/package-lock.json | .venv-do
 
 # Strict: a broken link, a missing docstring or a guide that fails is an error.
 docs: .venv/$(DONE) .venv-docs/$(DONE) $(NODE_MODULES)
-	@echo "Running the code of pages that are new or changed (MINUTES on two cores for all) ..."
+	@echo "Running the code of the pages that are new or changed (about five minutes for all of them on two cores) ..."
 	@.venv/bin/python -m tools.run_pages
 	@.venv-docs/bin/python tools/gather_pages.py
 	@.venv-docs/bin/zensical build --strict --clean

@@ -131,19 +131,24 @@ def with_outputs(text, place):
         if x["cell_type"] == "code" and "tags" not in x["metadata"]
     ]
     text = CHECKS.sub(_folded, text)
+    if len(CODE.findall(text)) != len(cells):
+        raise SystemExit(f"{place} has changed: python -m tools.run_pages")
     drawn = [x for cell in cells for x in cell["outputs"] if "data" in x]
-    blocks = [x[0] for x in CODE.finditer(text)]
-    for block, cell in zip(blocks, cells, strict=True):
+    outputs = iter([x["outputs"] for x in cells])
+
+    def block(found):
         shown = [
             _shown(x, f"{beside.stem}-{1 + drawn.index(x)}", beside.parent)
             if "data" in x
             else f"```text\n{''.join(x['text']).rstrip()}\n```"
-            for x in cell["outputs"]
+            for x in next(outputs)
         ]
-        if shown and not PRINTED.match(text.split(block, 1)[1]):
-            lines = ['<div class="output" markdown>', *shown, "</div>"]
-            new = "\n".join([block, "\n\n".join(lines), ""])
-            text = text.replace(block, new, 1)
+        if not shown or PRINTED.match(text, found.end()):
+            return found[0]
+        lines = ['<div class="output" markdown>', *shown, "</div>\n"]
+        return "\n".join([found[0], "\n\n".join(lines)])
+
+    text = CODE.sub(block, text)
     link = f"[Open as a notebook]({beside.name}){{ download .notebook }}"
     return re.sub(r"^(# .*\n)", rf"\1\n{link}\n", text, count=1, flags=re.M)
 
@@ -177,8 +182,8 @@ def write_package(package, name):
         found = package[names[public]]
         if not found.docstring and found.kind is not griffe.Kind.ATTRIBUTE:
             missing.append(names[public])
-        first = found.docstring.value.split("\n")[0] if found.docstring else ""
-        lines[-1] += f"\n| [`{public}`]({stem}.md) | {first} |"
+        text = found.docstring.value if found.docstring else "A constant."
+        lines[-1] += f"\n| [`{public}`]({stem}.md) | {text.splitlines()[0]} |"
         page = f"::: keras_relational.{names[public]}\n{OPTIONS}"
         write(folder / f"{stem}.md", page)
     write(folder / "index.md", "\n\n".join(lines) + "\n")

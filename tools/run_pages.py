@@ -139,11 +139,19 @@ def pictures_in(folder):
 def keep_outputs(cell, pictures):
     """Leaves of a cell what it prints and returns, and adds its pictures.
 
-    Nothing of TensorFlow's log, which has names of temporary folders.
+    Neither TensorFlow's log, which has names of temporary folders, nor an
+    object of which one sees no more than its address.
     """
     printed = [x.text for x in cell.outputs if x.get("name") == "stdout"]
     printed = re.sub(r"^INFO:.*\n", "", "".join(printed), flags=re.MULTILINE)
-    cell.outputs = [x for x in cell.outputs if x.output_type != "stream"]
+    cell.outputs = [
+        x
+        for x in cell.outputs
+        if x.output_type != "stream"
+        and not re.search(
+            r" at 0x\w+>$", x.get("data", {}).get("text/plain", "")
+        )
+    ]
     if printed:
         cell.outputs.insert(0, v4.new_output("stream", text=printed))
     cell.metadata.pop("execution", None)
