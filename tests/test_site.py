@@ -119,6 +119,7 @@ def test_docstrings_on_the_site():
         ("docs/architecture.md", "results/README.md#x", "results/README.md#x"),
         ("serving/README.md", "../docs/export.md", "../export.md"),
         ("CONTRIBUTING.md", "docs/symbols.md", "symbols.md"),
+        ("docs/guides/esbn.md", "../../README.md", "../index.md"),
         ("docs/export.md", "https://a.b/docs/c.md", "https://a.b/docs/c.md"),
         ("docs/export.md", "#onnx", "#onnx"),
     ],

@@ -3,7 +3,7 @@
 The site has the pages of docs/ with what `run_pages.py` made of them, a few
 pages of other folders, and one page for each public name, made from its
 docstring. Nothing of the package is imported. A public name without a docstring
-is an error, and so is a layer without a formula.
+is an error, and so is a formula that KaTeX cannot read.
 """
 
 import ast
@@ -24,8 +24,11 @@ ROOT = pathlib.Path(__file__).parents[1]
 BUILD = ROOT / "build"
 PAGES = BUILD / "pages"
 SITE = ROOT / "tools" / "site"
-PICTURES = {"image/png": ".png", "image/gif": ".gif"}
-PICTURES["image/svg+xml"] = ".svg"
+PICTURES = {
+    "image/png": ".png",
+    "image/gif": ".gif",
+    "image/svg+xml": ".svg",
+}
 NOTEBOOKS = BUILD / "notebooks"
 # A block of code of a page, and the last one, which is for the tests.
 CODE = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -77,25 +80,28 @@ def main():
     missing = [x for name in PACKAGES for x in write_package(package, name)]
     if missing:
         raise SystemExit(f"No docstring: {', '.join(missing)}")
-    formulas = tomllib.loads((SITE / "formulas.toml").read_text())
-    write(
-        BUILD / "reference.json",
-        json.dumps(
-            {
-                "imports": import_lines(),
-                "formulas": {
-                    f"keras_relational.{public_names('layers')[name]}": lines
-                    for name, lines in typeset(formulas).items()
-                },
-            }
-        ),
-    )
+    write(BUILD / "reference.json", json.dumps(known()))
     write(PAGES / "reference" / "SUMMARY.md", navigation())
     write(PAGES / "gallery.md", gallery_page())
 
 
+def known():
+    """What `docstring_sections.py` is to know of the public names."""
+    paths = public_names("layers")
+    formulas = tomllib.loads((SITE / "formulas.toml").read_text())
+    return {
+        "imports": import_lines(),
+        "formulas": {
+            f"keras_relational.{paths[name]}": lines
+            for name, lines in typeset(formulas).items()
+        },
+    }
+
+
 def place_in_site(name):
     """The place of a file of the repository in the site."""
+    if name == "README.md":
+        return "index.md"
     name = name.removeprefix("docs/")
     package = re.fullmatch(r"reference/(\w+)\.md", name)
     return f"reference/{package[1]}/index.md" if package else name
