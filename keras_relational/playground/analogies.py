@@ -10,6 +10,10 @@ import keras
 import numpy as np
 
 from keras_relational.datasets import vaec
+from keras_relational.playground.arrays import as_json
+from keras_relational.playground.networks import Network
+
+NUM_PROBLEMS = 40  # Of each region, for the page.
 
 
 class Analogies:
@@ -21,8 +25,8 @@ class Analogies:
             `"image_size"`.
     """
 
-    page = None
-    experiments = ("vaec",)
+    page = "analogies"
+    runs = ("vaec",)
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -30,6 +34,40 @@ class Analogies:
         self.model = model
         self.regime = arguments["regime"]
         self.image_size = arguments["image_size"]
+
+    def describe(self) -> dict[str, Any]:
+        """Problems of each region, for the page.
+
+        Returns:
+            Dictionary of `dimensions`, the names of what an image varies in;
+            `regions`; `image_size`; and `problems`, for each region a
+            dictionary of the arrays of `vaec.Problems`.
+        """
+        return {
+            "dimensions": vaec.DIMENSIONS,
+            "regions": list(vaec.REGIONS),
+            "image_size": self.image_size,
+            "problems": [
+                {name: as_json(x) for name, x in self._problems(i)._asdict().items()}
+                for i in vaec.REGIONS
+            ],
+        }
+
+    def network(self) -> Network:
+        """What the page runs.
+
+        Returns:
+            `Network` from `images`, uint8 `(batch, 7, size, size, 3)`,
+            `context`, int32 `(batch, 3)`, and `candidates`, int32 `(batch, 7)`,
+            to `logits` `(batch, 7)`.
+        """
+        model, size = self.model, self.image_size
+        specs = {
+            "images": keras.InputSpec("uint8", (None, 7, size, size, 3)),
+            "context": keras.InputSpec("int32", (None, 3)),
+            "candidates": keras.InputSpec("int32", (None, 7)),
+        }
+        return Network(model, specs, lambda x: {"logits": model(dict(x))})
 
     def question(self, seed: int) -> list[str]:
         """Texts: a problem of each region, and the model's answer."""
@@ -54,3 +92,8 @@ class Analogies:
                 f"{levels[chosen]}. Right: {right}."
             )
         return lines
+
+    def _problems(self, region):
+        """Some problems of a region that training never shows."""
+        problems = vaec.generate(self.regime, region, [1, 0, region])
+        return vaec.Problems(*(x[:NUM_PROBLEMS] for x in problems))

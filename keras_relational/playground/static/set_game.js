@@ -1,0 +1,10 @@
+import { el } from "./page.js";
+
+export const title = "set_game";
+export const teaser = "";
+
+export function thumbnail() {}
+
+export function show(root) {
+  root.append(el("h2", {}, title));
+}
