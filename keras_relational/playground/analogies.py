@@ -48,8 +48,8 @@ class Analogies:
             "regions": list(vaec.REGIONS),
             "image_size": self.image_size,
             "problems": [
-                {name: as_json(x) for name, x in self._problems(i)._asdict().items()}
-                for i in vaec.REGIONS
+                {name: as_json(x) for name, x in found._asdict().items()}
+                for found in map(self._problems, vaec.REGIONS)
             ],
         }
 

@@ -77,7 +77,10 @@ class BoxWorldPuzzles:
             "success_reward": world.success_reward,
             "cells_of_slot": world.cells_of_slot.tolist(),
             "colours": {
-                "blank": BLANK, "empty": EMPTY, "gem": GEM, "player": PLAYER
+                "blank": BLANK,
+                "empty": EMPTY,
+                "gem": GEM,
+                "player": PLAYER,
             },
             "puzzles": {name: as_json(x) for name, x in arrays.items()},
         }

@@ -53,9 +53,9 @@ def kind_of(card: dict[str, Any], preset: Any) -> Any:
         if name in KINDS:
             return KINDS[name]
     raise ValueError(
-        f"There is no page for the preset {str(preset)!r}: its card should "
-        "name, as the run's experiment, and its task where there are several, "
-        f"one of: {', '.join(KINDS)}. Received: {with_task!r}"
+        f"There is no page and no question for the preset {str(preset)!r}. Its "
+        "card should name, as the experiment and the task of its run, one of: "
+        f"{', '.join(KINDS)}. Received: {with_task!r}"
     )
 
 

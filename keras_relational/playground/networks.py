@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_relational.analysis.compiled_parts import CompiledPart
 
-
 SMALL = 100  # Fewer weights are left as they are.
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_relational.analysis.esbn_memory import memory_part

@@ -60,7 +60,9 @@ class Sorting:
         model = self.model
         specs = {
             name: keras.InputSpec(x.dtype, x.shape)
-            for name, x in zip(("entities", "places"), model.inputs, strict=True)
+            for name, x in zip(
+                ("entities", "places"), model.inputs, strict=True
+            )
         }
 
         def run(inputs):

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_relational import layers
 from keras_relational.analysis.schemata import scores_part
@@ -97,16 +96,17 @@ class Videos:
         frames, axes = self._videos(1, seed)
         found = self.network().run({"frames": frames})
         schemata = found["schemata"][0, :, 0].argmax(axis=-1)
-        names = self.describe()["axes"]
+        num_axes, _ = single_ball.VIDEOS[self.dynamics]
+        names = single_ball.OSCILLATIONS[:num_axes]
+        letters = ", ".join(f"{name[0]} for {name}" for name in names)
         lines = {
             "axis:  ": "".join(names[axis][0] for axis in axes[0]),
             "schema:": "".join(str(schema + 1) for schema in schemata),
         }
         return [
             "A ball moves to and fro, and changes its axis in the middle of "
-            f"the video: {', '.join(f'{axis[0]} for {axis}' for axis in names)}."
-            " Which schema does the model choose at each frame? Nobody told it "
-            "the axes.",
+            f"the video: {letters}. Which schema does the model choose at each "
+            "frame? Nobody told it the axes.",
             "\n".join(" ".join(line) for line in lines.items()),
         ]
 
