@@ -10,10 +10,7 @@ import keras
 import numpy as np
 
 from keras_relational.datasets import vaec
-from keras_relational.playground.arrays import as_json
 from keras_relational.playground.networks import Network
-
-NUM_PROBLEMS = 40  # Of each region, for the page.
 
 
 class Analogies:
@@ -36,21 +33,17 @@ class Analogies:
         self.image_size = arguments["image_size"]
 
     def describe(self) -> dict[str, Any]:
-        """Problems of each region, for the page.
+        """What the page needs to make problems.
 
         Returns:
-            Dictionary of `dimensions`, the names of what an image varies in;
-            `regions`; `image_size`; and `problems`, for each region a
-            dictionary of the arrays of `vaec.Problems`.
+            Dictionary of `regime`, `dimensions`, the names of what an image
+            varies in, `regions` and `image_size`.
         """
         return {
+            "regime": self.regime,
             "dimensions": vaec.DIMENSIONS,
-            "regions": list(vaec.REGIONS),
+            "regions": vaec.REGIONS,
             "image_size": self.image_size,
-            "problems": [
-                {name: as_json(x) for name, x in found._asdict().items()}
-                for found in map(self._problems, vaec.REGIONS)
-            ],
         }
 
     def network(self) -> Network:
@@ -92,8 +85,3 @@ class Analogies:
                 f"{levels[chosen]}. Right: {right}."
             )
         return lines
-
-    def _problems(self, region):
-        """Some problems of a region that training never shows."""
-        problems = vaec.generate(self.regime, region, [1, 0, region])
-        return vaec.Problems(*(x[:NUM_PROBLEMS] for x in problems))

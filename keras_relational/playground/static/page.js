@@ -79,6 +79,12 @@ export class Page {
     element.addEventListener(name, handler, { signal: this.#left.signal });
   }
 
+  // Waits for some milliseconds. An AbortError ends it when the page is left.
+  async pause(milliseconds) {
+    await new Promise((resolve) => setTimeout(resolve, milliseconds));
+    this.#left.signal.throwIfAborted();
+  }
+
   // Calls a handler after each pause, until the function returned is called.
   repeat(handler, pause) {
     let goesOn = true;
