@@ -140,8 +140,13 @@ def test_sorting_decodes_as_the_library_does():
     rows = logits_of(shifted).tolist()
     code = """await (async () => {
         const found = [], asked = [];
-        const logitsOf = async (places) => { asked.push(places); return rows.flat(); };
-        for await (const { place } of it.decode(10, logitsOf)) found.push(place);
+        const logitsOf = async (places) => {
+            asked.push(places);
+            return rows.flat();
+        };
+        for await (const { place } of it.decode(10, logitsOf)) {
+            found.push(place);
+        }
         return [found, asked[0], asked.at(-1)];
     })()"""
     found, first, last = in_node("sorting_rules.js", code, rows=rows)

@@ -70,7 +70,9 @@ export class Page {
     this.on(document, "keydown", (event) => {
       const { target, altKey, ctrlKey, metaKey, shiftKey } = event;
       if (altKey || ctrlKey || metaKey || shiftKey) return;
-      if (!target.closest?.("a, button, input, select")) handler(event);
+      const isLetter = event.key.length === 1 && event.key !== " ";
+      const takers = isLetter ? "input, select" : "a, button, input, select";
+      if (!target.closest?.(takers)) handler(event);
     });
   }
 

@@ -162,6 +162,8 @@ export async function show(root, page, described) {
     const problem = randomInteger(problems.shape[0]);
     numbers = Array.from(problems.data.slice(LENGTH * problem, LENGTH * (problem + 1)));
     slot = 0;
+    found = null;
+    draw();
     await ask();
   }
 
@@ -193,8 +195,11 @@ export async function show(root, page, described) {
     const again = seenBefore(numbers).map((first, step) => [step, first])
       .filter(([step, first]) => first !== null && step < LENGTH);
     words.textContent = again.map(([step, first]) => {
-      const weight = percent(found.weights[step]?.[first] ?? 0);
-      return `Step ${step + 1} sees the symbol of step ${first + 1} again, and reads its key with ${weight}.`;
+      // An earlier step may have seen it again, and bound another key to it.
+      const weight = found.weights[step].slice(0, step).reduce((sum, x, memory) =>
+        sum + (numbers[memory] === numbers[step] ? x : 0), 0);
+      return `Step ${step + 1} sees the symbol of step ${first + 1} again, and `
+        + `${percent(weight)} of what it reads is bound to that symbol.`;
     }).join(" ");
     const header = numbers.map((number) => el("th", { scope: "col", title: nameOf(number) },
       picture(number)));

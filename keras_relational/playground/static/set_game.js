@@ -82,6 +82,7 @@ export async function show(root, page, described) {
   let hand = [];
   let started = 0; // When the hand was shown, in milliseconds.
   let stopClock = null;
+  let models = null; // A promise of the model's answer.
   let round = []; // Of each hand so far, who was right and your seconds.
 
   const cards = el("div", { class: "set-cards" });
@@ -163,9 +164,18 @@ export async function show(root, page, described) {
     return begin();
   }
 
+  // The model's answer, and how long it took.
+  async function timed() {
+    const asked = performance.now();
+    const found = await ask();
+    return { ...found, milliseconds: performance.now() - asked };
+  }
+
   function begin() {
     draw();
     drawHand();
+    models = timed();
+    models.catch(() => {}); // It is given up if the page is left.
     answer.textContent = detail.textContent = "";
     replace(buttons,
       el("button", { id: "yes", onclick: reporting(() => guess(true)) }, "Yes, a set (Y)"),
@@ -184,9 +194,7 @@ export async function show(root, page, described) {
     const seconds = (performance.now() - started) / 1000;
     stopClock();
     stopClock = null;
-    const asked = performance.now();
-    const { says, chance } = await ask();
-    const milliseconds = performance.now() - asked;
+    const { says, chance, milliseconds } = await models;
     const right = Boolean(findSet(hand));
     round.push({ you: yours === right, model: says === right, seconds });
     drawHand(findSet(hand) ?? []);
@@ -243,5 +251,7 @@ export async function show(root, page, described) {
     event.preventDefault();
     reporting(guess)(key === "y");
   });
+  draw();
+  await ask(); // The first run takes longer than the others.
   begin();
 }
