@@ -35,12 +35,15 @@ def main() -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("runtime", type=pathlib.Path)
     args = parser.parse_args()
-    write(args.folder, args.runtime)
+    write(args.folder, args.runtime, playground.Playground())
 
 
-def write(folder: pathlib.Path, runtime: pathlib.Path) -> None:
+def write(
+    folder: pathlib.Path,
+    runtime: pathlib.Path,
+    presets: playground.Playground,
+) -> None:
     """Writes pages, models and runtime into a folder, which is made anew."""
-    presets = playground.Playground()
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(STATIC, folder)
     (folder / "onnxruntime").mkdir()
