@@ -15,6 +15,15 @@ from experiments.records import table
 from keras_relational import analysis
 from keras_relational import models
 
+# The mechanisms whose lines have a colour, the same one in each picture.
+IN_COLOUR = (
+    "abstractor",
+    "transformer",
+    "corelnet",
+    "relational convolution",
+    "esbn",
+)
+
 
 def tables(records: list[Record]) -> dict[str, str]:
     """A table a task, and one of all tasks."""
@@ -32,12 +41,14 @@ def tables(records: list[Record]) -> dict[str, str]:
 
 def figures(records: list[Record]) -> dict[str, Figure]:
     """A picture a task: the lines of all mechanisms."""
-    return {
-        f"few_examples_{task}": analysis.plot_learning_curves(
-            _curves(record), "accuracy", "examples"
+    drawn = {}
+    for task, record in _by_task(records).items():
+        curves = {_words(name): x for name, x in _curves(record).items()}
+        first = {name: curves[name] for name in IN_COLOUR if name in curves}
+        drawn[f"few_examples_{task}"] = analysis.plot_learning_curves(
+            first | curves, "accuracy", "examples"
         )
-        for task, record in _by_task(records).items()
-    }
+    return drawn
 
 
 def overview(by_task: dict[str, Record]) -> str:
@@ -89,3 +100,7 @@ def _by_task(records):
 def _curves(record):
     names = [x for x in models.SET_REASONERS if x in record.result]
     return {name: record.result[name] for name in names}
+
+
+def _words(name):
+    return name.replace("_", " ")

@@ -12,10 +12,9 @@ from experiments.records import group_by_seed
 from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
-from keras_relational.analysis.learning_curves import X_LABELS
-from keras_relational.analysis.learning_curves import draw_curve
+from keras_relational.analysis.learning_curves import draw_curves
 from keras_relational.analysis.learning_curves import label_of
-from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import label_ends
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import relations_game
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
@@ -166,23 +165,27 @@ def figures(records: list[Record]) -> dict:
 
 
 def plot_transfer_curves(runs):
-    """Draws the four stages of transfer, one panel an architecture: Fig. 4.
+    """Draws a line an architecture in a panel for each stage: Fig. 4.
 
     `runs` has for each architecture a dictionary from stage to curves for each
     seed. Lines are means over the seeds, bands one standard deviation wide.
     """
     curve = "stripes_accuracy"
-    figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
-    panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
-    for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):
-        for stage in set().union(*seeds):
-            of_stage = [stages[stage] for stages in seeds if stage in stages]
-            draw_curve(panel, of_stage, curve, "batches", number=stage - 1)
-        panel.set(title=architecture, xlabel=X_LABELS["batches"])
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel(label_of(curve))
-    names = {stage - 1: f"{stage}: {name}" for stage, name in STAGES.items()}
-    legend_below(figure, names, entry_width=3.5)
+    figure = new_figure(8.2, 5.6)
+    panels = figure.subplots(2, 2, sharey=True)
+    for panel, (stage, name) in zip(panels.flat, STAGES.items(), strict=True):
+        of_stage = {
+            architecture.replace("_", " "): [
+                stages[stage] for stages in seeds if stage in stages
+            ]
+            for architecture, seeds in runs.items()
+        }
+        of_stage = {name: seeds for name, seeds in of_stage.items() if seeds}
+        draw_curves(panel, of_stage, curve, "batches")
+        panel.set_title(f"{stage}: {name}")
+    for panel in panels[:, 0]:
+        panel.set_ylabel(label_of(curve))
+    label_ends(figure)
     return figure
 
 

@@ -14,7 +14,8 @@ from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
-from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import draw_line
+from keras_relational.analysis.plotting import label_ends
 from keras_relational.analysis.plotting import new_figure
 
 
@@ -226,14 +227,12 @@ def figures(records: list[Record]) -> dict:
             curves = record.read_curves()
             mazes.setdefault(_memory(record), []).append(curves)
         elif _table_name(record) == "roll_outs":
-            core = record.arguments["core"].replace("_", " ")
-            lines = {core: record.result}
-            if core == "gru":  # Of any core, these are the same.
-                names = "mean_image", "last_frame"
-                lines |= {x.replace("_", " "): record.result[x] for x in names}
             of_task = balls.setdefault(record.arguments["task"], {})
-            for name, result in lines.items():
-                of_task.setdefault(name, []).append(result["error_of_frames"])
+            core = record.arguments["core"]
+            for name in (core, *SIMPLE) if core == "gru" else (core,):
+                errors = record.result if name == core else record.result[name]
+                lines = of_task.setdefault(name, [])
+                lines.append(errors["error_of_frames"])
     drawn = {}
     if mazes:
         for name, curve in (
@@ -242,10 +241,7 @@ def figures(records: list[Record]) -> dict:
         ):
             drawn[name] = analysis.plot_learning_curves(mazes, curve, "steps")
     if balls:
-        sorted_balls = {
-            task: dict(sorted(balls[task].items())) for task in sorted(balls)
-        }
-        drawn["roll_outs"] = plot_roll_out_errors(sorted_balls)
+        drawn["roll_outs"] = plot_roll_out_errors(balls)
     return drawn
 
 
@@ -255,22 +251,26 @@ def plot_roll_out_errors(errors):
     `errors` has for each task and line the errors of each run. A line is their
     mean, its band one standard deviation to each side.
     """
-    figure = new_figure(4 * len(errors), 4)
+    figure = new_figure(4.4 * len(errors), 3.6)
     panels = figure.subplots(1, len(errors), sharey=True, squeeze=False)[0]
-    for panel, (task, lines) in zip(panels, errors.items(), strict=True):
-        for number, runs in enumerate(lines.values()):
+
+    def place(name):
+        return SIMPLE.index(name) if name in SIMPLE else -1, name
+
+    for panel, task in zip(panels, sorted(errors), strict=True):
+        for name in sorted(errors[task], key=place):
+            runs = errors[task][name]
             mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0)
-            frames, colour = np.arange(1, len(mean) + 1), f"C{number}"
-            panel.plot(frames, mean, color=colour)
-            band = mean - spread, mean + spread
-            panel.fill_between(frames, *band, color=colour, alpha=0.2, lw=0)
+            name = name.replace("_", " ")
+            draw_line(panel, name, np.arange(1, len(mean) + 1), mean, spread)
         panel.set(title=task, xlabel="frame after the last true one")
-        panel.grid(alpha=0.3)
     panels[0].set_ylabel("mean squared error")
-    names = dict(enumerate(next(iter(errors.values()))))
-    legend_below(figure, names, entry_width=1.8)
+    label_ends(figure)
     return figure
 
+
+# Predictions without a model, which the run of any core also measures.
+SIMPLE = "mean_image", "last_frame"
 
 TABLES = {
     "adding": adding_table,

@@ -8,6 +8,10 @@ from experiments.records import Record
 from experiments.records import group_by_seed
 from experiments.records import table
 from keras_relational import analysis
+from keras_relational.analysis.learning_curves import draw_curves
+from keras_relational.analysis.learning_curves import label_of
+from keras_relational.analysis.plotting import label_ends
+from keras_relational.analysis.plotting import new_figure
 
 # Arguments of the smallest puzzle, one box on 3 by 6 tiles: the defaults.
 SMALLEST = {
@@ -129,10 +133,28 @@ def figures(records: list[Record]) -> dict:
         seeds[record.arguments["seed"]] = record.read_curves()
     if taught:
         curves = {name: list(seeds.values()) for name, seeds in taught.items()}
-        drawn["boxworld_teacher"] = analysis.plot_learning_curves(
-            curves, "solved_alone", "steps"
-        )
+        drawn["boxworld_teacher"] = plot_lessons(curves)
     return drawn
+
+
+def plot_lessons(curves):
+    """Draws a panel of agents on bridge puzzles, and one of the others."""
+    curve, start = "solved_alone", "bridge, "
+    by_end = sorted(curves, key=lambda name: -curves[name][0][curve][-1])
+    panels_names = (
+        [name for name in by_end if name.startswith(start)],
+        [name for name in by_end if not name.startswith(start)],
+    )
+    figure = new_figure(7.2, 5.6)
+    panels = figure.subplots(2, height_ratios=(3, 2))
+    for panel, names in zip(panels, panels_names, strict=True):
+        lines = {name.removeprefix(start): curves[name] for name in names}
+        draw_curves(panel, lines, curve, "steps")
+        panel.set_ylabel(label_of(curve))
+    panels[0].set(title="bridge puzzles", xlabel="")
+    panels[1].set_title("other puzzles")
+    label_ends(figure)
+    return figure
 
 
 def _name_of_lesson(arguments):

@@ -57,9 +57,9 @@ def test_one_line_an_architecture():
     (panel,) = figure.axes
     for line, expected in zip(panel.lines, ([50, 90], [50, 60]), strict=True):
         np.testing.assert_allclose(line.get_ydata(), expected)
-    (legend,) = figure.legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names == ["predinet", "mha"]
+    lowest, highest = panel.texts
+    assert (lowest.get_text(), highest.get_text()) == ("mha", "predinet")
+    assert lowest.get_position()[1] < highest.get_position()[1]
     assert panel.get_ylabel() == "stripes accuracy (%)"
     figure.savefig(io.BytesIO())
 
