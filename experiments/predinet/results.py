@@ -84,10 +84,13 @@ def single_table(records: list[Record]) -> str:
                         ten_best_of_few_images(curve[name]) for curve in curves
                     ),
                     "paper": figures.get(column, ""),
-                    "minutes a run": "" if column else row.minutes,
+                    "minutes": "" if column else row.minutes,
                 }
             )
-    return table(lines, common)
+    # One below the other, all modules on one set of objects.
+    lines.sort(key=lambda x: (x["options"], _place(x["task"]), x["objects"]))
+    figures = "last batch", "ten best", "250 images", "paper"
+    return table(lines, common, figures, within=("task", "objects"))
 
 
 def ten_best_of_few_images(accuracies: np.ndarray) -> float:
@@ -124,8 +127,8 @@ def transfer_table(records: list[Record]) -> str:
             {
                 "curriculum": _tasks(row.settings["curriculum"]),
                 "target": _tasks(row.settings["target"]),
-                "batches": f"{row.length:,}{_mark(row.records[0])}",
                 "module": row.settings["central"],
+                "batches": f"{row.length:,}{_mark(row.records[0])}",
                 "options": row.options,
                 "seeds": row.seeds,
                 **{
@@ -139,7 +142,8 @@ def transfer_table(records: list[Record]) -> str:
                 "minutes, all seeds": f"{minutes:.0f}",
             }
         )
-    return table(lines, common)
+    stages = [f"stage {stage}" for stage in "1234"]
+    return table(lines, common, stages, within=("curriculum", "target"))
 
 
 def figures(records: list[Record]) -> dict:
@@ -201,10 +205,14 @@ def _is_fig_4(record):
 def _task_and_module(row):
     return (
         row.options,
-        relations_game.TASKS.index(row.settings["task"]),
+        _place(row.settings["task"]),
         CENTRAL_MODULES.index(row.settings["central"]),
         row.length,
     )
+
+
+def _place(task):
+    return relations_game.TASKS.index(task)
 
 
 def _objects(objects, record):

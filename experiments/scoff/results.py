@@ -42,7 +42,7 @@ def adding_table(records: list[Record]) -> str:
             "options": row.options,
             "epochs": row.length,
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             **_means([x.result["errors"] for x in row.records], numbers, 4),
         }
         for row in _sorted(rows, "core")
@@ -51,7 +51,7 @@ def adding_table(records: list[Record]) -> str:
         line = dict.fromkeys(lines[0], "")
         line |= {"core": f"paper: {core}", "epochs": paper["epochs"]}
         lines.append(line | dict(zip(numbers, errors, strict=True)))
-    return table(lines, common)
+    return table(lines, common, numbers, smaller=True)
 
 
 def single_ball_table(records: list[Record]) -> str:
@@ -101,7 +101,7 @@ def information_table(records: list[Record]) -> str:
         line |= {
             "options": row.options,
             "batches": f"{row.length:,}" if name == "ball_coordinates" else "",
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             "information by seed": ", ".join(f"{x:.2f}" for x in found),
             "mean": f"{sum(found) / len(found):.2f}",
         }
@@ -109,7 +109,7 @@ def information_table(records: list[Record]) -> str:
             count = sum(x >= low for x in found)
             line[f"at least {low}"] = f"{count} of {len(found)}"
         lines.append(line)
-    return table(lines, common)
+    return table(lines, common, ("mean",))
 
 
 def bouncing_balls_table(records: list[Record]) -> str:
@@ -124,6 +124,7 @@ def bouncing_balls_table(records: list[Record]) -> str:
     lines = []
     for row in _sorted(rows, "task", "core", "num_schemata"):
         core = row.settings["core"]
+        schemata = f", {row.settings['num_schemata']} schemata"
         results = [record.result for record in row.records]
         of_grus = [
             grus.get((_key_of_gru(row), record.arguments["seed"]))
@@ -131,12 +132,11 @@ def bouncing_balls_table(records: list[Record]) -> str:
         ]
         line = {
             "task": row.settings["task"],
-            "core": core,
-            "schemata": row.settings["num_schemata"] if "scoff" in core else "",
+            "core": core + schemata * ("scoff" in core),
             "options": row.options,
             "batches": f"{row.length:,}",
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
         }
         frames = {"error_10": "10 frames", "error_30": "30 frames"}
         for name, column in frames.items():
@@ -150,11 +150,15 @@ def bouncing_balls_table(records: list[Record]) -> str:
             if all(of_grus):
                 pairs = zip(results, of_grus, strict=True)
                 ratios = [own[name] / gru[name] for own, gru in pairs]
-            line[f"relative to GRU, {column}"] = mean_text(ratios, 2)
+            line[f"of the GRU's, {column}"] = mean_text(ratios, 2)
         in_use = [result.get("schemata_in_use", "") for result in results]
         line["schemata in use"] = ", ".join(str(x) for x in in_use if x)
         lines.append(line)
-    return table(lines, common)
+    # Errors, and not what is relative to them.
+    errors = [x for x in lines[0] if x.startswith("error, ")]
+    lines.sort(key=lambda line: (line["task"], line["batches"]))
+    within = "task", "batches"
+    return table(lines, common, errors, within, smaller=True)
 
 
 def intuitive_physics_table(records: list[Record]) -> str:
@@ -168,14 +172,14 @@ def intuitive_physics_table(records: list[Record]) -> str:
             "options": row.options,
             "batches": f"{row.length:,}",
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             **_means([x.result for x in row.records], paper["columns"], 2),
         }
         if _table_name(records[0]) == "intuitive_physics":
             figures = paper["figures"].get(row.settings["core"], ())
             line["paper"] = ", ".join(map(str, figures))
         lines.append(line)
-    return table(lines, common)
+    return table(lines, common, paper["columns"], smaller=True)
 
 
 def maze_table(records: list[Record]) -> str:
@@ -206,17 +210,20 @@ def maze_table(records: list[Record]) -> str:
             else f"{_schemata(row.settings)}, {keys}",
             "batch": row.settings.get("batch_size", ""),
             "options": row.options,
-            "steps": f"{row.length:,}",
+            "million steps": f"{row.length / 1e6:.1f}",
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             "parameters": f"{results[0]['parameters']:,}",
         }
         for name, column in players.items():
             shares = [100 * result[name]["solved"] for result in results]
-            line[column] = mean_text(shares)
+            # A random player plays alike beside each seed.
+            random = f"{np.mean(shares):.1f}"
+            line[column] = random if "random" in name else mean_text(shares)
         line["paper, 10 by 10"] = paper.get(row.settings["core"], "")
         lines.append(line)
-    return table(lines, common)
+    solved = [players["sampled_6"], players["sampled_10"], "paper, 10 by 10"]
+    return table(lines, common, solved)
 
 
 def figures(records: list[Record]) -> dict:
