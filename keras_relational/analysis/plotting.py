@@ -40,10 +40,11 @@ def draw_line(
     mean: np.ndarray,
     spread: np.ndarray | None = None,
 ) -> None:
-    """Draws one line more of a panel. The first five have a colour and a band.
+    """Draws one line more of a panel. The first five have a colour.
 
-    The others are grey. All colours can be read on white and on a dark page.
-    `label_ends` writes the names.
+    They have a band, too, if there is a spread. The others are grey. All
+    colours can be read on white and on a dark page. `label_ends` writes the
+    names.
     """
     number = len(panel.lines)
     if not number:
@@ -59,10 +60,11 @@ def draw_line(
 
 
 def label_ends(figure: Figure) -> None:
-    """Writes the name of each line right of its panel, beside its end."""
+    """Writes the name of each line that has one right of its panel's end."""
     figure.draw_without_rendering()  # Only then panels have their heights.
     for panel in figure.axes:
-        lines = sorted(panel.lines, key=_height_of_end)
+        named = [x for x in panel.lines if not x.get_label().startswith("_")]
+        lines = sorted(named, key=_height_of_end)
         ends = np.array([_height_of_end(line) for line in lines])
         gap = _LABEL_GAP * figure.dpi / panel.get_window_extent().height
         for line, height in zip(lines, _apart(ends, gap), strict=True):
