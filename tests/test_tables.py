@@ -83,8 +83,8 @@ def test_predinet_beyond_table_1():
     ]
     lines = all_tables(runs)["predinet_single"].splitlines()
     assert lines[0] == (
-        "All rows: objects hexominoes; module predinet; batches 2,000; seeds 0; "
-        "minutes 1.5; num_heads=32, num_relations=16, optimizer=sgd."
+        "All rows: objects hexominoes; module predinet; batches 2,000; "
+        "seeds 0; minutes 1.5; num_heads=32, num_relations=16, optimizer=sgd."
     )
     same, match_rows = lines[4:]
     assert same == "| same | 75.0 | 62.5 † | 76.5 | 100 |"

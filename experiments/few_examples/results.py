@@ -66,7 +66,7 @@ def examples_needed(by_task: dict[str, Record]) -> str:
             if mean < 90:
                 break
             enough = number
-        return f"{enough:,}" if enough else "–"
+        return f"{enough:,}" if enough else "never"
 
     return _by_mechanism(by_task, fewest, smaller=True)
 

@@ -173,7 +173,7 @@ def _height_of_end(line):
 def _apart(heights, gap):
     """The sorted heights closest to these that are `gap` apart, in 0 to 1."""
     steps = gap * np.arange(len(heights))
-    groups: list[list[float]] = []  # Of labels that touch.
+    groups = []  # Of labels that touch.
     for height in heights - steps:
         groups.append([height])
         while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
