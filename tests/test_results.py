@@ -100,8 +100,10 @@ def test_a_changed_figure_changes_its_page(published):
     ]
     assert "9.5000" not in (published / "scoff.md").read_text()
     assert tables.update_pages(published) == [published / "scoff.md"]
-    row = '| lstm | 12 | 0 | 30.9 | 9.5000 | <span class="shade-'
-    assert row in (published / "scoff.md").read_text()
+    assert (
+        "| lstm | 12 | 0 | 30.9 | 9.5000 |"
+        in (published / "scoff.md").read_text()
+    )
     assert tables.update_pages(published) == []
 
 
@@ -146,8 +148,7 @@ def test_runs_of_a_folder(tmp_path, monkeypatch, capsys):
     tables.main()
     printed = capsys.readouterr().out
     assert "## adding" in printed
-    assert "| lstm | 2 | 0, 1 | 1.5 | " in printed
-    assert ">0.5000 ± 0.0000<" in printed
+    assert "| lstm | 2 | 0, 1 | 1.5 | 0.5000 ± 0.0000 |" in printed
 
 
 def test_stages_have_curves_of_their_own(tmp_path):
