@@ -118,8 +118,8 @@ def save_figure(
 ) -> None:
     """Writes a figure to a PNG or SVG file, all of it or nothing.
 
-    An SVG file has no ground, its text stays text, and the same figure gives
-    the same file.
+    An SVG file has no ground, its text stays text, and it has no date: a
+    figure that is drawn again gives the same file.
 
     Args:
         figure: `matplotlib.figure.Figure`.
