@@ -184,7 +184,6 @@ def plot_transfer_curves(runs):
             ]
             for architecture, seeds in runs.items()
         }
-        of_stage = {name: seeds for name, seeds in of_stage.items() if seeds}
         draw_curves(panel, of_stage, curve, "batches")
         panel.set_title(f"{stage}: {name}")
     for panel in panels[:, 0]:

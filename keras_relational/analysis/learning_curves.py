@@ -122,8 +122,14 @@ def label_of(curve):
 
 
 def draw_curves(panel, runs, curve, x):
-    """Draws the lines of one panel, and its horizontal axis."""
+    """Draws the lines of one panel, and its horizontal axis.
+
+    Without runs a name has no line, and those after it keep their colours.
+    """
     for name, seeds in runs.items():
+        if not seeds:
+            panel.plot([], [])
+            continue
         points, mean, spread = mean_and_spread(seeds, curve, x)
         draw_line(panel, name, points / _UNITS[x], 100 * mean, 100 * spread)
     if x == "examples":

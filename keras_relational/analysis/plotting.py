@@ -47,8 +47,6 @@ def draw_line(
     names.
     """
     number = len(panel.lines)
-    if not number:
-        _soften(panel)
     if number >= len(COLOURS):
         panel.plot(x, mean, color=GREY, lw=0.9, alpha=0.7, label=name, zorder=1)
         return
@@ -60,7 +58,12 @@ def draw_line(
 
 
 def label_ends(figure: Figure) -> None:
-    """Writes the name of each line that has one right of its panel's end."""
+    """Writes the names of all lines right of their panels, beside their ends.
+
+    Frames, ticks and other labels become grey.
+    """
+    for panel in figure.axes:
+        _soften(panel)
     figure.draw_without_rendering()  # Only then panels have their heights.
     for panel in figure.axes:
         named = [x for x in panel.lines if not x.get_label().startswith("_")]
@@ -173,13 +176,14 @@ def _height_of_end(line):
 def _apart(heights, gap):
     """The sorted heights closest to these that are `gap` apart, in 0 to 1."""
     steps = gap * np.arange(len(heights))
+    room = max(0, 1 - gap * (len(heights) - 1))
     groups = []  # Of labels that touch.
     for height in heights - steps:
         groups.append([height])
         while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
             groups[-2:] = [groups[-2] + groups[-1]]
     shifted = [np.mean(group) for group in groups for _ in group]
-    return np.clip(shifted, 0, max(0, 1 - steps[-1])) + steps
+    return np.clip(shifted, 0, room) + steps
 
 
 def _soften(panel):
