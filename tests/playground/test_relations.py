@@ -8,6 +8,7 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational.datasets import relations_game
 from keras_relational.playground.relations_game import RelationsGame
+from keras_relational.playground.relations_game import _median_difference
 
 RULES = "relations_rules.js"
 COLOURS = relations_game.COLOURS.tolist()
@@ -196,3 +197,71 @@ def test_shapes_are_grouped_by_turning_and_reflecting(in_node):
     assert sum(map(len, groups)) == len(SHAPES["pentominoes"])
     turned = in_node(RULES, "it.turned(cells)", cells=list(range(9)))
     assert turned == np.rot90(np.arange(9).reshape(3, 3), -1).ravel().tolist()
+
+
+SIZES = {"num_heads": 5, "num_relations": 3}
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize("tasks", [["between"], ["row_ABA", "row_AAB"]])
+def test_the_network_says_what_the_library_says_of_the_heads(tasks):
+    keras.utils.set_random_seed(0)
+    several = len(tasks) > 1
+    model = models.relations_classifier(
+        num_tasks=len(tasks) if several else 0, **SIZES
+    )
+    game = RelationsGame(model, {"task": tasks[0]} | {"target": tasks})
+    images, _, _ = relations_game.generate(tasks, 6, seed=1)
+    inputs = {"image": images}
+    others, _, numbers = relations_game.generate(
+        tasks, 500, "hexominoes", seed=[0]
+    )
+    if several:
+        inputs["task"] = np.array([0, 1] * 3, "uint8")
+        others = others, numbers
+    x = tuple(inputs.values()) if several else images
+    found = game.network().run(inputs)
+
+    def near(name, expected):
+        np.testing.assert_allclose(found[name], expected, atol=1e-4)
+
+    near("logits", model.predict(x, verbose=0))
+    maps = analysis.attention_maps(model, images)
+    near("maps", maps.reshape(6, 5, 2, 25))
+    near("effects", analysis.head_effects(model, x, others))
+    central = models.part(model, "central")
+    entities = keras.Model(model.inputs[0], central.input)
+    said = {
+        name: keras.ops.convert_to_numpy(value)
+        for name, value in central.propositions(entities(images)).items()
+    }
+    apart = said["positions_1"] - said["positions_2"]
+    kernel = keras.ops.convert_to_numpy(central.relation_kernel)
+    seen = np.abs(said["distances"] - apart @ kernel[-2:]).max(-1)
+    # In one unit for all heads and boards.
+    unit = np.median(seen / found["differences"])
+    near("differences", seen / unit)
+
+
+
+@pytest.mark.any_backend
+def test_differences_are_measured_by_two_objects_that_differ():
+    keras.utils.set_random_seed(0)
+    model = models.relations_classifier(**SIZES)
+    boards, _, _ = relations_game.generate("same", 40, "hexominoes", 0)
+    entities = keras.Model(model.inputs[0], models.part(model, "central").input)
+    kernel = keras.ops.convert_to_numpy(
+        models.part(model, "central").relation_kernel
+    )
+    seen = entities.predict(boards, verbose=0)[:, ::2, ::2, :-2] @ kernel[:-2]
+    seen = seen.reshape(40, 9, -1)
+    tiles = relations_game.tiles(boards)
+    apart = []
+    for board, values in zip(tiles, seen, strict=True):
+        one, other = np.flatnonzero(board.any(-1))
+        if (board[one] != board[other]).any():
+            apart.append(np.abs(values[one] - values[other]).max())
+        else:
+            np.testing.assert_allclose(values[one], values[other], atol=1e-5)
+    found = _median_difference(boards, entities.predict(boards, verbose=0), kernel)
+    assert found == pytest.approx(np.median(apart), rel=1e-4)
