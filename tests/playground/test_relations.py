@@ -87,7 +87,7 @@ def test_examples_are_drawn_as_the_librarys(in_node):
         shapes=SHAPES,
     )
     for task, (boards, right, outside) in drawn.items():
-        assert outside == ["New shapes"], task
+        assert outside == ["new shapes"], task
         images, labels, _ = relations_game.generate(task, 500, "hexominoes", 1)
         theirs = [objects_of(image) for image in images]
         measured = [(right, labels)]
@@ -140,24 +140,24 @@ TRIO = [thing(3, A), thing(4, B), thing(5, A)]
     ("task", "objects", "right", "outside"),
     [
         ("between", TRIO, 1, []),
-        ("between", [], 0, ["No objects instead of 3"]),
+        ("between", [], 0, ["no objects instead of 3"]),
         ("between", TRIO[:1], 0, ["1 object instead of 3"]),
         ("between", [*TRIO, thing(0, B)], 1, ["4 objects instead of 3"]),
-        ("between", [*TRIO[:2], thing(0, A)], 0, ["Equal objects out of line"]),
+        ("between", [*TRIO[:2], thing(0, A)], 0, ["equal objects out of line"]),
         (
             "between",
             [*TRIO[:2], thing(5, A, dx=-4)],
             1,
-            ["Objects stand between tiles"],
+            ["objects stand between tiles"],
         ),
         (
             "between",
             [*TRIO, thing(5, A, dx=-6)],
             None,
-            ["Objects stand between tiles", "Two objects are on one tile"],
+            ["objects stand between tiles", "two objects are on one tile"],
         ),
-        ("between", [*TRIO[:2], thing(5, NEW)], 0, ["New shapes"]),
-        ("between", [*TRIO[:2], thing(5, DRAWN)], 0, ["Drawn shapes"]),
+        ("between", [*TRIO[:2], thing(5, NEW)], 0, ["new shapes"]),
+        ("between", [*TRIO[:2], thing(5, DRAWN)], 0, ["drawn shapes"]),
         ("row_ABA", TRIO, 1, []),
         ("row_AAB", TRIO, 0, []),
         ("row_ABA", TRIO[:2], None, ["2 objects instead of 3"]),
@@ -165,7 +165,7 @@ TRIO = [thing(3, A), thing(4, B), thing(5, A)]
             "row_ABA",
             [*TRIO[:2], thing(8, A)],
             None,
-            ["The objects do not fill one row"],
+            ["the objects do not fill one row"],
         ),
         (
             "row_ABA",
@@ -178,7 +178,7 @@ TRIO = [thing(3, A), thing(4, B), thing(5, A)]
             "match_rows",
             [*TRIO, *(thing(tile, A) for tile in (0, 1, 2))],
             None,
-            ["The objects do not fill the top and the bottom row"],
+            ["the objects do not fill the top and the bottom row"],
         ),
     ],
 )

@@ -123,9 +123,9 @@ function shared(one, other) {
 }
 
 // How many objects a task's boards have, and where they are if not anywhere.
-const OF_ROWS = "The objects do not fill the top and the bottom row";
+const OF_ROWS = "the objects do not fill the top and the bottom row";
 const TOP_AND_BOTTOM =
-  "There are not one object in the top row and three in the bottom row";
+  "not one object in the top row and three in the bottom row";
 const BOARDS = {
   same: [2],
   colour_and_shape: [2],
@@ -144,27 +144,27 @@ export function origin({ cells }, shapes) {
   return isOne && has("hexominoes") ? "new" : "drawn";
 }
 
-// What of a board training never shows, as sentences without a full stop.
+// What of a board training never shows, in words.
 export function outside(task, objects, shapes) {
   const found = [];
   const [line] = task.split("_");
   const [count, placed, rows] = BOARDS[task]
-    ?? [3, `The objects do not fill one ${line}`];
+    ?? [3, `the objects do not fill one ${line}`];
   const tiles = objects.map(tileOf);
-  if (!objects.every(isOnTile)) found.push("Objects stand between tiles");
+  if (!objects.every(isOnTile)) found.push("objects stand between tiles");
   if (new Set(tiles).size < tiles.length) {
-    found.push("Two objects are on one tile");
+    found.push("two objects are on one tile");
   } else if (objects.length !== count) {
     const s = objects.length === 1 ? "" : "s";
-    found.push(`${objects.length || "No"} object${s} instead of ${count}`);
+    found.push(`${objects.length || "no"} object${s} instead of ${count}`);
   } else if (placed && !isPlaced(tiles, line, rows)) {
     found.push(placed);
   } else if (task === "between" && areEqualOutOfLine(tiles, objects)) {
-    found.push("Equal objects out of line");
+    found.push("equal objects out of line");
   }
   const origins = objects.map((object) => origin(object, shapes));
-  if (origins.includes("drawn")) found.push("Drawn shapes");
-  if (origins.includes("new")) found.push("New shapes");
+  if (origins.includes("drawn")) found.push("drawn shapes");
+  if (origins.includes("new")) found.push("new shapes");
   return found;
 }
 
@@ -185,18 +185,23 @@ export function turned(cells) {
   return cells.map((_, cell) => cells[3 * (2 - (cell % 3)) + Math.floor(cell / 3)]);
 }
 
+// A mask turned and reflected in all eight ways, as texts.
+export function images(mask) {
+  const found = [];
+  let image = mask;
+  for (let i = 0; i < 4; i++) {
+    const mirrored = image.map((_, cell, all) => all[cell + 2 - 2 * (cell % 3)]);
+    found.push(`${image}`, `${mirrored}`);
+    image = turned(image);
+  }
+  return found;
+}
+
 // Shapes in groups of those that turning and reflecting makes equal.
 export function forms(masks) {
   const groups = new Map();
   for (const mask of masks.map((x) => x.flat())) {
-    const images = [];
-    let image = mask;
-    for (let i = 0; i < 4; i++) {
-      const mirrored = image.map((_, cell) => image[cell + 2 - 2 * (cell % 3)]);
-      images.push(`${image}`, `${mirrored}`);
-      image = turned(image);
-    }
-    const [name] = images.sort();
+    const [name] = images(mask).sort();
     groups.set(name, [...(groups.get(name) ?? []), mask]);
   }
   return [...groups.values()];
