@@ -6,7 +6,7 @@ import {
   paintBoard, paintLine, paintMaps, centre,
 } from "./relations_pictures.js";
 import {
-  SIZE, TILE, example, forms, images, inColour, isOnTile, onTile, origin, outside,
+  SIZE, TILE, equal, example, forms, images, inColour, isOnTile, onTile, origin, outside,
   render, rightAnswer, tileOf, turned,
 } from "./relations_rules.js";
 
@@ -60,7 +60,9 @@ export async function show(root, page, described) {
   drawTools();
   listen();
   await anExample();
-  if (found) root.append(...aboutHeads());
+  if (!found) return;
+  view.ofHeads.hidden = !found.heads;
+  root.append(...aboutHeads());
 
   // The parts of the page that stay.
   function elements() {
@@ -80,19 +82,20 @@ export async function show(root, page, described) {
     const spoken = el("p", { class: "unseen", role: "status" });
     const tools = el("div", { id: "tools" });
     const columns = el("div", { class: "columns relations" },
-      el("div", {},
-        board,
-        el("div", { class: "row" },
-          el("button", { id: "example", onclick: anExample }, "Another example"),
-          el("button", { id: "clear", onclick: clear }, "Clear")),
-        el("div", { class: "row" }, snap.label, shown.label)),
+      board,
       el("div", { class: "side" },
         el("div", { class: "verdict" }, answer,
           el("div", { class: "bar" }, bar), probability),
-        truth, warning, spoken, tools));
+        truth, warning, spoken,
+        el("div", { class: "row" },
+          el("button", { id: "example", onclick: anExample }, "Another example"),
+          el("button", { id: "clear", onclick: clear }, "Clear"),
+          snap.label, shown.label),
+        tools));
     return {
       canvas, tiles, board, columns, answer, bar, probability, truth, warning,
       spoken, tools, snap: snap.box, shown: shown.box,
+      ofHeads: shown.label,
       question: el("h2", { id: "question" }),
       choice: el("div", { class: "row" }),
     };
@@ -128,6 +131,7 @@ export async function show(root, page, described) {
   // Asks all questions of the model about the board as it is.
   async function askBoard() {
     const asked = objects.map((object) => ({ ...object }));
+    const drawn = drawings?.map((cells) => [...cells]);
     const pixels = render(asked, colours);
     const count = tasks.length;
     const all = new Uint8Array(count * pixels.length);
@@ -137,6 +141,7 @@ export async function show(root, page, described) {
     const { logits, maps, effects, differences } = await page.run(inputs);
     found = {
       objects: asked,
+      drawings: drawn,
       logits: tasks.map((_, number) => row(logits, number)),
       heads: maps && tasks.map((_, number) => {
         const first = number * maps.shape[1];
@@ -155,9 +160,11 @@ export async function show(root, page, described) {
     drawQuestions();
     const chances = softmax(found.logits[task]);
     const number = argmax(chances);
-    const names = drawings ? ["Different", "Same"] : answers;
-    const right = rightAnswer(tasks[task], found.objects);
+    const names = found.drawings ? ["Different", "Same"] : answers;
+    const right = found.drawings ? Number(equal(...found.drawings))
+      : rightAnswer(tasks[task], found.objects);
     view.answer.textContent = names[number];
+    view.answer.style.minWidth = `${Math.max(...names.map((x) => x.length))}ch`;
     view.bar.style.width = percent(chances[number]);
     view.probability.textContent = percent(chances[number]);
     const onTiles = found.objects.every(isOnTile) ? "" : ", by the nearest tiles";
@@ -214,11 +221,11 @@ export async function show(root, page, described) {
         + "compares what is there. These four push the answer most: without them, "
         + "it would change most."),
       el("div", { class: "cards heads" }, ...heads.map(({ card }) => card)),
-      el("p", { class: "quiet" }, "A push is the change of the answer's logit, "
-        + "beside that of the other answers, if the head said what it says on "
-        + "average. “Same” means no difference at all between the two places, and "
-        + "“different” the median of two objects that differ or more, on 500 "
-        + "boards of new shapes. Where the places are does not count."),
+      el("p", { class: "quiet" }, "A push is how much the answer’s logit, less "
+        + "the others’, would fall if the head said only what it says on average. "
+        + "On the scale, “same” is no difference at all between the two places. "
+        + "“Different” is as much as two objects that differ have on median, or "
+        + "more, on 500 boards of new shapes. Where the places are does not count."),
     ];
   }
 
@@ -230,7 +237,8 @@ export async function show(root, page, described) {
     const places = [el("div", { class: "first" }), el("div", { class: "second" })];
     return {
       card: el("figure", {}, canvas, el("figcaption", {}, name, push,
-        el("div", { class: "scale" }, "same", gauge, "different"), ...places)),
+        gauge, el("div", { class: "scale" }, el("span", {}, "same"),
+          el("span", {}, "different"))), el("div", { class: "looks" }, ...places)),
       draw(head, number, names) {
         const context = canvas.getContext("2d");
         const scale = canvas.width / SIZE;
@@ -291,7 +299,7 @@ export async function show(root, page, described) {
   }
 
   function anExample() {
-    leaveDrawing();
+    if (drawings) return draw(randomDrawings());
     objects = example(tasks[task], shapes.hexominoes, colours.length, randomInteger);
     return changed();
   }
@@ -478,7 +486,8 @@ export async function show(root, page, described) {
           onclick: () => { mask = shape; drawTools(); },
         }, picture(shape)))),
       ]),
-      el("button", { id: "turn", onclick: turn }, "Turn the shapes"),
+      el("div", { class: "row" },
+        el("button", { id: "turn", onclick: turn }, "Turn the shapes")),
     ];
   }
 
@@ -507,21 +516,23 @@ export async function show(root, page, described) {
     return [cells, [...cells]];
   }
 
-  function leaveDrawing() {
-    if (!drawings) return;
-    drawings = null;
-    drawTools();
+  // Two that are equal, or that differ in one block.
+  function randomDrawings() {
+    const one = Array.from({ length: 9 }, () => (randomInteger(2) ? colour : -1));
+    const other = [...one];
+    return [one, randomInteger(2) ? other : withChange(other)];
   }
 
   // Shows these drawings, left and right of a third shape, or places shapes.
   function draw(cells) {
     drawings = cells;
+    view.snap.disabled = Boolean(drawings);
     drawTools();
     drawQuestions();
-    return drawings ? drawn() : changed();
+    return drawings ? placeDrawings() : changed();
   }
 
-  function drawn() {
+  function placeDrawings() {
     objects = [[drawings[0], 3], [third, 4], [drawings[1], 5]]
       .filter(([cells]) => Math.max(...cells) >= 0)
       .map(([cells, tile]) => onTile([...cells], tile));
@@ -543,7 +554,7 @@ export async function show(root, page, described) {
         if (drawings[side][cell] === value) return;
         drawings[side][cell] = value;
         fill();
-        drawn();
+        placeDrawings();
       };
       fill();
       paintByPointer(grid, (cell) => (drawings[side][cell] === colour ? -1 : colour),
@@ -568,15 +579,15 @@ export async function show(root, page, described) {
         el("button", {
           id: "copy", onclick: () => draw([drawings[0], [...drawings[0]]]),
         }, "Make them equal"),
-        el("button", { id: "change", onclick: changeOne }, "Change one block")),
+        el("button", {
+          id: "change", onclick: () => draw([drawings[0], withChange(drawings[1])]),
+        }, "Change one block")),
     ];
   }
 
-  function changeOne() {
-    const cell = randomInteger(9);
-    const right = [...drawings[1]];
-    right[cell] = right[cell] < 0 ? colour : -1;
-    return draw([drawings[0], right]);
+  function withChange(cells) {
+    const changed = randomInteger(9);
+    return cells.map((c, cell) => (cell !== changed ? c : c < 0 ? colour : -1));
   }
 
   // Paints the cells of a grid that the pointer goes over.
@@ -665,5 +676,5 @@ function placeInWords({ weights, most }, objects) {
   const near = Math.min(...objects.map(far));
   const what = near < 3 ? "object" : near < 9 ? "part of an object" : "nothing";
   const where = isTile ? TILES[3 * (line / 2) + column / 2] : "between tiles";
-  return `${what}, ${where}${weights[most] < 0.5 ? ", and more" : ""}`;
+  return `${weights[most] < 0.5 ? "mostly " : ""}${what}, ${where}`;
 }
