@@ -84,7 +84,7 @@ class RelationsGame:
             `keras.Model` from `image`, uint8 `(batch, 36, 36, 3)`, and for a
             model of several tasks `task`, uint8 `(batch,)`, to `logits`. Those
             of a PrediNet with heads to look at have three more outputs: `maps`
-            XX        """
+            XX"""
         model, several = self.model, len(self.model.inputs) > 1
         takes_tiles = model.inputs[0].shape[1:] == (9, 432)
         heads = self._heads()

@@ -243,7 +243,6 @@ def test_the_network_says_what_the_library_says_of_the_heads(tasks):
     near("differences", seen / unit)
 
 
-
 @pytest.mark.any_backend
 def test_differences_are_measured_by_two_objects_that_differ():
     keras.utils.set_random_seed(0)
@@ -263,5 +262,7 @@ def test_differences_are_measured_by_two_objects_that_differ():
             apart.append(np.abs(values[one] - values[other]).max())
         else:
             np.testing.assert_allclose(values[one], values[other], atol=1e-5)
-    found = _median_difference(boards, entities.predict(boards, verbose=0), kernel)
+    found = _median_difference(
+        boards, entities.predict(boards, verbose=0), kernel
+    )
     assert found == pytest.approx(np.median(apart), rel=1e-4)

@@ -13,7 +13,7 @@ BETWEEN = "relations/predinet_between"
 @pytest.fixture
 def between(page):
     open_page(page, "", ".tile")
-    open_page(page, BETWEEN, ".heads canvas")
+    open_page(page, BETWEEN, ".relations-heads canvas")
     return page
 
 
@@ -41,7 +41,7 @@ def test_objects_are_placed_and_removed(between):
     trio(page)
     says(page, "truth", "^Right answer: Yes. The model is right.$")
     says(page, "outside", "on: new shapes, as in its test.$")
-    assert page.locator(".heads canvas").count() == 4
+    assert page.locator(".relations-heads canvas").count() == 4
     assert label(page, 3) == "middle left: new shape 1, colour 4"
     kept(page, "relations")
     page.click("#tile5")
@@ -169,7 +169,9 @@ def test_two_drawn_shapes(between):
 
 def test_five_questions_about_a_row(page):
     open_page(page, "", ".tile")
-    open_page(page, "relations/predinet_row_patterns", ".heads canvas")
+    open_page(
+        page, "relations/predinet_row_patterns", ".relations-heads canvas"
+    )
     page.click("#clear")
     for tile, shape in enumerate((0, 5, 0)):
         page.click(f"#shape0_{shape}")

@@ -3,7 +3,7 @@
 import { argmax, softmax, tensor } from "./networks.js";
 import { el, percent, randomInteger, replace, reporting } from "./page.js";
 import {
-  paintBoard, paintLine, paintMaps, centre,
+  centre, isSpread, paintBoard, paintLine, paintMaps,
 } from "./relations_pictures.js";
 import {
   SIZE, TILE, equal, example, forms, images, inColour, isOnTile, onTile, origin, outside,
@@ -55,20 +55,22 @@ export async function show(root, page, described) {
   const view = elements();
   const heads = Array.from({ length: NUM_HEADS }, headCard);
   const ask = newest(reporting(askBoard));
-  root.append(view.question, view.choice, view.columns);
+  root.append(view.choice, view.question, view.columns);
   drawQuestions();
   drawTools();
   listen();
   await anExample();
   if (!found) return;
   view.ofHeads.hidden = !found.heads;
-  root.append(...aboutHeads());
+  root.append(el("section", { class: "relations-heads" }, ...aboutHeads()));
 
   // The parts of the page that stay.
   function elements() {
     const canvas = el("canvas", { width: 720, height: 720 });
     const tiles = TILES.map((_, tile) => el("button", { id: `tile${tile}` }));
-    const board = el("div", { class: "board", id: "board" }, canvas, ...tiles);
+    const board = el("div", {
+      class: "board", id: "board", role: "group", "aria-label": "board",
+    }, canvas, ...tiles);
     const [snap, shown] = [["snap", "Snap to tiles"], ["shown", "Show the heads"]]
       .map(([id, text]) => {
         const box = el("input", { type: "checkbox", id, checked: "" });
@@ -97,7 +99,7 @@ export async function show(root, page, described) {
       spoken, tools, snap: snap.box, shown: shown.box,
       ofHeads: shown.label,
       question: el("h2", { id: "question" }),
-      choice: el("div", { class: "row" }),
+      choice: el("div", { class: "row relations-choice" }),
     };
   }
 
@@ -219,8 +221,9 @@ export async function show(root, page, described) {
       el("p", {}, "Each head looks at two places, a ", el("b", { class: "first" },
         "blue"), " and an ", el("b", { class: "second" }, "orange"), " one, and "
         + "compares what is there. These four push the answer most: without them, "
-        + "it would change most."),
-      el("div", { class: "cards heads" }, ...heads.map(({ card }) => card)),
+        + "it would change most. A hollow dot: it looks at several places, mostly "
+        + "there."),
+      el("div", { class: "cards" }, ...heads.map(({ card }) => card)),
       el("p", { class: "quiet" }, "A push is how much the answer’s logit, less "
         + "the others’, would fall if the head said only what it says on average. "
         + "On the scale, “same” is no difference at all between the two places. "
@@ -244,7 +247,7 @@ export async function show(root, page, described) {
         const scale = canvas.width / SIZE;
         paintBoard(context, scale, found.objects, colours);
         paintMaps(context, scale, head.places);
-        paintLine(context, scale, head.places.map(({ most }) => most), 0.4);
+        paintLine(context, scale, head.places, 0.4);
         name.textContent = `Head ${head.head}`;
         push.textContent = pushInWords(head.push, names, number);
         const share = Math.min(1, head.difference);
@@ -265,7 +268,7 @@ export async function show(root, page, described) {
     paintBoard(context, scale, objects, colours);
     if (view.shown.checked && found?.heads) {
       for (const { places, strength } of [...deciding].reverse()) {
-        paintLine(context, scale, places.map(({ most }) => most), strength);
+        paintLine(context, scale, places, strength);
       }
     }
     view.tiles.forEach((button, tile) => {
@@ -544,7 +547,9 @@ export async function show(root, page, described) {
       const buttons = TILES.map((place, cell) => el("button", {
         id: `${name}${cell}`, "aria-label": `${name} shape, ${place}`,
       }));
-      const grid = el("div", { class: "drawing" }, ...buttons);
+      const grid = el("div", {
+        class: "drawing", role: "group", "aria-label": `${name} shape`,
+      }, ...buttons);
       const fill = () => buttons.forEach((button, cell) => {
         const number = drawings[side][cell];
         button.ariaPressed = `${number >= 0}`;
@@ -666,15 +671,17 @@ function pushInWords(push, answers, number) {
   return `pushes towards ${answers[1 - number]} by ${size}`;
 }
 
-function placeInWords({ weights, most }, objects) {
+function placeInWords(place, objects) {
+  const { most } = place;
   const [column, line] = [most % 5, Math.floor(most / 5)];
   const isTile = column % 2 === 0 && line % 2 === 0;
+  const where = isTile ? TILES[3 * (line / 2) + column / 2] : "between tiles";
+  if (isSpread(place)) return `several places, mostly ${where}`;
   const [x, y] = centre(most);
   const far = (object) => Math.max(
     Math.abs(object.x + 4.5 - x), Math.abs(object.y + 4.5 - y),
   );
   const near = Math.min(...objects.map(far));
   const what = near < 3 ? "object" : near < 9 ? "part of an object" : "nothing";
-  const where = isTile ? TILES[3 * (line / 2) + column / 2] : "between tiles";
-  return `${weights[most] < 0.5 ? "mostly " : ""}${what}, ${where}`;
+  return `${what}, ${where}`;
 }

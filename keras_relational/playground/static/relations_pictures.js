@@ -44,9 +44,15 @@ export function paintMaps(context, scale, places) {
   context.globalAlpha = 1;
 }
 
-// A line between two places of a board, `strength` from 0 to 1.
-export function paintLine(context, scale, [first, second], strength) {
-  const ends = [first, second].map((p) => centre(p).map((x) => x * scale));
+export function isSpread({ weights, most }) {
+  return weights[most] < 0.5;
+}
+
+// A line between the two places at which a head looks most, `strength` from 0
+// to 1. An end is hollow if the head looks at several places.
+export function paintLine(context, scale, places, strength) {
+  const ends = places.map(({ most }) => centre(most).map((x) => x * scale));
+  const isOne = places[0].most === places[1].most;
   const colours = context.createLinearGradient(...ends[0], ...ends[1]);
   colours.addColorStop(0.3, BLUE);
   colours.addColorStop(0.7, ORANGE);
@@ -61,14 +67,16 @@ export function paintLine(context, scale, [first, second], strength) {
   }
   ends.forEach(([x, y], i) => {
     // A place that is looked at twice has a blue ring around an orange dot.
-    const size = (first === second && i === 0 ? 2.1 : 1.2) * scale;
-    context.fillStyle = [BLUE, ORANGE][i];
-    context.strokeStyle = "#fff";
-    context.lineWidth = 0.25 * scale;
-    context.beginPath();
-    context.arc(x, y, size, 0, 2 * Math.PI);
+    const size = (isOne && i === 0 ? 2.1 : 1.2) * scale;
+    context.fillStyle = isSpread(places[i]) ? "#000" : [BLUE, ORANGE][i];
+    for (const [style, width] of [["#fff", 0.7], [[BLUE, ORANGE][i], 0.4]]) {
+      context.strokeStyle = style;
+      context.lineWidth = width * scale;
+      context.beginPath();
+      context.arc(x, y, size, 0, 2 * Math.PI);
+      context.stroke();
+    }
     context.fill();
-    context.stroke();
   });
   context.globalAlpha = 1;
 }
@@ -94,7 +102,8 @@ export function thumbnail(context, seconds) {
   paintBoard(context, scale, [...SCENE[1], last], SCENE[0]);
   const [x, y] = [last.x + 5, last.y + 5];
   const place = 5 * Math.round(y / STEP - 1) + Math.round(x / STEP - 1);
-  paintLine(context, scale, [0, place], isThere ? 1 : 0.3);
+  const places = [0, place].map((most) => ({ most, weights: { [most]: 1 } }));
+  paintLine(context, scale, places, isThere ? 1 : 0.3);
   context.restore();
   context.fillStyle = "#e6e9ef";
   context.font = "bold 24px system-ui, sans-serif";
