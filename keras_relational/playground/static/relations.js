@@ -3,7 +3,7 @@
 import { argmax, softmax, tensor } from "./networks.js";
 import { el, percent, randomInteger, replace, reporting } from "./page.js";
 import {
-  centre, isSpread, paintBoard, paintLine, paintMaps,
+  centre, isSpread, paintBoard, paintHeads, paintLine, paintMaps,
 } from "./relations_pictures.js";
 import {
   SIZE, TILE, equal, example, forms, images, inColour, isOnTile, onTile, origin, outside,
@@ -167,7 +167,7 @@ export async function show(root, page, described) {
       : rightAnswer(tasks[task], found.objects);
     view.answer.textContent = names[number];
     view.answer.style.minWidth = `${Math.max(...names.map((x) => x.length))}ch`;
-    view.bar.style.width = percent(chances[number]);
+    view.bar.style.width = `${100 * chances[number]}%`;
     view.probability.textContent = percent(chances[number]);
     const onTiles = found.objects.every(isOnTile) ? "" : ", by the nearest tiles";
     view.truth.textContent = right === null
@@ -267,9 +267,7 @@ export async function show(root, page, described) {
     const scale = view.canvas.width / SIZE;
     paintBoard(context, scale, objects, colours);
     if (view.shown.checked && found?.heads) {
-      for (const { places, strength } of [...deciding].reverse()) {
-        paintLine(context, scale, places, strength);
-      }
+      paintHeads(context, scale, deciding);
     }
     view.tiles.forEach((button, tile) => {
       const object = objectAt(tile);

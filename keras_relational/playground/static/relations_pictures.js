@@ -65,6 +65,7 @@ export function paintLine(context, scale, places, strength) {
     ends.forEach((end) => context.lineTo(...end));
     context.stroke();
   }
+  context.globalAlpha = 1;
   ends.forEach(([x, y], i) => {
     // A place that is looked at twice has a blue ring around an orange dot.
     const size = (isOne && i === 0 ? 2.1 : 1.2) * scale;
@@ -78,7 +79,37 @@ export function paintLine(context, scale, places, strength) {
     }
     context.fill();
   });
-  context.globalAlpha = 1;
+}
+
+// The lines of heads, the strongest on top, and the heads' numbers beside them.
+export function paintHeads(context, scale, heads) {
+  const numbers = new Map();
+  for (const { head, places, strength } of [...heads].reverse()) {
+    paintLine(context, scale, places, strength);
+    const ends = places.map(({ most }) => most).sort((a, b) => a - b);
+    numbers.set(`${ends}`, [head, ...(numbers.get(`${ends}`) ?? [])]);
+  }
+  context.font = `bold ${1.7 * scale}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillStyle = "#fff";
+  context.strokeStyle = "#000";
+  context.lineJoin = "round";
+  context.lineWidth = 0.5 * scale;
+  const taken = [];
+  for (const [ends, found] of numbers) {
+    const [a, b] = ends.split(",").map((place) => centre(Number(place)));
+    const spots = `${a}` === `${b}` ? [[a[0], a[1] - 3.6]]
+      : [0.5, 0.35, 0.65, 0.25].map((share) =>
+        a.map((p, i) => p + share * (b[i] - p)));
+    const isFree = ([x, y]) => !taken.some((other) =>
+      Math.abs(other[0] - x) < 5 && Math.abs(other[1] - y) < 2);
+    const spot = spots.find(isFree) ?? spots[0];
+    taken.push(spot);
+    const text = [found.join(" "), ...spot.map((p) => p * scale)];
+    context.strokeText(...text);
+    context.fillText(...text);
+  }
 }
 
 const P = [1, 1, 0, 1, 1, 0, 1, 0, 0];
