@@ -23,14 +23,20 @@ def in_node():
     return pytest.importorskip("browser_for_tests").in_node
 
 
+def packed(colours):
+    return (np.asarray(colours, "int32") @ [1, 256, 65_536]).tolist()
+
+
+NUMBERS = {0: -1} | {x: i for i, x in enumerate(packed(COLOURS))}
+
+
 def objects_of(image):
     """The objects of a board, as the page has them."""
     blocks = image.reshape(3, 12, 3, 12, 3)[:, 2:10:3, :, 2:10:3]
     blocks = blocks.transpose(0, 2, 1, 3, 4).reshape(9, 9, 3)
-    number = {(0, 0, 0): -1} | {tuple(x): i for i, x in enumerate(COLOURS)}
     found = []
-    for tile, colours in enumerate(blocks.tolist()):
-        cells = [number[tuple(colour)] for colour in colours]
+    for tile, colours in enumerate(packed(blocks)):
+        cells = [NUMBERS[colour] for colour in colours]
         if max(cells) >= 0:
             x, y = 12 * (tile % 3) + 1, 12 * (tile // 3) + 1
             found.append({"cells": cells, "x": x, "y": y})

@@ -99,35 +99,39 @@ export async function show(root, page, described) {
       spoken, tools, snap: snap.box, shown: shown.box,
       ofHeads: shown.label,
       question: el("h2", { id: "question" }),
-      choice: el("div", { class: "row relations-choice" }),
+      choice: el("div", { class: "row relations-choice" }, ...choices()),
     };
   }
 
   // ---- Questions and answers
 
+  // Buttons for the two modes of `between`, or for the questions of a model.
+  function choices() {
+    if (tasks.length > 1) {
+      return tasks.map((name, number) => el("button", {
+        class: "pattern",
+        id: `task${number}`,
+        onclick: () => { task = number; showAnswer(); },
+      }, name.replaceAll("_", " "), el("small", {}, "\u00a0")));
+    }
+    return tasks[0] !== "between" ? [] : [
+      el("button", { id: "place", onclick: () => draw(null) }, "Place shapes"),
+      el("button", {
+        id: "draw", onclick: () => draw(drawings ?? firstDrawings()),
+      }, "Draw two shapes"),
+    ];
+  }
+
   function drawQuestions() {
     view.question.textContent = drawings
       ? "Two drawn shapes. Are they the same?" : described.questions[task];
-    const modes = tasks[0] === "between" ? [
-      ["place", "Place shapes", () => draw(null)],
-      ["draw", "Draw two shapes", () => draw(drawings ?? firstDrawings())],
-    ] : [];
-    const others = tasks.length > 1 ? tasks : [];
-    replace(view.choice,
-      ...modes.map(([id, text, onclick]) => el("button", {
-        id, onclick, "aria-pressed": `${(id === "draw") === Boolean(drawings)}`,
-      }, text)),
-      ...others.map((name, number) => el("button", {
-        class: "pattern",
-        id: `task${number}`,
-        "aria-pressed": `${number === task}`,
-        onclick: () => { task = number; showAnswer(); },
-      }, name.replaceAll("_", " "), el("small", {}, chanceOfYes(number)))));
-  }
-
-  function chanceOfYes(number) {
-    if (!found) return "\u00a0";
-    return `${answers[1]} ${percent(softmax(found.logits[number])[1])}`;
+    const pressed = tasks.length > 1 ? task : Number(Boolean(drawings));
+    [...view.choice.children].forEach((button, number) => {
+      button.ariaPressed = `${number === pressed}`;
+      if (tasks.length === 1 || !found) return;
+      const [, chance] = softmax(found.logits[number]);
+      button.lastChild.textContent = `${answers[1]} ${percent(chance)}`;
+    });
   }
 
   // Asks all questions of the model about the board as it is.
@@ -282,8 +286,8 @@ export async function show(root, page, described) {
 
   function named(object) {
     const from = origin(object, shapes);
-    const [text, masks] = palettes[from === "new" ? 1 : 0];
-    if (from === "drawn" || !text) return "a drawn shape";
+    if (from === "drawn") return "a drawn shape";
+    const [, masks] = palettes[from === "new" ? 1 : 0];
     const filled = `${object.cells.map((c) => Number(c >= 0))}`;
     const number = masks.findIndex((x) => images(x).includes(filled));
     return `${from === "new" ? "new shape" : "shape"} ${number + 1}, `
