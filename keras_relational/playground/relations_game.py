@@ -60,8 +60,11 @@ class RelationsGame:
         Returns:
             Dictionary of `tasks`, their names; `questions`, one for each;
             `answers`; `shapes`, for each set of objects the filled blocks of
-            each shape; and `colours`.
+            each shape; `colours`; and `mechanism`, the class of the layer that
+            compares.
         """
+        named = models.roles(self.model).parts
+        central = "central" if "central" in named else "reasoner"
         return {
             "tasks": self.tasks,
             "questions": [_question(task) for task in self.tasks],
@@ -71,6 +74,7 @@ class RelationsGame:
                 for name in ("pentominoes", "hexominoes")
             },
             "colours": relations_game.COLOURS.tolist(),
+            "mechanism": type(models.part(self.model, central)).__name__,
         }
 
     def network(self) -> keras.Model:
@@ -80,11 +84,7 @@ class RelationsGame:
             `keras.Model` from `image`, uint8 `(batch, 36, 36, 3)`, and for a
             model of several tasks `task`, uint8 `(batch,)`, to `logits`. Those
             of a PrediNet with heads to look at have three more outputs: `maps`
-            `(batch, heads, 2, 25)`, where each head looks; `distances` `(batch,
-            heads, relations)`, how far apart it finds what is there; and
-            `effects` `(batch, heads, answers)`, the change of the logits if the
-            head said what it says on average.
-        """
+            XX"""
         model, several = self.model, len(self.model.inputs) > 1
         takes_tiles = model.inputs[0].shape[1:] == (9, 432)
         heads = self._heads()
@@ -148,6 +148,10 @@ class RelationsGame:
         of_head = np.zeros((num_heads, said.shape[1]), "float32")
         of_head[:, :size] = np.eye(num_heads).repeat(size // num_heads, axis=1)
         mean = said.mean(axis=0)
+        kernel = ops.convert_to_numpy(central.relation_kernel)
+        scale = _median_difference(
+            boards, entities.predict(boards, verbose=0), kernel
+        )
 
         def heads(x):
             image = x[0] if several else x
@@ -158,13 +162,34 @@ class RelationsGame:
             replaced = said + of_head * (mean - said)
             effects = last(hidden(said)) - last(hidden(replaced))
             outputs = ops.reshape(outputs, (-1, num_heads, size // num_heads))
+            apart = outputs[..., -4:-2] - outputs[..., -2:]
+            seen = outputs[..., :-4] - ops.matmul(apart, kernel[-2:])
             return {
                 "maps": ops.stack(maps, axis=2),
-                "distances": outputs[..., :-4],
+                "differences": ops.max(ops.abs(seen), axis=-1) / scale,
                 "effects": effects,
             }
 
         return heads
+
+
+def _median_difference(boards, entities, kernel):
+    """The median of the largest distance between two objects that differ.
+
+    Every second place of the encoder sees a tile of the board.
+    """
+    tiles = relations_game.tiles(boards)
+    n, features = len(boards), entities.shape[-1] - 2
+    seen = entities[:, ::2, ::2, :features].reshape(n, 9, -1)
+    values = seen @ kernel[:features]
+    first, second = np.triu_indices(9, 1)
+    differ = (
+        (tiles[:, first] != tiles[:, second]).any(-1)
+        & tiles[:, first].any(-1)
+        & tiles[:, second].any(-1)
+    )
+    apart = np.abs(values[:, first] - values[:, second]).max(-1)
+    return np.float32(np.median(apart[differ]))
 
 
 def _question(task):
