@@ -160,7 +160,7 @@ def test_says_why_a_box_lost(preset):
             beginning = f"The {lock} key went for the {held} key, and no lock "
         assert text.startswith(beginning), text
         leads = f"{colours[right]} key" if right in colours else "gem"
-        assert f"other {lock} lock, which leads to the {leads}" in text
+        assert f"other {lock} lock: it leads to the {leads}" in text
 
 
 def test_the_network_is_the_agents():

@@ -24,29 +24,26 @@ export function drawBoard(context, world, state, options) {
   brush.grid(rows, columns);
   for (const { cells, lock, secondLock } of contents(world, state)) {
     const at = (part) => [cells[part] % columns, Math.floor(cells[part] / columns)];
-    drawThing(at(0), 0);
-    if (lock === null) continue;
-    drawThing(at(1), 1);
-    if (secondLock !== null) {
-      drawThing(at(2), 0);
-      drawThing(at(3), 1);
+    const parts = lock === null ? [0] : secondLock === null ? [0, 1] : [0, 1, 2, 3];
+    for (const part of parts) {
+      drawTile(...at(part), state.board[cells[part]], part % 2 === 1);
     }
-    brush.frame(...at(0), 2, secondLock === null ? 1 : 2);
+    if (lock !== null) brush.frame(...at(0), 2, parts.length / 2);
   }
   brush.figure(state.player % columns, Math.floor(state.player / columns), figure);
   for (let place = 0; place < hands; place++) {
     const colour = state.inventory[place];
     const [x, y] = [columns + GAP, place];
-    brush.fill(x, y, 1, 1, colour === colours.empty ? DARK : css(colour));
+    if (colour === colours.empty) brush.fill(x, y, 1, 1, DARK);
+    else drawTile(x, y, colour, false);
     brush.frame(x, y, 1, 1);
-    if (colour !== colours.empty) sign(x, y, colour, 0);
   }
+  if (hands) brush.text(columns + GAP + 0.5, hands + 0.3, 0.23, "in hand", "#808a99");
   for (const [cell, mark] of Object.entries(marks)) {
     brush[mark](cell % columns, Math.floor(cell / columns));
   }
 
-  function drawThing([x, y], isLock) {
-    const colour = state.board[y * columns + x];
+  function drawTile(x, y, colour, isLock) {
     brush.fill(x, y, 1, 1, css(colour));
     if (colour === colours.gem) brush.gem(x, y);
     else sign(x, y, colour, isLock);
@@ -106,7 +103,7 @@ class Brush {
   }
 
   sign(x, y, isLock, ink, letters) {
-    const { context, tile } = this;
+    const { context } = this;
     const up = letters ? 0.16 : 0;
     this.line(0.07, ink);
     context.fillStyle = ink;
@@ -123,10 +120,16 @@ class Brush {
       });
       context.stroke();
     }
-    if (!letters) return;
-    context.font = `bold ${0.4 * tile}px system-ui, sans-serif`;
+    if (letters) this.text(x + 0.5, y + 0.86, 0.36, letters, ink);
+  }
+
+  // A text with its middle and its foot at a place.
+  text(x, y, size, text, colour) {
+    const { context, tile } = this;
+    context.font = `bold ${size * tile}px system-ui, sans-serif`;
     context.textAlign = "center";
-    context.fillText(letters, (x + 0.5) * tile, (y + 0.92) * tile);
+    context.fillStyle = colour;
+    context.fillText(text, x * tile, y * tile);
   }
 
   gem(x, y) {

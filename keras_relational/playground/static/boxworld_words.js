@@ -21,9 +21,9 @@ function thing(world, key) {
 }
 
 export function keysHeld(world, { inventory }) {
-  return inventory
+  return [...new Set(inventory)]
     .filter((colour) => colour !== world.colours.empty)
-    .map((colour) => `the ${colourName(world, colour)} key`);
+    .map((colour) => thing(world, colour));
 }
 
 function listed(names) {
@@ -85,16 +85,14 @@ export function why(world, before, after) {
   const reason = gem.secondLock !== null
     ? `This box is a bridge: it took the ${spent} key of one way, and gave the `
       + `${got} key of the other. The gem has two locks, ${name(gem.lock)} and `
-      + `${name(gem.secondLock)}, and needs both ways.`
+      + `${name(gem.secondLock)}, and needs the keys of both ways.`
     : goesOn
       ? `The ${spent} key went for the ${got} key, whose boxes never lead to `
         + "the gem."
       : `The ${spent} key went for the ${got} key, and no lock is ${got}: this `
         + "box leads nowhere.";
-  const [first, ...others] = wayOn(world, before, met.lock);
-  const rest = others.length ? `, then to ${others.join(", ")}` : "";
-  return `${reason} The ${spent} key was for the other ${spent} lock, which `
-    + `leads to ${first}${rest}.`;
+  return `${reason} The ${spent} key was for the other ${spent} lock: it leads to `
+    + `${wayOn(world, before, met.lock).join(", then ")}.`;
 }
 
 // What was in the slot of the box that was opened last.
