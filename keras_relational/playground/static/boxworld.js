@@ -17,18 +17,20 @@ const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
 const PAUSE = 350; // Milliseconds between two moves of the agent.
 const STRIDE = 110; // The same for a walk to a tile that was clicked.
 const TILE = 56; // Pixels that are drawn; the style sheet makes them smaller.
+const WIDE = 12; // More columns are drawn as wide as the window.
 const YOURS = "#2f6fde";
 const ITS = "#e07b1a";
 
 // One of the two players: the states of the game so far, and what shows them.
 class Seat {
-  constructor(world, id, name, figure) {
-    Object.assign(this, { world, id, name, figure });
+  constructor(world, id, name, figure, greeting) {
+    Object.assign(this, { world, id, name, figure, greeting });
     this.states = [];
     this.actions = [];
     const width = 25 * (world.columns + GAP + 1) / world.rows;
     this.canvas = el("canvas", {
-      id: `${id}-board`, class: "puzzle", role: "img", style: `max-width: ${width}rem`,
+      id: `${id}-board`, class: world.columns > WIDE ? "puzzle wide" : "puzzle",
+      role: "img", style: `max-width: ${width}rem`,
     });
     this.moves = el("p", { id: `${id}-moves`, class: "quiet" });
     this.told = el("p", { id: `${id}-told`, class: "told" });
@@ -83,7 +85,7 @@ class Seat {
 
   // What the last move did.
   event() {
-    if (this.states.length < 2) return "";
+    if (this.states.length < 2) return this.greeting;
     return words.told(this.world, this.name, this.states.at(-2),
       this.actions.at(-1), this.now);
   }
@@ -110,8 +112,10 @@ function hintText(world, state, cell) {
 
 export async function show(root, page, world) {
   const firsts = rules.firstStates(world);
-  const you = new Seat(world, "your", "You", YOURS);
-  const agent = new Seat(world, "its", "It", ITS);
+  const you = new Seat(world, "your", "You", YOURS,
+    "Walk by the arrow keys, by the buttons, or by a click on a tile.");
+  const agent = new Seat(world, "its", "It", ITS,
+    "A network, trained on other puzzles. It sees one pixel a tile.");
   const hasBridges = firsts.some((state) =>
     rules.contents(world, state).some(({ secondLock }) => secondLock !== null));
   const hands = hasBridges ? 2 : 1;
@@ -127,8 +131,8 @@ export async function show(root, page, world) {
   let looker = agent; // Whose board the panel below is about.
 
   const pace = el("select", { id: "pace" },
-    el("option", { value: "waits" }, "waits: a move for each of yours"),
-    el("option", { value: "goes" }, "goes on after your first move"));
+    el("option", { value: "waits" }, "waits for your moves"),
+    el("option", { value: "goes" }, "goes on by itself"));
   const choice = el("select", { id: "choice" },
     el("option", { value: "drawn" }, "drawn by these chances"),
     el("option", { value: "likeliest" }, "always the likeliest"));
@@ -142,7 +146,7 @@ export async function show(root, page, world) {
   }, seat === agent ? "on its board" : "in your place"));
   const bars = world.actions.map(() => [el("div"), el("span", { class: "quiet" })]);
   const looks = el("div", {
-    id: "looks", class: world.columns > 12 ? "looks wide" : "looks",
+    id: "looks", class: world.columns > WIDE ? "looks wide" : "looks",
   });
   const looksAt = el("p", { id: "looks-at", class: "told" });
   const attention = el("section", { hidden: "" },

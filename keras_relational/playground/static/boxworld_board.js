@@ -7,6 +7,7 @@ import { HUE_NAMES } from "./boxworld_words.js";
 // Between the board and the keys in hand, in tiles.
 export const GAP = 0.5;
 const DARK = "#15181e";
+const QUIET = "#808a99";
 
 const css = (colour) => `rgb(${rgb(colour).join(" ")})`;
 
@@ -36,9 +37,9 @@ export function drawBoard(context, world, state, options) {
     const [x, y] = [columns + GAP, place];
     if (colour === colours.empty) brush.fill(x, y, 1, 1, DARK);
     else drawTile(x, y, colour, false);
-    brush.frame(x, y, 1, 1);
+    brush.frame(x, y, 1, 1, QUIET);
   }
-  if (hands) brush.text(columns + GAP + 0.5, hands + 0.3, 0.23, "in hand", "#808a99");
+  if (hands) brush.text(columns + GAP + 0.5, hands + 0.36, 0.36, "hand", QUIET);
   for (const [cell, mark] of Object.entries(marks)) {
     brush[mark](cell % columns, Math.floor(cell / columns));
   }
@@ -79,8 +80,8 @@ class Brush {
     }
   }
 
-  frame(x, y, width, height) {
-    this.line(0.07, DARK);
+  frame(x, y, width, height, colour = DARK) {
+    this.line(0.07, colour);
     this.context.strokeRect(...[x + 0.035, y + 0.035, width - 0.07, height - 0.07]
       .map((v) => v * this.tile));
   }
