@@ -26,6 +26,7 @@ export async function show(root, page, world) {
   let stopVideo = null; // Functions, while the video plays or the ball is dragged.
   let stopDrag = null;
   let pointer = null;
+  let there = 0; // Frames that the network has predicted.
   let cache = new Map(); // Results for the video, by the frames given.
 
   const truth = el("canvas", {
@@ -37,8 +38,8 @@ export async function show(root, page, world) {
   const where = el("p", { id: "where", class: "told" });
   const play = el("button", { id: "play", onclick: toggle });
   const scrubber = el("input", {
-    id: "frame", type: "range", min: 0, max: length - 1, value: 0,
-    oninput: () => { stop(); frame = Number(scrubber.value); draw(); },
+    id: "frame", type: "range", min: 1, max: length, value: 1,
+    oninput: () => { stop(); frame = Number(scrubber.value) - 1; draw(); },
   });
   const given = el("input", {
     id: "given", type: "range", min: least, max: length - 1, value: 34,
@@ -61,9 +62,9 @@ export async function show(root, page, world) {
     el("div", { class: "pair" },
       el("figure", {}, truth, el("figcaption", {}, "the video")),
       el("figure", {}, predicted, el("figcaption", {}, "what the network predicts"))),
-    el("div", { class: "row" }, play,
-      el("label", { class: "slider" }, "frame ", scrubber),
-      el("button", { id: "new", onclick: reporting(another) }, "Another video")),
+    el("div", { class: "row", onclick: letGo }, play,
+      el("button", { id: "new", onclick: reporting(another) }, "Another video"),
+      el("label", { class: "slider" }, "frame ", scrubber)),
     where,
     el("div", { class: "row" },
       el("label", { class: "slider" }, "true frames that it is given ", given),
@@ -77,10 +78,14 @@ export async function show(root, page, world) {
     el("div", { class: "frames" },
       el("span", {}, "axis"), strips[0],
       el("span", {}, "schema"), strips[1]),
+    el("p", { class: "row quiet" }, ...names.map((name, axis) =>
+      el("span", {}, el("i", { class: `key ${ofAxis(axis)}` }), name)),
+    el("span", {}, el("i", { class: "key differs" }), "they differ")),
     agreement, matching,
     el("h3", {}, "Move the ball yourself"),
     el("p", {}, "Drag the ball in the picture of the video, or give it steps by "
-      + "these buttons. Two steps or more, and the network goes on."),
+      + "these buttons. The network goes on from there. The lamps are part of the "
+      + "picture: they follow your steps."),
     el("div", { class: "row" }, ...Object.keys(WAYS).map((way) => el("button", {
       id: `own-${way}`, class: "arrow", "aria-label": `The ball moves: ${way}`,
       onclick: () => { moved(...WAYS[way], STEP); finish(); },
@@ -125,10 +130,12 @@ export async function show(root, page, world) {
     result = cache.get(number) ?? null;
     draw();
     if (result) return;
+    there = 0;
     const asked = video;
     if (!matched) await match();
-    const found = await rollOut(world, video.frames.slice(0, number), run, (there) => {
-      where.textContent = `The network predicts: ${there} of ${length} frames …`;
+    const found = await rollOut(world, video.frames.slice(0, number), run, (sum) => {
+      there = sum;
+      where.textContent = inWords();
     });
     if (asked !== video) return;
     result = { ...found, number };
@@ -138,19 +145,21 @@ export async function show(root, page, world) {
 
   function draw() {
     label();
-    scrubber.value = frame;
+    scrubber.value = frame + 1;
     const { image_size: size } = world;
     const black = new Uint8Array(size * size);
     const images = [video.frames[frame], result?.predicted[frame - 1]];
     [truth, predicted].forEach((canvas, i) =>
       paint(canvas, { shape: [1, size, size, 1], data: images[i] ?? black }));
+    truth.className = ofAxis(video.axes[frame]);
+    predicted.className = ofAxis(result && matched[result.schemata[frame]]);
     where.textContent = inWords();
     drawStrips();
   }
 
   function inWords() {
-    if (!result) return "The network predicts …";
-    const there = video.frames[frame] ? "" : " Your own frames have ended.";
+    if (!result) return `The network predicts: ${there} of ${length} frames.`;
+    const own = video.frames[frame] ? "" : " Your own frames have ended.";
     const source = frame === 0
       ? "the network has seen nothing before it"
       : frame <= result.number
@@ -159,7 +168,7 @@ export async function show(root, page, world) {
     const schema = result.schemata[frame];
     const axis = video.axes[frame];
     const lamp = axis === undefined ? "" : ` The lamp says ${names[axis]}, and`;
-    return `Frame ${frame + 1}: ${source}.${there}${lamp} the network chooses `
+    return `Frame ${frame + 1}: ${source}.${own}${lamp} the network chooses `
       + `schema ${schema + 1}, for ${names[matched[schema]] ?? "no axis"}.`;
   }
 
@@ -172,7 +181,7 @@ export async function show(root, page, world) {
     const differs = (i) => result && rows[0][i] !== null && rows[0][i] !== rows[1][i];
     rows.forEach((axes, row) => axes.forEach((axis, i) => {
       const cell = strips[row].children[i];
-      cell.className = axis === null ? "none" : `axis${axis}`;
+      cell.className = ofAxis(axis);
       cell.classList.toggle("now", i === frame);
       cell.classList.toggle("past", Boolean(result) && i >= result.number);
       cell.classList.toggle("differs", row === 1 && Boolean(differs(i)));
@@ -195,6 +204,7 @@ export async function show(root, page, world) {
     video = { ...next, frames: framesOf(world, next), isOwn };
     cache = new Map();
     result = null;
+    agreement.textContent = "";
     frame = isOwn ? video.frames.length - 1 : 0;
     given.max = isOwn ? Math.max(least, video.frames.length) : length - 1;
     if (isOwn) given.value = given.max;
@@ -297,6 +307,17 @@ export async function show(root, page, world) {
   });
 
   await another();
+}
+
+// After a click of the mouse, the arrow keys go through the frames. A click by
+// a key has no detail, and keeps the focus.
+function letGo({ detail, target }) {
+  if (detail && target.closest("button")) target.blur();
+}
+
+// The class of what has the colour of an axis, if there is one.
+function ofAxis(axis) {
+  return axis === null || axis === undefined ? "none" : `axis${axis}`;
 }
 
 // A ball that moves to and fro on two axes, in the colours of its schemata.
