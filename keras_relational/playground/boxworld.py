@@ -17,6 +17,7 @@ from keras_relational.environments import boxworld
 from keras_relational.environments.boxworld import BLANK
 from keras_relational.environments.boxworld import EMPTY
 from keras_relational.environments.boxworld import GEM
+from keras_relational.environments.boxworld import HUES
 from keras_relational.environments.boxworld import PLAYER
 from keras_relational.environments.compilation import compiled
 from keras_relational.models.declared_roles import answer_index
@@ -59,8 +60,8 @@ class BoxWorldPuzzles:
             Dictionary of `actions`; `rows` and `columns` of the board;
             `max_steps` of an episode; `success_reward`; `cells_of_slot`, as the
             world has it; `colours`, which numbers on a board are no keys or
-            locks; and `puzzles`, the arrays of the first states of puzzles that
-            training never draws.
+            locks; `hues`, those of keys and locks; and `puzzles`, the arrays of
+            the first states of puzzles that training never draws.
         """
         world = self.world
         seeds = np.array(unseen_world_seeds(NUM_PUZZLES), "uint32")
@@ -82,6 +83,7 @@ class BoxWorldPuzzles:
                 "gem": GEM,
                 "player": PLAYER,
             },
+            "hues": list(HUES),
             "puzzles": {name: as_json(x) for name, x in arrays.items()},
         }
 

@@ -13,12 +13,10 @@ from keras_relational import layers
 from keras_relational.analysis.schemata import scores_part
 from keras_relational.analysis.single_layer import only_layer
 from keras_relational.datasets import single_ball
-from keras_relational.playground.arrays import as_json
 from keras_relational.playground.networks import Network
 
 NUM_FRAMES = 40
 MIN_GIVEN = 2
-NUM_VIDEOS = 12  # For the page.
 DYNAMICS = ("switching", "three_axes")
 
 
@@ -52,22 +50,23 @@ class Videos:
         self._sizes = arguments["image_size"], arguments["bulb_radius"]
 
     def describe(self) -> dict[str, Any]:
-        """Videos that training never draws, for the page.
+        """Numbers by which the page makes videos of its own.
 
         Returns:
-            Dictionary of `axes`, their names; `num_schemata`; `min_given`, the
-            smallest number of frames that the model needs; `videos`, uint8
-            `(videos, frames, height, width, 1)`; and `video_axes`, int32
-            `(videos, frames)`, the axis of the next step at each frame.
+            Dictionary of `axes`, their names; `num_schemata`; `num_frames` of a
+            video; `min_given`, the smallest number of frames that the model
+            needs; and `image_size` and `bulb_radius`, as `single_ball` has
+            them.
         """
         num_axes, _ = single_ball.VIDEOS[self.dynamics]
-        frames, axes = self._videos(NUM_VIDEOS, 0)
+        image_size, bulb_radius = self._sizes
         return {
             "axes": single_ball.OSCILLATIONS[:num_axes],
             "num_schemata": only_layer(self.model, layers.SCOFF).num_schemata,
+            "num_frames": NUM_FRAMES,
             "min_given": MIN_GIVEN,
-            "videos": as_json(frames),
-            "video_axes": as_json(axes.astype("int32")),
+            "image_size": image_size,
+            "bulb_radius": bulb_radius,
         }
 
     def network(self) -> Network:
@@ -93,7 +92,10 @@ class Videos:
 
     def question(self, seed: int) -> list[str]:
         """Texts: the ball's axis at each frame, and the schema chosen there."""
-        frames, axes = self._videos(1, seed)
+        # Seeds of training have two numbers.
+        frames, axes, _ = single_ball.generate_videos(
+            self.dynamics, 1, NUM_FRAMES, [seed, 0, 3], *self._sizes
+        )
         found = self.network().run({"frames": frames})
         schemata = found["schemata"][0, :, 0].argmax(axis=-1)
         num_axes, _ = single_ball.VIDEOS[self.dynamics]
@@ -109,10 +111,3 @@ class Videos:
             "frame? Nobody told it the axes.",
             "\n".join(" ".join(line) for line in lines.items()),
         ]
-
-    def _videos(self, number, seed):
-        # Seeds of training have two numbers.
-        frames, axes, _ = single_ball.generate_videos(
-            self.dynamics, number, NUM_FRAMES, [seed, 0, 3], *self._sizes
-        )
-        return frames, axes
