@@ -152,10 +152,10 @@ def _puzzles(model, arguments):
     if arguments["world"] == "bridge":
         locks, bridges, _ = drawn["levels"].T
         for words, kind in (
-            ("one lock, no bridge", (locks == 1) & (bridges == 0)),
+            ("one lock and no bridge", (locks == 1) & (bridges == 0)),
             ("three locks and a bridge", (locks == 3) & (bridges > 0)),
         ):
-            found[f"of these {words}, drawn"] = drawn["solved"][kind].mean()
+            found[f"those with {words}, drawn"] = drawn["solved"][kind].mean()
     else:
         most = arguments["solution_length"][1]
         lengths = most + 1, most + 2

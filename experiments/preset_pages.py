@@ -67,7 +67,9 @@ def write_card(name: str, card: dict[str, Any]) -> None:
 
 def updated(page: str) -> str:
     """The page with its two parts that are made from the cards."""
-    cards = {name: models.preset_metadata(name) for name in models.preset_names()}
+    cards = {
+        name: models.preset_metadata(name) for name in models.preset_names()
+    }
     parts = {
         "overview": _overview(cards),
         "presets": "\n\n".join(_section(*item) for item in cards.items()),
@@ -117,14 +119,12 @@ def _commands(lineage):
     """The commands that made a preset, for a shell, below their models."""
     blocks = []
     for step in lineage:
+        # A line ends before an option, not between it and its value.
+        command = re.sub(" (?!--)", "\0", step["command"])
         lines = textwrap.wrap(
-            step["command"],
-            74,
-            subsequent_indent="    ",
-            break_on_hyphens=False,
-            break_long_words=False,
+            command, 74, subsequent_indent="    ", break_on_hyphens=False
         )
-        command = " \\\n".join(lines)
+        command = " \\\n".join(lines).replace("\0", " ")
         blocks.append(f"# {step['makes']}\n{command}")
     remarks = [step["remark"] for step in lineage if "remark" in step]
     text = "\n".join(blocks)

@@ -34,10 +34,10 @@ def save(
             panel.set(xticks=[], yticks=[])
             panel.set_title(title, fontsize=9, color=MARK if marked else TEXT)
             for spine in panel.spines.values():
-                spine.set(color=MARK if marked else TEXT, lw=2 if marked else 0.5)
-    figure.savefig(
-        path, dpi=150, transparent=True, metadata={"Software": None}
-    )
+                spine.set(
+                    color=MARK if marked else TEXT, lw=2 if marked else 0.5
+                )
+    figure.savefig(path, dpi=150, transparent=True, metadata={"Software": None})
 
 
 def _boards(made):
@@ -57,7 +57,10 @@ def _boards(made):
 
 def _cards(made):
     return [
-        [(_card(card), answer if i == 2 else "", False) for i, card in enumerate(hand)]
+        [
+            (_card(card), answer if i == 2 else "", False)
+            for i, card in enumerate(hand)
+        ]
         for hand, answer in zip(made["hands"], made["answers"], strict=True)
     ]
 
