@@ -80,20 +80,31 @@ def updated(page: str) -> str:
 
 
 def _overview(cards):
-    lines = ["| preset | question | size | result |", "|---|---|---|---|"]
+    lines = [
+        "| preset | question | size | share |",
+        "|---|---|---|---|",
+    ]
     for name, card in cards.items():
         size = (PRESETS / name / "model.keras").stat().st_size / 1e6
+        question = re.search(r"[^.?]+\?", card["question"])[0].strip()
+        share = next(iter(card["held_out"].values()))
         lines.append(
-            f"| [`{name}`](#{name}) | {card['question']} | {size:.1f} MB "
-            f"| {card['headline']} |"
+            f"| [`{name}`](#{name}) | {question} | {size:.1f} MB "
+            f"| {_percent(share)} |"
         )
     return "\n".join(lines)
 
 
+def _percent(share):
+    return f"{100 * share:.1f} %"
+
+
 def _section(name, card):
     printed = card["prints"].rstrip()
-    shares = [f"| {k} | {v:.1%} |" for k, v in card["held_out"].items()]
-    shares = [x.replace("%", " %") for x in shares]
+    shares = [
+        f"| {words} | {_percent(share)} |"
+        for words, share in card["held_out"].items()
+    ]
     return "\n\n".join(
         [
             f"### {name}",
@@ -106,6 +117,7 @@ def _section(name, card):
             ),
             f"```python\n{card['example']}```",
             f"It prints:\n\n```text\n{printed}\n```",
+            f"Result: {card['headline']}.",
             "\n".join(["| of 1,000 examples | share |", "|---|---|", *shares]),
             "Where it ends:",
             "\n".join(f"- {limit}" for limit in card["limits"]),
