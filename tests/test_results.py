@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from experiments import add_preset
 from experiments import add_runs
 from experiments import figures
+from experiments import preset_pages
 from experiments import records
 from experiments import tables
 from experiments.preset_figures import headline
@@ -45,14 +45,17 @@ def test_pages_show_the_runs_figures():
 
 
 def test_the_page_of_presets_shows_their_cards():
-    assert add_preset.PAGE.read_text() == add_preset.presets_page()
+    page = preset_pages.PAGE.read_text()
+    assert page == preset_pages.updated(page), (
+        "run: python -m experiments.preset_pages"
+    )
     for name in models.preset_names():
         card = models.preset_metadata(name)
         assert card["headline"] == headline(card["run"], card["figures"])
 
 
 def test_the_page_of_exports_has_every_preset():
-    page = (add_preset.PAGE.parent / "export.md").read_text()
+    page = (preset_pages.PAGE.parent / "export.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| .* MB \|$", page, re.MULTILINE)
     assert rows == [*models.preset_names()]
 
