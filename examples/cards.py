@@ -23,6 +23,8 @@ args = parser.parse_args()
 
 CARDS, ATTRIBUTES, SIZE = 4, 3, 8
 VALUES = np.random.default_rng(0).normal(size=(40, SIZE)).astype("float32")
+# All of one length, so that each is more like itself than like any other.
+VALUES *= SIZE**0.5 / np.linalg.norm(VALUES, axis=1, keepdims=True)
 SEEN, NEW = VALUES[:20], VALUES[20:]
 
 
@@ -69,9 +71,9 @@ def accuracies(reasoner, shape, seed):
     x = x.reshape(-1, *shape)
     model.fit(x, y, batch_size=32, epochs=args.epochs, verbose=0)
     return [
-        model.evaluate(
-            x.reshape(-1, *shape), y, verbose=0, return_dict=True
-        )["accuracy"]
+        model.evaluate(x.reshape(-1, *shape), y, verbose=0, return_dict=True)[
+            "accuracy"
+        ]
         for x, y in TESTS.values()
     ]
 

@@ -118,7 +118,7 @@ def train_network(name, seed):
         ]
     )
     model.compile(
-        optimizer=keras.optimizers.Adam(1e-2),
+        optimizer=keras.optimizers.Adam(3e-3),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
@@ -142,17 +142,30 @@ for name in NETWORKS:
 
 # A row of other ranges, as it comes and as it is compared.
 x, y = TESTS["other ranges"]
-row = x[y.argmax()].reshape(MACHINES, READINGS, 1)
+row = x[y == 1][2].reshape(MACHINES, READINGS, 1)
 normalized = layers.TemporalContextNormalization()(row)
-figure, panels = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(8, 2.3), layout="constrained")
 for panel, title, readings in (
     (panels[0], "readings", row),
     (panels[1], "normalized over time", normalized),
 ):
-    panel.plot(np.asarray(readings)[..., 0].T)
-    panel.set(title=title, xlabel="time")
-panels[0].legend([f"machine {i + 1}" for i in range(MACHINES)])
-figure.savefig("sensor_table.png")
+    first, second, *others = np.asarray(readings)[..., 0]
+    panel.plot(np.transpose(others), color="0.7", linewidth=1)
+    panel.plot(first, color="C0", linewidth=2, label="machine 1")
+    panel.plot(second, "--", color="C1", linewidth=2, label="machine 2")
+    panel.set_title(title, color="0.5")
+    panel.set_xlabel("time", color="0.5")
+    panel.set_xticks(range(0, READINGS, 5))
+    panel.tick_params(color="0.5", labelcolor="0.5")
+    panel.spines[:].set_color("0.5")
+    panel.spines[["top", "right"]].set_visible(False)
+figure.legend(
+    handles=panels[0].get_lines()[-2:],
+    loc="outside right center",
+    frameon=False,
+    labelcolor="0.5",
+)
+figure.savefig("sensor_table.png", dpi=150, transparent=True)
 print("A row whose first two machines behave alike: sensor_table.png")
 
 model.export("sensor_table", verbose=False)  # It takes raw rows.
