@@ -144,7 +144,7 @@ for name in NETWORKS:
 x, y = TESTS["other ranges"]
 row = x[y == 1][2].reshape(MACHINES, READINGS, 1)
 normalized = layers.TemporalContextNormalization()(row)
-figure, panels = plt.subplots(1, 2, figsize=(8, 2.3), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(6, 2.6), layout="constrained")
 for panel, title, readings in (
     (panels[0], "readings", row),
     (panels[1], "normalized over time", normalized),
@@ -161,7 +161,8 @@ for panel, title, readings in (
     panel.spines[["top", "right"]].set_visible(False)
 figure.legend(
     handles=panels[0].get_lines()[-2:],
-    loc="outside right center",
+    loc="outside lower center",
+    ncols=2,
     frameon=False,
     labelcolor="0.5",
 )
