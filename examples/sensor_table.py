@@ -6,7 +6,23 @@ Each sensor has a unit of its own, so no column means the same in two rows. A
 `Reshape` says which columns belong together. `TemporalContextNormalization`
 over time removes gain and offset, and `CoRelNet` compares every two machines.
 
-TABLE
+All training rows are waves. Walks and levels are in other ranges as well. The
+means of five seeds, each of which draws its own rows:
+
+    100 rows                    same   other   walks  levels
+    dense network              50.5 %  51.2 %  51.0 %  49.6 %
+    over time, dense network   57.3 %  59.9 %  59.6 %  57.6 %
+    over machines, compare     52.5 %  54.0 %  59.7 %  54.1 %
+    over time, compare         99.3 %  99.1 %  98.9 %  97.3 %
+
+    4,000 rows, 20 epochs       same   other   walks  levels
+    dense network              91.0 %  79.4 %  76.4 %  73.6 %
+    over time, dense network   98.9 %  99.1 %  95.9 %  95.4 %
+    over machines, compare     63.1 %  60.2 %  61.0 %  55.1 %
+    over time, compare         99.7 %  99.6 %  99.7 %  98.0 %
+
+"Over machines" is the trap: the normalization takes the wrong axis for time.
+One seed with 100 rows takes less than a minute.
 """
 
 import argparse
