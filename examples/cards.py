@@ -13,7 +13,7 @@ four entities, the cards, and on twelve entities, their attributes.
     predinet               64.4 %  65.2 %    54.4 %  52.8 %
     corelnet               67.1 %  69.2 %    99.9 %  99.9 %
 
-These are means of three seeds. One seed takes a few minutes on two cores.
+These are means of three seeds. One seed takes a minute or two.
 """
 
 import argparse
