@@ -96,7 +96,7 @@ LAYER_TESTS := tests/layers tests/test_layer_contract.py keras_relational/layers
 .venv-lint/$(DONE): COST := half a minute, 0.3 GB
 # The site reads docstrings without importing the package.
 .venv-docs/$(DONE): EXTRAS := docs
-.venv-docs/$(DONE): COST := half a minute, 0.3 GB
+.venv-docs/$(DONE): COST := half a minute, 0.5 GB
 
 PIP = $(@D)/bin/python -m pip install --quiet --disable-pip-version-check
 
@@ -156,8 +156,20 @@ dist: .venv-lint/$(DONE)
 		echo "$$file works" || exit 1; \
 	done
 
-# Strict: a broken link or a missing docstring is an error.
-docs: .venv-docs/$(DONE)
+# What the site takes from npm, with the hashes of the lock file: KaTeX, and ONNX
+# Runtime for the playground.
+NODE_MODULES := build/node_modules/.package-lock.json
+$(NODE_MODULES): tools/site/package.json tools/site/package-lock.json | .venv-docs/$(DONE)
+	@echo "Installing KaTeX and ONNX Runtime Web into build/node_modules (some seconds, 0.2 GB) ..."
+	@mkdir -p build
+	@cp tools/site/package.json tools/site/package-lock.json build
+	@PATH="$(CURDIR)/.venv-docs/bin:$$PATH" npm ci --prefix build --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Strict: a broken link, a missing docstring or a guide that fails is an error.
+docs: .venv/$(DONE) .venv-docs/$(DONE) $(NODE_MODULES)
+	@echo "Running the code of the pages that are new or changed (about five minutes for all of them on two cores) ..."
+	@.venv/bin/python -m tools.run_pages
 	@.venv-docs/bin/python tools/gather_pages.py
 	@.venv-docs/bin/zensical build --strict --clean
 	@echo "The site is in build/site. Look at it with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"

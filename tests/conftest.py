@@ -17,6 +17,7 @@ pytest.register_assert_rewrite("layer_contract", "environment_contract")
 
 # Some environments lack an optional package. These files cannot run there.
 NEEDS = {
+    "griffe": ["test_site.py"],
     "gymnasium": ["environments/test_gymnasium_environment.py"],
     "tensorflow": [
         "agents/test_distributed.py",
