@@ -172,6 +172,7 @@ docs: .venv/$(DONE) .venv-docs/$(DONE) $(NODE_MODULES)
 	@.venv/bin/python -m tools.run_pages
 	@.venv-docs/bin/python tools/gather_pages.py
 	@.venv-docs/bin/zensical build --strict --clean
+	@.venv/bin/python -m tools.write_playground build/site/playground build/node_modules/onnxruntime-web/dist
 	@echo "The site is in build/site. Look at it with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"
 
 bench: .venv/$(DONE)

@@ -1,6 +1,6 @@
 """How a training step of each layer grows with its sizes, in time and memory.
 
-    KERAS_BACKEND=jax python -m benchmarks.growth --figure growth.png
+    KERAS_BACKEND=jax python -m benchmarks.growth --figure growth.svg
 
 Each line is one layer, one of whose sizes doubles. The time is that of the
 outputs and of the gradients of all weights, compiled. The memory is what the
@@ -23,6 +23,10 @@ from keras import ops
 from benchmarks.measuring import matrix_product_rate
 from benchmarks.measuring import median_seconds
 from keras_relational import layers
+from keras_relational.analysis.plotting import draw_line
+from keras_relational.analysis.plotting import label_ends
+from keras_relational.analysis.plotting import new_figure
+from keras_relational.analysis.plotting import save_figure
 
 BATCH, FEATURES = 32, 64
 MIB = 2**20
@@ -234,34 +238,28 @@ def table_row(line, points):
 
 
 def draw(found, path):
-    """Draws a column for each kind of size: time above, memory below."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(
-        2, len(PANELS), figsize=(18, 7.5), layout="constrained", sharex="col"
-    )
-    for column, (size, lines) in zip(axes.T, PANELS.items(), strict=True):
-        for number, line in enumerate(lines):
-            points, colour = found[size, line.name], f"C{number}"
-            floors = [1e3 * point.floor for point in points]
+    """Draws a row for each kind of size: time on the left, memory beside it."""
+    figure = new_figure(9.5, 2.7 * len(PANELS))
+    rows = figure.subplots(len(PANELS), 2)
+    for row, (size, lines) in zip(rows, PANELS.items(), strict=True):
+        for line in lines:
+            points = found[size, line.name]
             times = [1e3 * point.seconds for point in points]
-            sizes = line.sizes
-            column[0].plot(sizes, times, "o-", ms=3, c=colour, label=line.name)
+            draw_line(row[0], line.name, line.sizes, times)
+            draw_line(row[1], line.name, line.sizes, [x.mib for x in points])
+        for drawn, line in zip(tuple(row[0].lines), lines, strict=True):
+            floors = [1e3 * point.floor for point in found[size, line.name]]
             if all(floors):
-                column[0].plot(sizes, floors, ":", c=colour)
-            memory = [point.mib for point in points]
-            column[1].plot(sizes, memory, "o-", ms=3, c=colour)
-        for ax in column:
-            ax.set_xscale("log", base=2)
-            ax.set_yscale("log")
-            ax.grid(alpha=0.3)
-        column[0].legend(fontsize=7)
-        column[1].set_xlabel(size)
-        column[0].xaxis.set_major_formatter("{x:.0f}")
-    axes[0, 0].set_ylabel("ms of a step; dotted: its products alone")
-    axes[1, 0].set_ylabel("MiB of a step")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+                row[0].plot(line.sizes, floors, ":", color=drawn.get_color())
+        row[0].set_ylabel("ms; dotted: products")
+        row[1].set_ylabel("MiB")
+        for panel in row:
+            panel.set_xscale("log", base=2)
+            panel.set_yscale("log")
+            panel.xaxis.set_major_formatter("{x:.0f}")
+            panel.set_xlabel(size)
+    label_ends(figure)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,23 @@ Each sensor has a unit of its own, so no column means the same in two rows. A
 `Reshape` says which columns belong together. `TemporalContextNormalization`
 over time removes gain and offset, and `CoRelNet` compares every two machines.
 
-There are 100 labelled rows. The network of 580 weights learns from them what
-holds in other ranges and for another kind of signal. A dense network does not.
+All training rows are waves. Walks and levels are in other ranges as well. The
+means of five seeds, each of which draws its own rows:
 
-    accuracy                 same ranges   other ranges   steps, no waves
-    dense network               52.6 %         49.3 %          51.9 %
-    normalize and compare       99.6 %         99.9 %          97.9 %
+    100 rows                    same   other   walks  levels
+    dense network              50.5 %  51.2 %  51.0 %  49.6 %
+    over time, dense network   57.3 %  59.9 %  59.6 %  57.6 %
+    over machines, compare     52.5 %  54.0 %  59.7 %  54.1 %
+    over time, compare         99.3 %  99.1 %  98.9 %  97.3 %
 
-It takes about a minute on two cores.
+    4,000 rows, 20 epochs       same   other   walks  levels
+    dense network              91.0 %  79.4 %  76.4 %  73.6 %
+    over time, dense network   98.9 %  99.1 %  95.9 %  95.4 %
+    over machines, compare     63.1 %  60.2 %  61.0 %  55.1 %
+    over time, compare         99.7 %  99.6 %  99.7 %  98.0 %
+
+"Over machines" is the trap: the normalization takes the wrong axis for time.
+One seed with 100 rows takes less than a minute.
 """
 
 import argparse
@@ -25,7 +34,9 @@ import numpy as np
 from keras_relational import layers
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--epochs", type=int, default=200)
+parser.add_argument("--num-rows", type=int, default=100)
+parser.add_argument("--epochs", type=int, default=50)
+parser.add_argument("--num-seeds", type=int, default=1)
 args = parser.parse_args()
 
 MACHINES, READINGS = 5, 16
@@ -39,8 +50,13 @@ def waves(rng, shape):
     return np.sin(frequency * time + phase).sum(axis=0)
 
 
-def steps(rng, shape):
-    """Levels that change at random."""
+def walks(rng, shape):
+    """Sums of random steps."""
+    return rng.normal(size=(*shape, READINGS)).cumsum(axis=-1)
+
+
+def levels(rng, shape):
+    """Levels that change at three of ten readings."""
     changes = rng.random((*shape, READINGS)) < 0.3
     return (changes * rng.normal(size=changes.shape)).cumsum(axis=-1)
 
@@ -57,72 +73,116 @@ def table(count, signals, gains, offsets, seed):
     return readings.reshape(count, -1).astype("float32"), alike
 
 
-x_train, y_train = table(100, waves, gains=(1, 3), offsets=(-5, 5), seed=0)
-tests = {
-    "same ranges": table(2_000, waves, gains=(1, 3), offsets=(-5, 5), seed=1),
-    "other ranges": table(2_000, waves, gains=(5, 50), offsets=(0, 99), seed=2),
-    "steps": table(2_000, steps, gains=(1, 3), offsets=(-5, 5), seed=3),
+NEAR, FAR = ((1, 3), (-5, 5)), ((5, 50), (0, 99))
+TESTS = {
+    "same ranges": table(2_000, waves, *NEAR, seed=101),
+    "other ranges": table(2_000, waves, *FAR, seed=102),
+    "walks": table(2_000, walks, *FAR, seed=103),
+    "levels": table(2_000, levels, *FAR, seed=104),
 }
 
 
-def dense():
-    standardized = keras.layers.Normalization()
-    standardized.adapt(x_train)
-    return [
-        standardized,
-        keras.layers.Dense(128, activation="relu"),
-        keras.layers.Dense(128, activation="relu"),
-        keras.layers.Dense(2),
-    ]
-
-
-def normalize_and_compare():
+def over_time():
+    """Gain and offset of each machine go."""
     return [
         keras.layers.Reshape((MACHINES, READINGS, 1)),
         layers.TemporalContextNormalization(),
         keras.layers.Reshape((MACHINES, READINGS)),
-        layers.CoRelNet(),
-        keras.layers.Dense(32, activation="relu"),
-        keras.layers.Dense(2),
     ]
 
 
-accuracies = {}
-for name, hidden in {
-    "dense network": dense,
-    "normalize and compare": normalize_and_compare,
-}.items():
-    keras.utils.set_random_seed(0)
+def over_machines():
+    """What the machines have in common at each time goes: not what is meant."""
+    return [
+        keras.layers.Reshape((MACHINES, READINGS)),
+        layers.TemporalContextNormalization(),
+    ]
+
+
+def dense():
+    return [
+        keras.layers.Flatten(),
+        keras.layers.Dense(128, activation="relu"),
+        keras.layers.Dense(128, activation="relu"),
+    ]
+
+
+def compare():
+    return [layers.CoRelNet(), keras.layers.Dense(32, activation="relu")]
+
+
+NETWORKS = {
+    "dense network": lambda: [keras.layers.Normalization(), *dense()],
+    "over time, dense network": lambda: [*over_time(), *dense()],
+    "over machines, compare": lambda: [*over_machines(), *compare()],
+    "over time, compare": lambda: [*over_time(), *compare()],
+}
+
+
+def train_network(name, seed):
+    """The network, trained on rows that the seed draws."""
+    x, y = table(args.num_rows, waves, *NEAR, seed)
+    keras.utils.set_random_seed(seed)
+    hidden = NETWORKS[name]()
+    if isinstance(hidden[0], keras.layers.Normalization):
+        hidden[0].adapt(x)
     model = keras.Sequential(
-        [keras.Input((MACHINES * READINGS,), name="row"), *hidden()]
+        [
+            keras.Input((MACHINES * READINGS,), name="row"),
+            *hidden,
+            keras.layers.Dense(2),
+        ]
     )
     model.compile(
-        optimizer=keras.optimizers.Adam(1e-2),
+        optimizer=keras.optimizers.Adam(3e-3),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
-    model.fit(x_train, y_train, batch_size=20, epochs=args.epochs, verbose=0)
-    accuracies[name] = [
-        model.evaluate(*data, verbose=0, return_dict=True)["accuracy"]
-        for data in tests.values()
-    ]
+    model.fit(x, y, batch_size=10, epochs=args.epochs, verbose=0)
+    return model
+
+
+for name in NETWORKS:
+    accuracies = []
+    for seed in range(args.num_seeds):
+        model = train_network(name, seed)
+        accuracies.append(
+            [
+                model.evaluate(*data, verbose=0, return_dict=True)["accuracy"]
+                for data in TESTS.values()
+            ]
+        )
     print(f"{name}, {model.count_params():,} weights")
-    for test, accuracy in zip(tests, accuracies[name], strict=True):
-        print(f"    {test}: {accuracy:.1%}")
+    for test, found in zip(TESTS, np.transpose(accuracies), strict=True):
+        print(f"    {test}: {found.mean():.1%} ({found.min():.1%} at least)")
 
 # A row of other ranges, as it comes and as it is compared.
-x, y = tests["other ranges"]
-row = x[y.argmax()].reshape(MACHINES, READINGS, 1)
+x, y = TESTS["other ranges"]
+row = x[y == 1][2].reshape(MACHINES, READINGS, 1)
 normalized = layers.TemporalContextNormalization()(row)
-figure, panels = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(6, 2.6), layout="constrained")
 for panel, title, readings in (
     (panels[0], "readings", row),
     (panels[1], "normalized over time", normalized),
 ):
-    panel.plot(np.asarray(readings)[..., 0].T)
-    panel.set(title=title, xlabel="time")
-panels[0].legend([f"machine {i + 1}" for i in range(MACHINES)])
-figure.savefig("sensor_table.png")
+    first, second, *others = np.asarray(readings)[..., 0]
+    panel.plot(np.transpose(others), color="0.7", linewidth=1)
+    panel.plot(first, color="C0", linewidth=2, label="machine 1")
+    panel.plot(second, "--", color="C1", linewidth=2, label="machine 2")
+    panel.set_title(title, color="0.5")
+    panel.set_xlabel("time", color="0.5")
+    panel.set_xticks(range(0, READINGS, 5))
+    panel.tick_params(color="0.5", labelcolor="0.5")
+    panel.spines[:].set_color("0.5")
+    panel.spines[["top", "right"]].set_visible(False)
+figure.legend(
+    handles=panels[0].get_lines()[-2:],
+    loc="outside lower center",
+    ncols=2,
+    frameon=False,
+    labelcolor="0.5",
+)
+figure.savefig("sensor_table.png", dpi=150, transparent=True)
 print("A row whose first two machines behave alike: sensor_table.png")
 
 model.export("sensor_table", verbose=False)  # It takes raw rows.

@@ -30,8 +30,8 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     for paper in (predinet, two_simplicial, scoff, few_examples):
         for name, figure in paper.figures(records).items():
-            path = args.output / f"{name}.png"
-            analysis.save_figure(figure, path, dpi=100)
+            path = args.output / f"{name}.svg"
+            analysis.save_figure(figure, path)
             print(path)
 
 

@@ -169,7 +169,9 @@ class Row(NamedTuple):
 
     @property
     def minutes(self) -> str:
-        return ", ".join(str(x.result.get("minutes")) for x in self.records)
+        """The mean over the runs."""
+        minutes = [x.result["minutes"] for x in self.records]
+        return f"{np.mean(minutes):.1f}"
 
 
 def group_by_seed(
@@ -214,17 +216,50 @@ def group_by_seed(
     return rows, _text(settings[0], shared) if settings else ""
 
 
-def table(rows: Sequence[dict], common: str = "") -> str:
+def table(
+    rows: Sequence[dict],
+    common: str = "",
+    figures: Sequence[str] = (),
+    within: Sequence[str] = (),
+    smaller: bool = False,
+) -> str:
     """A Markdown table of dictionaries, below the settings that all rows share.
 
-    A column is left out if all of its cells are empty.
+    A column is left out if all of its cells are empty. One whose cells are all
+    alike is one of the shared settings.
+
+    Args:
+        rows: Dictionaries with the same keys.
+        common: Text of the settings that all rows share.
+        figures: Names of the columns to compare. Their cells are shaded, and
+            the best is bold. The paper's are never bold: those of rows whose
+            first cell, and of columns whose name, has "paper" in it.
+        within: Names of the columns that rows share which are compared.
+        smaller: Whether a smaller figure is better.
     """
     columns = [x for x in rows[0] if any(row[x] != "" for row in rows)]
-    cells = [columns, *([row[x] for x in columns] for row in rows)]
-    lines = [f"| {' | '.join(map(str, row))} |" for row in cells]
+    alike = [
+        x
+        for x in columns
+        if x not in figures and all(row[x] == rows[0][x] for row in rows)
+    ]
+    if len(rows) == 1:
+        alike = []
+    settings = [f"{x} {rows[0][x]}" for x in alike] + [common] * bool(common)
+    columns = [x for x in columns if x not in alike]
+    shown = [{x: str(row[x]) for x in columns} for row in rows]
+    for x in [x for x in figures if x in columns]:
+        best = _best(rows, x, within, smaller)
+        shades = _shades(rows, x, figures, smaller)
+        for row, is_best, shade in zip(shown, best, shades, strict=True):
+            row[x] = f"**{row[x]}**" if is_best else row[x]
+            if shade:
+                row[x] = f'<span class="shade-{shade}">{row[x]}</span>'
+    cells = [columns, *([row[x] for x in columns] for row in shown)]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
     lines.insert(1, len(columns) * "|---" + "|")
     text = "\n".join(lines)
-    return f"All rows: {common}.\n\n{text}" if common else text
+    return f"All rows: {'; '.join(settings)}.\n\n{text}" if settings else text
 
 
 def mean_text(
@@ -243,6 +278,60 @@ def mean_text(
     if standard_error:
         spread /= len(values) ** 0.5
     return f"{text} ± {spread:.{digits}f}"
+
+
+def _number(cell):
+    """The number that a cell begins with, such as `"1,000 ± 10"`, or None."""
+    try:
+        return float(str(cell).split()[0].replace(",", ""))
+    except (IndexError, ValueError):
+        return None
+
+
+def _best(rows, column, within, smaller):
+    """For each row, whether its figure is the best, and another is not."""
+    sign = -1 if smaller else 1
+    groups, ours = {}, []
+    for row in rows:
+        key, number = tuple(row[x] for x in within), _number(row[column])
+        if "paper" in f"{column} {next(iter(row.values()))}":
+            number = None
+        ours.append((key, number))
+        if number is not None:
+            groups.setdefault(key, []).append(sign * number)
+    return [
+        number is not None
+        and min(groups[key]) < max(groups[key]) == sign * number
+        for key, number in ours
+    ]
+
+
+def _shades(rows, column, figures, smaller):
+    """A number from 0 to 6 for each row: the better, the darker.
+
+    An error of ten times the best has 0. So has the least share of the table,
+    or a half, whichever is less.
+    """
+    numbers = [_number(row[column]) for row in rows]
+    if smaller:
+        tiny = 1e-9  # An error of 0 has no logarithm.
+        least = max(tiny, min(x for x in numbers if x is not None))
+
+        def place(x):
+            return 1 - np.log10(max(tiny, x) / least)
+
+    else:
+        every = [_number(row[x]) for x in figures for row in rows]
+        every = [x for x in every if x is not None]
+        high = 100 if max(every) > 1 else 1
+        low = min(high / 2, *every)
+
+        def place(x):
+            return (x - low) / (high - low)
+
+    return [
+        0 if x is None else round(6 * min(max(place(x), 0), 1)) for x in numbers
+    ]
 
 
 def _read_published(directory):

@@ -7,7 +7,10 @@ import re
 import subprocess
 import sys
 
+import keras
 import pytest
+
+from keras_relational import layers
 
 GUIDES = pathlib.Path(__file__).parents[1] / "docs" / "guides"
 # Pages that need another start of Python than the tests have.
@@ -49,3 +52,15 @@ def test_what_a_guide_imports_exists(name):
         for statement in ast.parse(block).body:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 exec(ast.unparse(statement), {})  # noqa: S102
+
+
+def test_the_guide_on_masks_has_every_layer():
+    text = (GUIDES / "masks.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", text, re.M)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    public = [getattr(layers, name) for name in layers.__all__]
+    assert sorted(named) == sorted(
+        x.__name__
+        for x in public
+        if isinstance(x, type) and issubclass(x, keras.layers.Layer)
+    )

@@ -48,7 +48,7 @@ def visual_analogies_table(records: list[Record]) -> str:
     def figures(results):
         return {
             column: mean_text([100 * x[name] for x in results if name in x])
-            for name, column in (("test", "test"), ("near", "familiar values"))
+            for name, column in (("test", "test"), ("near", "familiar"))
         }
 
     columns = ("candidates", "image_size", "published")
@@ -68,7 +68,7 @@ def dynamic_objects_table(records: list[Record]) -> str:
 def _normalizations(records, columns, figures, kind):
     """One row a normalization, in the paper's order."""
     paper = read_paper("context_normalization")[kind]["figures"]
-    order = list(paper)
+    order, regions = list(paper), kind in ("translation", "scale")
     rows, common = group_by_seed(records, ("normalization", *columns))
 
     def place(row):
@@ -79,19 +79,33 @@ def _normalizations(records, columns, figures, kind):
 
     lines = []
     for row in sorted(rows, key=place):
-        published = np.atleast_1d(paper.get(_name(row), ())).tolist()
+        found = figures([record.result for record in row.records])
+        published = _papers(paper.get(_name(row), ()), regions)
         lines.append(
             {
                 "normalization": _name(row),
                 "options": row.options,
                 "batches": f"{row.length:,}",
                 "seeds": row.seeds,
-                **figures([record.result for record in row.records]),
-                "paper": ", ".join(map(str, published)),
-                "minutes a run": row.minutes,
+                **found,
+                **published,
+                "minutes": row.minutes,
             }
         )
-    return table(lines, common)
+    smaller = kind == "dynamic_objects"
+    return table(lines, common, [*found, *published], smaller=smaller)
+
+
+def _papers(figures, regions):
+    """The paper's one figure, or that of region 1 and the mean of the others.
+
+    There may be none.
+    """
+    first, *others = np.atleast_1d(figures).tolist() or [""]
+    if not regions:
+        return {"paper": first}
+    mean = f"{np.mean(others):.1f}" if others else ""
+    return {"paper, 1": first, "paper, 2 to 6": mean}
 
 
 def _name(row):

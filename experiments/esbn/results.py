@@ -39,7 +39,7 @@ def rules_table(name: str, records: list[Record]) -> str:
 
     def place(row):
         network, withheld = row.settings["sequential"], row.settings["withheld"]
-        return network, withheld, row.options, row.length
+        return withheld, network, row.options, row.length
 
     lines = []
     for row in sorted(rows, key=place):
@@ -47,19 +47,19 @@ def rules_table(name: str, records: list[Record]) -> str:
         training, test = _papers(paper, row)
         lines.append(
             {
-                "network": row.settings["sequential"],
                 "withheld": row.settings["withheld"],
+                "network": row.settings["sequential"],
                 "options": row.options,
                 "batches": f"{row.length:,}",
                 "seeds": row.seeds,
                 "training": _percent(x["train"] for x in results),
                 "test": _percent(x["test"] for x in results),
-                "paper: training": training,
-                "paper: test": test,
-                "minutes a run": row.minutes,
+                "paper, training": training,
+                "paper, test": test,
+                "minutes": row.minutes,
             }
         )
-    return table(lines, common)
+    return table(lines, common, ("test", "paper, test"), within=("withheld",))
 
 
 def _name(record):

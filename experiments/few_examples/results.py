@@ -15,6 +15,15 @@ from experiments.records import table
 from keras_relational import analysis
 from keras_relational import models
 
+# The mechanisms whose lines have a colour, the same one in each picture.
+IN_COLOUR = (
+    "abstractor",
+    "transformer",
+    "corelnet",
+    "relational convolution",
+    "esbn",
+)
+
 
 def tables(records: list[Record]) -> dict[str, str]:
     """A table a task, and one of all tasks."""
@@ -23,6 +32,7 @@ def tables(records: list[Record]) -> dict[str, str]:
         return {}
     return {
         "few_examples": overview(by_task),
+        "few_examples_needed": examples_needed(by_task),
         **{
             f"few_examples_{task}": accuracy_table(task, record)
             for task, record in by_task.items()
@@ -32,38 +42,42 @@ def tables(records: list[Record]) -> dict[str, str]:
 
 def figures(records: list[Record]) -> dict[str, Figure]:
     """A picture a task: the lines of all mechanisms."""
-    return {
-        f"few_examples_{task}": analysis.plot_learning_curves(
-            _curves(record), "accuracy", "examples"
+    drawn = {}
+    for task, record in _by_task(records).items():
+        curves = {_words(name): x for name, x in _curves(record).items()}
+        first = {name: curves[name] for name in IN_COLOUR if name in curves}
+        drawn[f"few_examples_{task}"] = analysis.plot_learning_curves(
+            first | curves, "accuracy", "examples"
         )
-        for task, record in _by_task(records).items()
-    }
+    return drawn
 
 
 def overview(by_task: dict[str, Record]) -> str:
     """Mean test accuracy with the most examples, by mechanism and task."""
-    lines: dict[str, dict[str, str]] = {x: {} for x in models.SET_REASONERS}
-    for task in (x for x in TASKS if x in by_task):
-        curves = _curves(by_task[task])
-        for name, line in lines.items():
-            shares = [100 * run["accuracy"][-1] for run in curves.get(name, ())]
-            line[task] = f"{np.mean(shares):.1f}" if shares else ""
-    return table(
-        [
-            {"mechanism": x} | line
-            for x, line in lines.items()
-            if any(line.values())
-        ]
-    )
+    return _by_mechanism(by_task, lambda numbers, means: f"{means[-1]:.1f}")
+
+
+def examples_needed(by_task: dict[str, Record]) -> str:
+    """The fewest examples from which on the mean is at least 90 percent."""
+
+    def fewest(numbers, means):
+        enough = None
+        for number, mean in zip(numbers[::-1], means[::-1], strict=True):
+            if mean < 90:
+                break
+            enough = number
+        return f"{enough:,}" if enough else "never"
+
+    return _by_mechanism(by_task, fewest, smaller=True)
 
 
 def accuracy_table(task: str, record: Record) -> str:
     """Test accuracy, by mechanism and number of training examples."""
     paper = read_paper("abstractor").get(task, {"figures": {}})
-    lines = []
-    for name, runs in _curves(record).items():
+    lines, curves = [], _curves(record)
+    for name, runs in curves.items():
         numbers = runs[0]["examples"]
-        lines.append({"mechanism": name, "seeds": str(len(runs))})
+        lines.append({"mechanism": _words(name)})
         for index, number in enumerate(numbers):
             shares = [100 * run["accuracy"][index] for run in runs]
             lines[-1][f"{number:,}"] = mean_text(shares, standard_error=True)
@@ -71,11 +85,34 @@ def accuracy_table(task: str, record: Record) -> str:
             of_paper = dict(
                 zip(paper["columns"], paper["figures"][name], strict=True)
             )
-            seeds = str(paper["networks"])
-            lines.append({"mechanism": f"{name}, paper", "seeds": seeds})
+            lines.append({"mechanism": f"{_words(name)}, paper"})
             for number in numbers:
                 lines[-1][f"{number:,}"] = of_paper.get(number, "")
-    return table(lines)
+    seeds = sorted({len(runs) for runs in curves.values()})
+    common = f"{' or '.join(map(str, seeds))} seeds"
+    if len(lines) > len(curves):
+        common += f", the paper's {paper['networks']}"
+    return table(lines, common, [x for x in lines[0] if x != "mechanism"])
+
+
+def _by_mechanism(by_task, cell, smaller=False):
+    """A table of what `cell` makes of a task's numbers and mean accuracies."""
+    lines: dict[str, dict[str, str]] = {x: {} for x in models.SET_REASONERS}
+    tasks = {x: _words(x) for x in TASKS if x in by_task}
+    for task, column in tasks.items():
+        curves = _curves(by_task[task])
+        for name, line in lines.items():
+            runs = curves.get(name)
+            line[column] = ""
+            if runs:
+                shares = 100 * np.array([run["accuracy"] for run in runs])
+                line[column] = cell(runs[0]["examples"], shares.mean(axis=0))
+    rows = [
+        {"mechanism": _words(name)} | line
+        for name, line in lines.items()
+        if any(line.values())
+    ]
+    return table(rows, figures=[*tasks.values()], smaller=smaller)
 
 
 def _by_task(records):
@@ -89,3 +126,7 @@ def _by_task(records):
 def _curves(record):
     names = [x for x in models.SET_REASONERS if x in record.result]
     return {name: record.result[name] for name in names}
+
+
+def _words(name):
+    return name.replace("_", " ")

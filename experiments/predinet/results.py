@@ -12,10 +12,9 @@ from experiments.records import group_by_seed
 from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
-from keras_relational.analysis.learning_curves import X_LABELS
-from keras_relational.analysis.learning_curves import draw_curve
+from keras_relational.analysis.learning_curves import draw_curves
 from keras_relational.analysis.learning_curves import label_of
-from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import label_ends
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import relations_game
 from keras_relational.models.relations_classifier import CENTRAL_MODULES
@@ -85,10 +84,13 @@ def single_table(records: list[Record]) -> str:
                         ten_best_of_few_images(curve[name]) for curve in curves
                     ),
                     "paper": figures.get(column, ""),
-                    "minutes a run": "" if column else row.minutes,
+                    "minutes": "" if column else row.minutes,
                 }
             )
-    return table(lines, common)
+    # One below the other, all modules on one set of objects.
+    lines.sort(key=lambda x: (x["options"], _place(x["task"]), x["objects"]))
+    figures = "last batch", "ten best", "250 images", "paper"
+    return table(lines, common, figures, within=("task", "objects"))
 
 
 def ten_best_of_few_images(accuracies: np.ndarray) -> float:
@@ -125,8 +127,8 @@ def transfer_table(records: list[Record]) -> str:
             {
                 "curriculum": _tasks(row.settings["curriculum"]),
                 "target": _tasks(row.settings["target"]),
-                "batches": f"{row.length:,}{_mark(row.records[0])}",
                 "module": row.settings["central"],
+                "batches": f"{row.length:,}{_mark(row.records[0])}",
                 "options": row.options,
                 "seeds": row.seeds,
                 **{
@@ -140,7 +142,8 @@ def transfer_table(records: list[Record]) -> str:
                 "minutes, all seeds": f"{minutes:.0f}",
             }
         )
-    return table(lines, common)
+    stages = [f"stage {stage}" for stage in "1234"]
+    return table(lines, common, stages, within=("curriculum", "target"))
 
 
 def figures(records: list[Record]) -> dict:
@@ -166,23 +169,26 @@ def figures(records: list[Record]) -> dict:
 
 
 def plot_transfer_curves(runs):
-    """Draws the four stages of transfer, one panel an architecture: Fig. 4.
+    """Draws a line an architecture in a panel for each stage: Fig. 4.
 
     `runs` has for each architecture a dictionary from stage to curves for each
     seed. Lines are means over the seeds, bands one standard deviation wide.
     """
     curve = "stripes_accuracy"
-    figure = new_figure(max(2.9 * len(runs) + 0.4, 4.5), 3.6)
-    panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
-    for panel, (architecture, seeds) in zip(panels, runs.items(), strict=True):
-        for stage in set().union(*seeds):
-            of_stage = [stages[stage] for stages in seeds if stage in stages]
-            draw_curve(panel, of_stage, curve, "batches", number=stage - 1)
-        panel.set(title=architecture, xlabel=X_LABELS["batches"])
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel(label_of(curve))
-    names = {stage - 1: f"{stage}: {name}" for stage, name in STAGES.items()}
-    legend_below(figure, names, entry_width=3.5)
+    figure = new_figure(8.2, 5.6)
+    panels = figure.subplots(2, 2, sharey=True)
+    for panel, (stage, name) in zip(panels.flat, STAGES.items(), strict=True):
+        of_stage = {
+            architecture.replace("_", " "): [
+                stages[stage] for stages in seeds if stage in stages
+            ]
+            for architecture, seeds in runs.items()
+        }
+        draw_curves(panel, of_stage, curve, "batches")
+        panel.set_title(f"{stage}: {name}")
+    for panel in panels[:, 0]:
+        panel.set_ylabel(label_of(curve))
+    label_ends(figure)
     return figure
 
 
@@ -198,10 +204,14 @@ def _is_fig_4(record):
 def _task_and_module(row):
     return (
         row.options,
-        relations_game.TASKS.index(row.settings["task"]),
+        _place(row.settings["task"]),
         CENTRAL_MODULES.index(row.settings["central"]),
         row.length,
     )
+
+
+def _place(task):
+    return relations_game.TASKS.index(task)
 
 
 def _objects(objects, record):

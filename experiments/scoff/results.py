@@ -14,7 +14,8 @@ from experiments.records import mean_text
 from experiments.records import read_paper
 from experiments.records import table
 from keras_relational import analysis
-from keras_relational.analysis.plotting import legend_below
+from keras_relational.analysis.plotting import draw_line
+from keras_relational.analysis.plotting import label_ends
 from keras_relational.analysis.plotting import new_figure
 
 
@@ -41,7 +42,7 @@ def adding_table(records: list[Record]) -> str:
             "options": row.options,
             "epochs": row.length,
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             **_means([x.result["errors"] for x in row.records], numbers, 4),
         }
         for row in _sorted(rows, "core")
@@ -50,7 +51,7 @@ def adding_table(records: list[Record]) -> str:
         line = dict.fromkeys(lines[0], "")
         line |= {"core": f"paper: {core}", "epochs": paper["epochs"]}
         lines.append(line | dict(zip(numbers, errors, strict=True)))
-    return table(lines, common)
+    return table(lines, common, numbers, smaller=True)
 
 
 def single_ball_table(records: list[Record]) -> str:
@@ -100,7 +101,7 @@ def information_table(records: list[Record]) -> str:
         line |= {
             "options": row.options,
             "batches": f"{row.length:,}" if name == "ball_coordinates" else "",
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             "information by seed": ", ".join(f"{x:.2f}" for x in found),
             "mean": f"{sum(found) / len(found):.2f}",
         }
@@ -108,7 +109,7 @@ def information_table(records: list[Record]) -> str:
             count = sum(x >= low for x in found)
             line[f"at least {low}"] = f"{count} of {len(found)}"
         lines.append(line)
-    return table(lines, common)
+    return table(lines, common, ("mean",))
 
 
 def bouncing_balls_table(records: list[Record]) -> str:
@@ -123,6 +124,7 @@ def bouncing_balls_table(records: list[Record]) -> str:
     lines = []
     for row in _sorted(rows, "task", "core", "num_schemata"):
         core = row.settings["core"]
+        schemata = f", {row.settings['num_schemata']} schemata"
         results = [record.result for record in row.records]
         of_grus = [
             grus.get((_key_of_gru(row), record.arguments["seed"]))
@@ -130,12 +132,11 @@ def bouncing_balls_table(records: list[Record]) -> str:
         ]
         line = {
             "task": row.settings["task"],
-            "core": core,
-            "schemata": row.settings["num_schemata"] if "scoff" in core else "",
+            "core": core + schemata * ("scoff" in core),
             "options": row.options,
             "batches": f"{row.length:,}",
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
         }
         frames = {"error_10": "10 frames", "error_30": "30 frames"}
         for name, column in frames.items():
@@ -149,11 +150,15 @@ def bouncing_balls_table(records: list[Record]) -> str:
             if all(of_grus):
                 pairs = zip(results, of_grus, strict=True)
                 ratios = [own[name] / gru[name] for own, gru in pairs]
-            line[f"relative to GRU, {column}"] = mean_text(ratios, 2)
+            line[f"of the GRU's, {column}"] = mean_text(ratios, 2)
         in_use = [result.get("schemata_in_use", "") for result in results]
         line["schemata in use"] = ", ".join(str(x) for x in in_use if x)
         lines.append(line)
-    return table(lines, common)
+    # Errors, and not what is relative to them.
+    errors = [x for x in lines[0] if x.startswith("error, ")]
+    lines.sort(key=lambda line: (line["task"], line["batches"]))
+    within = "task", "batches"
+    return table(lines, common, errors, within, smaller=True)
 
 
 def intuitive_physics_table(records: list[Record]) -> str:
@@ -167,14 +172,14 @@ def intuitive_physics_table(records: list[Record]) -> str:
             "options": row.options,
             "batches": f"{row.length:,}",
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             **_means([x.result for x in row.records], paper["columns"], 2),
         }
         if _table_name(records[0]) == "intuitive_physics":
             figures = paper["figures"].get(row.settings["core"], ())
             line["paper"] = ", ".join(map(str, figures))
         lines.append(line)
-    return table(lines, common)
+    return table(lines, common, paper["columns"], smaller=True)
 
 
 def maze_table(records: list[Record]) -> str:
@@ -205,17 +210,20 @@ def maze_table(records: list[Record]) -> str:
             else f"{_schemata(row.settings)}, {keys}",
             "batch": row.settings.get("batch_size", ""),
             "options": row.options,
-            "steps": f"{row.length:,}",
+            "million steps": f"{row.length / 1e6:.1f}",
             "seeds": row.seeds,
-            "minutes a run": row.minutes,
+            "minutes": row.minutes,
             "parameters": f"{results[0]['parameters']:,}",
         }
         for name, column in players.items():
             shares = [100 * result[name]["solved"] for result in results]
-            line[column] = mean_text(shares)
+            # A random player plays alike beside each seed.
+            random = f"{np.mean(shares):.1f}"
+            line[column] = random if "random" in name else mean_text(shares)
         line["paper, 10 by 10"] = paper.get(row.settings["core"], "")
         lines.append(line)
-    return table(lines, common)
+    solved = [players["sampled_6"], players["sampled_10"], "paper, 10 by 10"]
+    return table(lines, common, solved)
 
 
 def figures(records: list[Record]) -> dict:
@@ -226,14 +234,12 @@ def figures(records: list[Record]) -> dict:
             curves = record.read_curves()
             mazes.setdefault(_memory(record), []).append(curves)
         elif _table_name(record) == "roll_outs":
-            core = record.arguments["core"].replace("_", " ")
-            lines = {core: record.result}
-            if core == "gru":  # Of any core, these are the same.
-                names = "mean_image", "last_frame"
-                lines |= {x.replace("_", " "): record.result[x] for x in names}
             of_task = balls.setdefault(record.arguments["task"], {})
-            for name, result in lines.items():
-                of_task.setdefault(name, []).append(result["error_of_frames"])
+            core = record.arguments["core"]
+            for name in (core, *SIMPLE) if core == "gru" else (core,):
+                errors = record.result if name == core else record.result[name]
+                lines = of_task.setdefault(name, [])
+                lines.append(errors["error_of_frames"])
     drawn = {}
     if mazes:
         for name, curve in (
@@ -242,10 +248,7 @@ def figures(records: list[Record]) -> dict:
         ):
             drawn[name] = analysis.plot_learning_curves(mazes, curve, "steps")
     if balls:
-        sorted_balls = {
-            task: dict(sorted(balls[task].items())) for task in sorted(balls)
-        }
-        drawn["roll_outs"] = plot_roll_out_errors(sorted_balls)
+        drawn["roll_outs"] = plot_roll_out_errors(balls)
     return drawn
 
 
@@ -255,22 +258,26 @@ def plot_roll_out_errors(errors):
     `errors` has for each task and line the errors of each run. A line is their
     mean, its band one standard deviation to each side.
     """
-    figure = new_figure(4 * len(errors), 4)
+    figure = new_figure(4.4 * len(errors), 3.6)
     panels = figure.subplots(1, len(errors), sharey=True, squeeze=False)[0]
-    for panel, (task, lines) in zip(panels, errors.items(), strict=True):
-        for number, runs in enumerate(lines.values()):
+
+    def place(name):
+        return SIMPLE.index(name) if name in SIMPLE else -1, name
+
+    for panel, task in zip(panels, sorted(errors), strict=True):
+        for name in sorted(errors[task], key=place):
+            runs = errors[task][name]
             mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0)
-            frames, colour = np.arange(1, len(mean) + 1), f"C{number}"
-            panel.plot(frames, mean, color=colour)
-            band = mean - spread, mean + spread
-            panel.fill_between(frames, *band, color=colour, alpha=0.2, lw=0)
+            name = name.replace("_", " ")
+            draw_line(panel, name, np.arange(1, len(mean) + 1), mean, spread)
         panel.set(title=task, xlabel="frame after the last true one")
-        panel.grid(alpha=0.3)
     panels[0].set_ylabel("mean squared error")
-    names = dict(enumerate(next(iter(errors.values()))))
-    legend_below(figure, names, entry_width=1.8)
+    label_ends(figure)
     return figure
 
+
+# Predictions without a model, which the run of any core also measures.
+SIMPLE = "mean_image", "last_frame"
 
 TABLES = {
     "adding": adding_table,

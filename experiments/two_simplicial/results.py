@@ -8,6 +8,10 @@ from experiments.records import Record
 from experiments.records import group_by_seed
 from experiments.records import table
 from keras_relational import analysis
+from keras_relational.analysis.learning_curves import draw_curves
+from keras_relational.analysis.learning_curves import label_of
+from keras_relational.analysis.plotting import label_ends
+from keras_relational.analysis.plotting import new_figure
 
 # Arguments of the smallest puzzle, one box on 3 by 6 tiles: the defaults.
 SMALLEST = {
@@ -18,6 +22,7 @@ SMALLEST = {
     "num_distractors": (None, [0, 0]),
 }
 TAUGHT = "boxworld_teacher", "boxworld_positions"
+SOLVED = "solved, sampled", "solved, greedy"
 
 
 def tables(records: list[Record]) -> dict[str, str]:
@@ -28,15 +33,26 @@ def tables(records: list[Record]) -> dict[str, str]:
         "boxworld_larger": [x for x in agents if not _is_smallest(x)],
     }
     found = {name: boxworld_table(x) for name, x in chosen.items() if x}
-    taught = [x for x in records if x.experiment in TAUGHT]
-    if taught:
-        found["boxworld_teacher"] = teacher_table(taught)
-    return found
+    taught: dict = {}
+    for record in records:
+        if record.experiment in TAUGHT:
+            size = _puzzles(record.arguments).replace(" ", "_")
+            taught.setdefault(f"boxworld_teacher_{size}", []).append(record)
+    return found | {name: teacher_table(x) for name, x in taught.items()}
 
 
 def boxworld_table(records: list[Record]) -> str:
     """One row a run: agents of two seeds never make the same steps."""
-    columns = "world", "rows", "columns", "network", "num_iterations", "preset"
+    columns = (
+        "world",
+        "rows",
+        "columns",
+        "solution_length",
+        "num_distractors",
+        "network",
+        "num_iterations",
+        "preset",
+    )
     # These options only add measurements. The training is the same.
     apart = ("shortest", "by_level")
     rows, common = group_by_seed(records, columns, apart)
@@ -45,22 +61,24 @@ def boxworld_table(records: list[Record]) -> str:
         for record in row.records:
             result = record.result
             line = {
-                "puzzles": _puzzles(record.arguments),
+                "puzzles": _puzzles(record.arguments)
+                + _boxes(record.arguments),
                 "network": record.arguments["network"],
                 "blocks": record.arguments["num_iterations"],
-                "begun with": record.arguments.get("preset") or "",
+                "begun with": _preset(record.arguments),
                 "options": row.options,
                 "seed": record.arguments["seed"],
-                "steps": f"{record.length:,}",
+                "million steps": f"{record.length / 1e6:.1f}",
                 "minutes": result["minutes"],
             }
-            for player in ("greedy", "sampled", "random"):
+            for player in ("sampled", "greedy", "random"):
                 line[f"solved, {player}"] = _solved(result[player])
+            for player in ("sampled", "greedy"):
                 line[f"length, {player}"] = f"{result[player]['length']:.1f}"
             shortest = result.get("shortest_length")
             line["shortest"] = "" if shortest is None else f"{shortest:.1f}"
             lines.append(line)
-    return table(lines, common)
+    return table(lines, common, SOLVED, within=("puzzles", "begun with"))
 
 
 def teacher_table(records: list[Record]) -> str:
@@ -91,11 +109,11 @@ def teacher_table(records: list[Record]) -> str:
             line = {
                 "puzzles": _puzzles(arguments) + _boxes(arguments),
                 "network": arguments["network"],
-                "begun with": arguments.get("preset") or "",
+                "begun with": _preset(arguments),
                 "teacher": _teacher(arguments),
                 "options": row.options,
                 "seed": arguments["seed"],
-                "steps": f"{steps:,}",
+                "million steps": f"{steps / 1e6:.1f}",
                 "minutes": result["minutes"],
             }
             for player in ("sampled", "greedy", "random"):
@@ -106,7 +124,7 @@ def teacher_table(records: list[Record]) -> str:
                 elsewhere = result.get(name, {})
                 line[f"solved, {name}"] = _solved(elsewhere.get("sampled"))
             lines.append(line)
-    return table(lines, common)
+    return table(lines, common, SOLVED)
 
 
 def figures(records: list[Record]) -> dict:
@@ -129,10 +147,28 @@ def figures(records: list[Record]) -> dict:
         seeds[record.arguments["seed"]] = record.read_curves()
     if taught:
         curves = {name: list(seeds.values()) for name, seeds in taught.items()}
-        drawn["boxworld_teacher"] = analysis.plot_learning_curves(
-            curves, "solved_alone", "steps"
-        )
+        drawn["boxworld_teacher"] = plot_lessons(curves)
     return drawn
+
+
+def plot_lessons(curves):
+    """Draws a panel of agents on bridge puzzles, and one of the others."""
+    curve, start = "solved_alone", "bridge, "
+    by_end = sorted(curves, key=lambda name: -curves[name][0][curve][-1])
+    panels_names = (
+        [name for name in by_end if name.startswith(start)],
+        [name for name in by_end if not name.startswith(start)],
+    )
+    figure = new_figure(7.2, 5.6)
+    panels = figure.subplots(2, height_ratios=(3, 2))
+    for panel, names in zip(panels, panels_names, strict=True):
+        lines = {name.removeprefix(start): curves[name] for name in names}
+        draw_curves(panel, lines, curve, "steps")
+        panel.set_ylabel(label_of(curve))
+    panels[0].set(title="bridge puzzles", xlabel="")
+    panels[1].set_title("other puzzles")
+    label_ends(figure)
+    return figure
 
 
 def _name_of_lesson(arguments):
@@ -174,12 +210,13 @@ def _boxes(arguments):
 
 
 def _teacher(arguments):
-    """`"1.0 of the loss, 0.9 of the moves, falling for 2,000,000 steps"`."""
+    """`"0.9 of the moves, 0.5 of the loss, falling for 2,000,000 steps"`."""
     if "attention_weight" in arguments:
         return "single positions, with hints"
     text = "none"
     if share := arguments.get("teacher_share"):
-        text = f"{share} of the loss, {arguments['teacher_moves']} of the moves"
+        text = f"{arguments['teacher_moves']} of the moves"
+        text += f", {share} of the loss" if share < 1 else ""
         if steps := arguments.get("num_taught"):
             text += f", falling for {steps:,} steps"
     return text + (", curriculum" if arguments.get("curriculum") else "")
@@ -194,18 +231,25 @@ def _short_teacher(arguments):
     return text + (", curriculum" if arguments.get("curriculum") else "")
 
 
-def _begun_with(arguments):
-    """`"from 3x18"` for an agent that began as `boxworld_3x18_relational`."""
+def _preset(arguments):
+    """`"3x18"` for an agent that began as `boxworld_3x18_relational`."""
     name = (arguments.get("preset") or "").removeprefix("boxworld_")
-    return name and f"from {name.removesuffix('_' + arguments['network'])}"
+    return name.removesuffix("_" + arguments["network"])
+
+
+def _begun_with(arguments):
+    name = _preset(arguments)
+    return name and f"from {name}"
 
 
 def _taught_place(row):
     settings = row.settings
     size = settings.get("rows") or 0, settings.get("columns") or 0
     box = settings["world"] == "box"
-    kind = settings["network"], _teacher(settings), row.options, row.length
-    return box, size, str(settings.get("solution_length")), *kind
+    kind = settings["network"], _teacher(settings), row.options
+    seed = row.records[0].arguments["seed"]
+    length = str(settings.get("solution_length"))
+    return box, size, length, *kind, seed, row.length
 
 
 def _place(row):

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.policies import greedy_policy
+from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 from tf_agents.trajectories import trajectory as trajectories
 
@@ -69,8 +70,9 @@ class ImpalaAgent(tf_agent.TFAgent):
     the last frame of an episode and the first of the next one are left out.
 
     Args:
-        time_step_spec: As `TFEnvironment.time_step_spec()` returns it.
-        action_spec: As `TFEnvironment.action_spec()` returns it, one integer.
+        time_step_spec: As `time_step_spec()` of a `TFEnvironment` or a
+            `PyEnvironment` returns it.
+        action_spec: As its `action_spec()` returns it, one integer.
         model: `keras.Model` as `models.boxworld_agent` builds.
         learning_rate: Positive number, or a learning rate schedule of Keras, a
             function of the number of updates.
@@ -167,6 +169,9 @@ class ImpalaAgent(tf_agent.TFAgent):
         self.clip_c = clip_c
         trainable = self.network.values[: self.network.num_trainable]
         self.mean_squares = [tf.Variable(tf.zeros_like(w)) for w in trainable]
+        time_step_spec, action_spec = tensor_spec.from_spec(
+            (time_step_spec, action_spec)
+        )
         policy = bridge.KerasPolicy(self.network, time_step_spec, action_spec)
         super().__init__(
             time_step_spec,
@@ -231,7 +236,8 @@ class ImpalaAgent(tf_agent.TFAgent):
             gradients = tape.gradient(
                 loss, trainable, unconnected_gradients="zero"
             )
-            return loss, terms, gradients
+            # Those of an Embedding are of the rows that it looked up.
+            return loss, terms, [tf.convert_to_tensor(g) for g in gradients]
 
         total = _summed_over_microbatches(
             with_gradients, trajectory, self._num_microbatches(trajectory)

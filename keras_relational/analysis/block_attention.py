@@ -70,13 +70,13 @@ def block_attention(
         )
     if roles.states:  # A recurrent agent takes sequences of frames.
         images = images[:, None]
-    scores = predictions(_scores(model), images, batch_size)
+    scores = predictions(scores_part(model), images, batch_size)
     scores = [x.astype("float32") for x in keras.tree.flatten(scores)]
     return BlockAttention(*scores, *[None] * (3 - len(scores)))
 
 
 @once_for_each_model
-def _scores(model):
+def scores_part(model):
     """A model from images to the fields of `BlockAttention`."""
     block = models.part(model, "block")
     before = models.part(model, "entities").output

@@ -64,13 +64,13 @@ def bindings(
     >>> bindings(model, np.zeros((2, 5, 8))).key_scores.shape
     (2, 6, 5)
     """
-    found = predictions(_memory(model), sequences, batch_size)
+    found = predictions(memory_part(model), sequences, batch_size)
     found = {name: values.astype("float32") for name, values in found.items()}
     return Bindings(**({"value_scores": None} | found))
 
 
 @once_for_each_model
-def _memory(model):
+def memory_part(model):
     """A model from sequences to the fields of `Bindings`."""
     if {"encoder", "reasoner", "esbn"} <= set(models.roles(model).parts):
         encoder, reasoner, esbn = (

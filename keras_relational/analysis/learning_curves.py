@@ -5,15 +5,14 @@ returns them, or a run's `curves.csv` read by
 `np.genfromtxt(path, delimiter=",", names=True)`.
 """
 
-import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keras_relational.analysis.plotting import legend_below
-from keras_relational.analysis.plotting import line_style
+from keras_relational.analysis.plotting import draw_line
+from keras_relational.analysis.plotting import label_ends
 from keras_relational.analysis.plotting import new_figure
 from keras_relational.validation import check_choice
 
@@ -86,10 +85,10 @@ def plot_learning_curves(
     curve: str = "stripes_accuracy",
     x: str = "batches",
 ) -> "Figure":
-    """Draws one line an architecture.
+    """Draws one line an architecture, with its name at the line's end.
 
-    Lines are means over the seeds. Bands reach one standard deviation to each
-    side.
+    Lines are means over the seeds. The first five have a colour, and a band
+    that reaches one standard deviation to each side. The others are grey.
 
     Args:
         runs: Dictionary from architecture to a sequence of the curves of each
@@ -109,16 +108,11 @@ def plot_learning_curves(
         ValueError: If `x` is none of these, or as `mean_and_spread` raises it.
     """
     check_choice("axis", x, X_LABELS)
-    longest = max(map(len, runs), default=0)
-    entry_width = max(1.8, 0.5 + 0.07 * longest)  # 0.07 inches a letter.
-    rows = math.ceil(len(runs) / max(1, int(6 / entry_width)))
-    figure = new_figure(6, 3.4 + 0.22 * rows)
+    figure = new_figure(6.4, max(3.2, 0.8 + 0.165 * len(runs)))
     panel = figure.subplots()
-    for number, seeds in enumerate(runs.values()):
-        draw_curve(panel, seeds, curve, x, number)
-    panel.set(xlabel=X_LABELS[x], ylabel=label_of(curve))
-    panel.grid(alpha=0.3)
-    legend_below(figure, dict(enumerate(runs)), entry_width)
+    draw_curves(panel, runs, curve, x)
+    panel.set_ylabel(label_of(curve))
+    label_ends(figure)
     return figure
 
 
@@ -127,16 +121,19 @@ def label_of(curve):
     return f"{curve.replace('_', ' ')} (%)"
 
 
-def draw_curve(panel, runs, curve, x, number):
-    """Draws the mean of the runs, line `number` of a panel, and its spread."""
-    points, mean, spread = mean_and_spread(runs, curve, x)
-    points = points / _UNITS[x]
-    panel.plot(points, 100 * mean, **line_style(number))
-    panel.fill_between(
-        points,
-        100 * (mean - spread),
-        100 * (mean + spread),
-        color=f"C{number}",
-        alpha=0.2,
-        linewidth=0,
-    )
+def draw_curves(panel, runs, curve, x):
+    """Draws the lines of one panel, and its horizontal axis.
+
+    Without runs a name has no line, and those after it keep their colours.
+    """
+    for name, seeds in runs.items():
+        if not seeds:
+            panel.plot([], [])
+            continue
+        points, mean, spread = mean_and_spread(seeds, curve, x)
+        draw_line(panel, name, points / _UNITS[x], 100 * mean, 100 * spread)
+    if x == "examples":
+        panel.set_xscale("log")
+        panel.set_xticks(points, [f"{point:,}" for point in points])
+        panel.minorticks_off()
+    panel.set_xlabel(X_LABELS[x])

@@ -16,6 +16,11 @@ if typing.TYPE_CHECKING:
 else:  # Importing matplotlib waits until a figure is drawn.
     Figure = typing.Any
 
+# All can be read on white and on a dark page: a contrast of 3.4 or more.
+COLOURS = "#d06c10", "#3987d9", "#2b9a5a", "#a866d8", "#dd4f62"
+GREY = "#808080"
+_LABEL_GAP = 0.16  # Inches from one label at a line's end to the next.
+
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of that size in inches, which pyplot does not keep.
@@ -28,9 +33,62 @@ def new_figure(width: float, height: float) -> Figure:
     return figure_class(figsize=(width, height), layout="constrained")
 
 
-def line_style(number: int) -> dict[str, str]:
-    """The colour of line `number`, dashed from ten on."""
-    return {"color": f"C{number}", "linestyle": "-" if number < 10 else "--"}
+def draw_line(
+    panel: typing.Any,
+    name: str,
+    x: np.ndarray,
+    mean: np.ndarray,
+    spread: np.ndarray | None = None,
+) -> None:
+    """Draws one line more of a panel. The first five have a colour.
+
+    They have a band, too, if there is a spread. The others are grey. All
+    colours can be read on white and on a dark page. `label_ends` writes the
+    names.
+    """
+    number = len(panel.lines)
+    if number >= len(COLOURS):
+        panel.plot(x, mean, color=GREY, lw=0.9, alpha=0.7, label=name, zorder=1)
+        return
+    colour = COLOURS[number]
+    panel.plot(x, mean, color=colour, lw=1.8, label=name)
+    if spread is not None:
+        band = mean - spread, mean + spread
+        panel.fill_between(x, *band, color=colour, alpha=0.15, lw=0)
+
+
+def label_ends(figure: Figure) -> None:
+    """Writes the names of all lines right of their panels, beside their ends.
+
+    Frames, ticks and other labels become grey.
+    """
+    for panel in figure.axes:
+        _soften(panel)
+    figure.draw_without_rendering()  # Only then panels have their heights.
+    for panel in figure.axes:
+        named = [x for x in panel.lines if not x.get_label().startswith("_")]
+        lines = sorted(named, key=_height_of_end)
+        ends = np.array([_height_of_end(line) for line in lines])
+        gap = _LABEL_GAP * figure.dpi / panel.get_window_extent().height
+        for line, height in zip(lines, _apart(ends, gap), strict=True):
+            panel.annotate(
+                line.get_label(),
+                xy=(line.get_xdata()[-1], line.get_ydata()[-1]),
+                xytext=(1.04, height),
+                textcoords=panel.transAxes,
+                color=line.get_color(),
+                fontsize=8.5,
+                va="center",
+                arrowprops={
+                    "arrowstyle": "-",
+                    "relpos": (0, 0.5),
+                    "color": line.get_color(),
+                    "lw": 0.5,
+                    "alpha": 0.6,
+                    "shrinkA": 1,
+                    "shrinkB": 1,
+                },
+            )
 
 
 def legend_below(
@@ -41,13 +99,13 @@ def legend_below(
 ) -> None:
     """Adds one legend for all panels, wrapped to the figure's width.
 
-    Entry `i` of `names` looks like `line_style(i)`, changed by `style`, and is
+    Entry `i` of `names` has the colour `C{i}`, changed by `style`, and is
     `entry_width` inches wide.
     """
     from matplotlib.lines import Line2D
 
     marks = [
-        Line2D([], [], **{**line_style(number), "label": name, **style})
+        Line2D([], [], **{"color": f"C{number}", "label": name, **style})
         for number, name in names.items()
     ]
     across = int(figure.get_figwidth() / entry_width)
@@ -61,16 +119,27 @@ def legend_below(
 def save_figure(
     figure: Figure, path: pathlib.Path | str, **arguments: typing.Any
 ) -> None:
-    """Writes a figure to a PNG file, all of it or nothing.
+    """Writes a figure to a PNG or SVG file, all of it or nothing.
+
+    An SVG file has no ground, its text stays text, and it has no date: a
+    figure that is drawn again gives the same file.
 
     Args:
         figure: `matplotlib.figure.Figure`.
-        path: Path of the file.
+        path: Path of the file. Its ending says which of the two.
         **arguments: Arguments of `Figure.savefig`, such as `dpi`.
     """
-    image = io.BytesIO()
-    figure.savefig(image, **arguments)
-    write_atomically(pathlib.Path(path), image.getvalue())
+    import matplotlib as mpl
+
+    image, path = io.BytesIO(), pathlib.Path(path)
+    arguments["format"] = path.suffix.removeprefix(".") or "png"
+    if arguments["format"] == "svg":
+        arguments |= {"transparent": True, "metadata": {"Date": None}}
+    with mpl.rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "keras_relational"}
+    ):
+        figure.savefig(image, **arguments)
+    write_atomically(path, image.getvalue())
 
 
 def save_gif(
@@ -95,3 +164,35 @@ def save_gif(
         loop=0,
     )
     write_atomically(pathlib.Path(path), gif.getvalue())
+
+
+def _height_of_end(line):
+    """Where a line ends, as a share of its panel's height."""
+    end = line.get_xdata()[-1], line.get_ydata()[-1]
+    to_panel = line.axes.transData - line.axes.transAxes
+    return to_panel.transform(end)[1]
+
+
+def _apart(heights, gap):
+    """The sorted heights closest to these that are `gap` apart, in 0 to 1."""
+    steps = gap * np.arange(len(heights))
+    room = max(0, 1 - gap * (len(heights) - 1))
+    groups = []  # Of labels that touch.
+    for height in heights - steps:
+        groups.append([height])
+        while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    shifted = [np.mean(group) for group in groups for _ in group]
+    return np.clip(shifted, 0, room) + steps
+
+
+def _soften(panel):
+    """Makes frame, ticks and labels grey, on no ground."""
+    panel.set_facecolor("none")
+    panel.figure.patch.set_alpha(0)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.spines[["bottom", "left"]].set_color(GREY)
+    panel.tick_params(colors=GREY, labelsize=8.5)
+    for text in (panel.title, panel.xaxis.label, panel.yaxis.label):
+        text.set(color=GREY, fontsize=9.5)
+    panel.grid(color=GREY, alpha=0.25, lw=0.6)

@@ -66,12 +66,12 @@ def object_files(
             f"{scoff.name} is stateful, and this would change its state. Build "
             "the model without `stateful`, and give it the weights of this one"
         )
-    scores = predictions(_scores(model), sequences, batch_size)
+    scores = predictions(scores_part(model), sequences, batch_size)
     return ObjectFiles(*(score.astype("float32") for score in scores))
 
 
 @once_for_each_model
-def _scores(model):
+def scores_part(model):
     """A model from sequences to the fields of `ObjectFiles`."""
     scoff = only_layer(model, layers.SCOFF)
     arguments_for = call_arguments(model, scoff)

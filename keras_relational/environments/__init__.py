@@ -13,7 +13,8 @@ Two modules wrap a world for a library. Import them by name. They need the extra
 `rl`:
 
 - `gymnasium_environment`: single and vectorized Gymnasium environments.
-- `tf_agents_environment`: a tf-agents `TFEnvironment`.
+- `tf_agents_environment`: environments of tf-agents, of a world or of anybody's
+  Gymnasium environments.
 
 `registration` tells Gymnasium the names of the worlds.
 """

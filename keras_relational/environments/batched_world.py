@@ -27,7 +27,8 @@ class World:
 
     - `actions`: the names of the actions. An action is an index into this
       tuple.
-    - `image_shape`: the shape of one image, `(height, width, 3)`.
+    - `image_shape`: the shape of one image, `(height, width, 3)`, or of what
+      `render` returns instead, such as `(num_objects, features)`.
     - `success_reward`: a step with this reward or more solves the episode.
     - `new_episode(seed, episode)`: the first state of an episode.
     - `move(state, actions)`: the rules.
@@ -51,7 +52,7 @@ class World:
     """
 
     actions: tuple[str, ...]
-    image_shape: tuple[int, int, int]
+    image_shape: tuple[int, ...]
     success_reward: float
 
     def __init__(self, max_episode_steps: int | None = None):

@@ -1,5 +1,5 @@
 # ruff: noqa: E402 (the switch comes before the import of tf-agents)
-"""A world as an environment of tf-agents."""
+"""A world, or anybody's Gymnasium environments, as one of tf-agents."""
 
 from keras_relational.legacy_keras import check_backend
 from keras_relational.legacy_keras import use_legacy_keras
@@ -8,9 +8,12 @@ use_legacy_keras()
 
 import functools
 
+import gymnasium
 import numpy as np
 import tensorflow as tf
+from tf_agents.environments import py_environment
 from tf_agents.environments import tf_environment
+from tf_agents.specs import array_spec
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
@@ -130,3 +133,115 @@ def _stepped(world, batch_size):
         return tf.nest.map_structure(tf.identity, state[1])
 
     return tf.function(functools.partial(stepped), autograph=False)
+
+
+class GymnasiumPyEnvironment(py_environment.PyEnvironment):
+    """Anybody's Gymnasium environments as one batched `PyEnvironment`.
+
+    tf-agents' own `GymWrapper` is for `gym`, the library before Gymnasium.
+
+    The step after the end of an episode is the first step of a new one, and the
+    action for this step has no effect: tf-agents and Gymnasium's
+    `AutoresetMode.NEXT_STEP` agree in this. The discount of the last step is 0
+    where the environment says `terminated`. Where it says `truncated`, the
+    discount is 1, and learners bootstrap from the value of the last
+    observation.
+
+    Args:
+        envs: `gymnasium.vector.VectorEnv`, as `gymnasium.make_vec` or
+            `gymnasium.vector.SyncVectorEnv` makes it, with observations of a
+            `Box` and actions of a `Discrete` space.
+        seed: Non-negative integer that fixes the episodes. By default they
+            differ from run to run.
+
+    Raises:
+        RuntimeError: If Keras runs on another backend than TensorFlow.
+        ValueError: If a space is of another kind, or the environments begin new
+            episodes in another way.
+
+    Example:
+
+    >>> envs = gymnasium.make_vec("CartPole-v1", num_envs=3)
+    >>> environment = GymnasiumPyEnvironment(envs, seed=0)
+    >>> environment.reset().observation.shape
+    (3, 4)
+    """
+
+    def __init__(
+        self, envs: gymnasium.vector.VectorEnv, seed: int | None = None
+    ):
+        check_backend("Environments of tf-agents")
+        mode = envs.metadata.get("autoreset_mode")
+        if mode != gymnasium.vector.AutoresetMode.NEXT_STEP:
+            raise ValueError(
+                "The environments must begin a new episode at the step after "
+                "the end of one: make them with autoreset_mode="
+                "gymnasium.vector.AutoresetMode.NEXT_STEP, Gymnasium's "
+                f"default. Received: autoreset_mode={mode}"
+            )
+        super().__init__(handle_auto_reset=False)
+        self.envs = envs
+        self._observation_spec = _spec(
+            envs.single_observation_space, gymnasium.spaces.Box, "observation"
+        )
+        self._action_spec = _spec(
+            envs.single_action_space, gymnasium.spaces.Discrete, "action"
+        )
+        self._seed = seed
+
+    @property
+    def batched(self) -> bool:
+        """Whether there are several episodes: always."""
+        return True
+
+    @property
+    def batch_size(self) -> int:
+        """Number of episodes."""
+        return self.envs.num_envs
+
+    def observation_spec(self) -> array_spec.BoundedArraySpec:
+        """What an observation of one episode looks like."""
+        return self._observation_spec
+
+    def action_spec(self) -> array_spec.BoundedArraySpec:
+        """What an action in one episode looks like."""
+        return self._action_spec
+
+    def close(self) -> None:
+        """Closes the Gymnasium environments."""
+        self.envs.close()
+
+    def _reset(self):
+        # The seed fixes all later episodes, too.
+        observation, _ = self.envs.reset(seed=self._seed)
+        self._seed = None
+        return ts.restart(observation, self.batch_size)
+
+    def _step(self, action):
+        over = self._current_time_step.is_last()
+        observation, reward, terminated, truncated, _ = self.envs.step(action)
+        ends = np.where(
+            terminated | truncated, ts.StepType.LAST, ts.StepType.MID
+        )
+        return ts.TimeStep(
+            step_type=np.where(over, ts.StepType.FIRST, ends).astype("int32"),
+            reward=np.where(over, 0, reward).astype("float32"),
+            discount=np.where(terminated & ~over, 0, 1).astype("float32"),
+            observation=observation,
+        )
+
+
+def _spec(space, kind, name):
+    if not isinstance(space, kind):
+        raise ValueError(
+            f"The {name} space must be a {kind.__name__}. A wrapper can make "
+            "one, such as gymnasium.wrappers.FlattenObservation. Received: "
+            f"{space}"
+        )
+    if isinstance(space, gymnasium.spaces.Box):
+        low, high = space.low, space.high
+    else:
+        low, high = space.start, space.start + space.n - 1
+    return array_spec.BoundedArraySpec(
+        space.shape, space.dtype, low, high, name
+    )

@@ -91,9 +91,21 @@ def preset_metadata(
     Returns:
         Dictionary. `sha256`, `parameters`, `keras_version` and `date_saved`
         describe the file of the model. The rest is the `metadata` of
-        `save_to_preset`. For the presets of the library, `run` is how the model
-        was trained, `figures` are its results on data that training never
-        draws, and `license` is an SPDX identifier.
+        `save_to_preset`. For the presets of the library it is:
+
+        - `license`: an SPDX identifier.
+        - `headline`: the main result.
+        - `question`: what the model answers.
+        - `inputs`, `outputs`: what goes in and comes out, a text by its name.
+        - `trained_on`: the data of training.
+        - `held_out`: the share that is right, by the kind of data, also of data
+          that it does badly on.
+        - `limits`: where it ends, a list of texts.
+        - `example`: a program, and what it `prints`.
+        - `lineage`: all commands that made it, from the first one on. Each is a
+          `command` with the name of the model that it `makes`.
+        - `run`, `figures`: the last run, and its results on data that training
+          never draws.
 
     Raises:
         ValueError: If there is no such preset, its card is damaged, or the
@@ -102,8 +114,8 @@ def preset_metadata(
 
     Example:
 
-    >>> preset_metadata("boxworld_3x18_relational")["license"]
-    'Apache-2.0'
+    >>> preset_metadata("predinet_between")["question"]
+    'Do three objects stand in a line, and are the outer two the same?'
     """
     with _folder(preset, file_hash) as folder:
         return _card(folder)
@@ -138,8 +150,10 @@ def save_to_preset(
             The name of a preset of the library alone is refused, because
             `from_preset` would load that one. `sha256sum` prints the
             `file_hash` of an archive.
-        metadata: Mapping that JSON can store, for the card: for example the
-            data it was trained on, its results, and the licence.
+        metadata: Mapping that JSON can store, for the card. Any keys will do.
+            Those of the library's cards, which `preset_metadata` lists, tell
+            others what they need: the question, what goes in and comes out,
+            the data of training, the results, where it ends and the licence.
         half_precision: If `True`, float32 weights are stored as float16, which
             halves the file. The loaded model has float32 weights again. Test it
             before you publish it: weights are rounded to 11 bits. A weight with

@@ -1,17 +1,22 @@
-"""A web page on which one can try the library's trained models.
+"""Pages on which one can try trained models.
 
     python -m keras_relational.playground
 
-Each page is a kind of preset:
+A page is JavaScript that knows the rules of its task: it draws the inputs, runs
+the preset's network on them, and shows and judges the answer. The same pages
+stand in the documentation site, where the browser runs the network from an ONNX
+file, and on a local server, which runs the Keras model.
 
-- `relations_game`: place objects on a board. The page shows the answer, and
-  where the heads look that decide it.
-- `boxworld`: play a puzzle, or let the agent move, with its attention.
-- `rules`: choose the symbols of a rule, and see which memories are read.
-- `video`: watch a video that the model continues.
+- `relations`: place objects on a board, and see which places heads compare.
+- `boxworld`: solve a puzzle beside an agent.
+- `set_game`: find a set among five cards.
+- `rules`: choose or draw the symbols of a rule.
+- `sorting`: put ten cards in order.
+- `video`: watch a ball that the model continues.
+- `analogies`: A is to B as C is to what?
 
 `serve` starts the server from Python. It needs the extra `serving`.
-`Playground` gives the same answers without a server.
+`Playground` gives the same without a server.
 """
 
 from keras_relational.playground.server import Playground

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_relational.datasets import vaec
+from keras_relational.playground.networks import Network
 
 
 class Analogies:
@@ -21,8 +22,8 @@ class Analogies:
             `"image_size"`.
     """
 
-    page = None
-    experiments = ("vaec",)
+    page = "analogies"
+    runs = ("vaec",)
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -30,6 +31,36 @@ class Analogies:
         self.model = model
         self.regime = arguments["regime"]
         self.image_size = arguments["image_size"]
+
+    def describe(self) -> dict[str, Any]:
+        """What the page needs to make problems.
+
+        Returns:
+            Dictionary of `regime`, `dimensions`, the names of what an image
+            varies in, `regions` and `image_size`.
+        """
+        return {
+            "regime": self.regime,
+            "dimensions": vaec.DIMENSIONS,
+            "regions": vaec.REGIONS,
+            "image_size": self.image_size,
+        }
+
+    def network(self) -> Network:
+        """What the page runs.
+
+        Returns:
+            `Network` from `images`, uint8 `(batch, 7, size, size, 3)`,
+            `context`, int32 `(batch, 3)`, and `candidates`, int32 `(batch, 7)`,
+            to `logits` `(batch, 7)`.
+        """
+        model, size = self.model, self.image_size
+        specs = {
+            "images": keras.InputSpec("uint8", (None, 7, size, size, 3)),
+            "context": keras.InputSpec("int32", (None, 3)),
+            "candidates": keras.InputSpec("int32", (None, 7)),
+        }
+        return Network(model, specs, lambda x: {"logits": model(dict(x))})
 
     def question(self, seed: int) -> list[str]:
         """Texts: a problem of each region, and the model's answer."""

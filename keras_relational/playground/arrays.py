@@ -1,92 +1,58 @@
-"""Arrays in JSON, for a page to draw."""
+"""Arrays in JSON, for a page and back."""
 
 import base64
+import binascii
 from typing import Any
 
 import numpy as np
 
+# The types that a page's arrays have, as JavaScript's typed arrays.
+DTYPES = ("float32", "int32", "uint8")
 
-def as_pixels(images: np.ndarray) -> dict[str, Any]:
-    """Pixels as text: bytes in base64, and their shape.
+
+def as_json(values: np.ndarray) -> dict[str, Any]:
+    """An array as a dictionary for JSON, with its bytes in base64.
 
     Args:
-        images: uint8 array of pixels.
+        values: Array of one of `DTYPES`.
 
     Returns:
-        Dictionary of `shape` and `bytes`.
+        Dictionary of `dtype`, `shape` and `bytes`.
 
     Example:
 
-    >>> as_pixels(np.array([[0, 255]], "uint8"))
-    {'shape': [1, 2], 'bytes': 'AP8='}
+    >>> as_json(np.array([[0, 255]], "uint8"))
+    {'dtype': 'uint8', 'shape': [1, 2], 'bytes': 'AP8='}
     """
-    text = base64.b64encode(images.tobytes()).decode()
-    return {"shape": list(images.shape), "bytes": text}
+    values = np.ascontiguousarray(values)
+    return {
+        "dtype": values.dtype.name,
+        "shape": list(values.shape),
+        "bytes": base64.b64encode(values.tobytes()).decode(),
+    }
 
 
-def from_pixels(sent: dict[str, Any]) -> np.ndarray:
-    """The inverse of `as_pixels`.
+def from_json(sent: Any) -> np.ndarray:
+    """The inverse of `as_json`.
+
+    Raises:
+        ValueError: If the value has another form.
 
     Example:
 
-    >>> from_pixels({"shape": [1, 2], "bytes": "AP8="})
+    >>> from_json({"dtype": "uint8", "shape": [1, 2], "bytes": "AP8="})
     array([[  0, 255]], dtype=uint8)
     """
-    data = np.frombuffer(base64.b64decode(sent["bytes"]), "uint8")
-    return data.reshape(sent["shape"])
-
-
-def as_numbers(values: Any) -> list:
-    """An array of floats as nested lists, with four digits after the point."""
-    return np.round(np.asarray(values, "float64"), 4).tolist()
-
-
-def integer(request: dict[str, Any], name: str, low: int, high: int) -> int:
-    """Takes an integer out of a request.
-
-    Args:
-        request: Dictionary.
-        name: Key of the integer.
-        low: The smallest integer that is allowed.
-        high: The largest one.
-
-    Raises:
-        ValueError: If the value is missing, no integer, or out of its range.
-    """
-    value = request.get(name)
-    if type(value) is not int or not low <= value <= high:
+    try:
+        if sent["dtype"] not in DTYPES:
+            raise ValueError(f"`dtype` must be one of {', '.join(DTYPES)}")
+        data = base64.b64decode(sent["bytes"], validate=True)
+        return np.frombuffer(data, sent["dtype"]).reshape(sent["shape"])
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
         raise ValueError(
-            f"`{name}` must be an integer from {low} to {high}. Received: "
-            f"{value!r:.50}"
-        )
-    return value
-
-
-def integers(
-    request: dict[str, Any], name: str, length: int, high: int
-) -> list[int]:
-    """Takes a list of integers from 0 on out of a request.
-
-    Args:
-        request: Dictionary.
-        name: Key of the list.
-        length: The largest number of integers.
-        high: The largest integer that is allowed.
-
-    Raises:
-        ValueError: If the value is missing, or no such list.
-    """
-    values = request.get(name)
-    if (
-        not isinstance(values, list)
-        or len(values) > length
-        or any(type(x) is not int or not 0 <= x <= high for x in values)
-    ):
-        raise ValueError(
-            f"`{name}` must be a list of at most {length} integers from 0 to "
-            f"{high}. Received: {values!r:.50}"
-        )
-    return values
+            "An array must be an object of `dtype`, `shape` and `bytes` in "
+            f"base64 ({error}). Received: {sent!r:.100}"
+        ) from error
 
 
 def answer_as_text(answer: str, probability: float, right: str) -> str:

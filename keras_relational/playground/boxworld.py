@@ -12,20 +12,20 @@ from keras import ops
 
 from keras_relational import analysis
 from keras_relational import models
-from keras_relational.analysis.block_attention import player_entities
-from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.block_attention import scores_part
 from keras_relational.environments import boxworld
+from keras_relational.environments.boxworld import BLANK
+from keras_relational.environments.boxworld import EMPTY
+from keras_relational.environments.boxworld import GEM
+from keras_relational.environments.boxworld import HUES
+from keras_relational.environments.boxworld import PLAYER
 from keras_relational.environments.compilation import compiled
 from keras_relational.models.declared_roles import answer_index
-from keras_relational.playground.arrays import as_numbers
-from keras_relational.playground.arrays import as_pixels
-from keras_relational.playground.arrays import from_pixels
-from keras_relational.playground.arrays import integer
-from keras_relational.playground.arrays import integers
+from keras_relational.playground.arrays import as_json
+from keras_relational.playground.networks import Network
 from keras_relational.random_streams import unseen_world_seeds
 
-MAX_MOVES = 1_000
-NUM_PUZZLES = 100_000
+NUM_PUZZLES = 200  # For the page.
 
 
 class BoxWorldPuzzles:
@@ -40,7 +40,7 @@ class BoxWorldPuzzles:
     """
 
     page = "boxworld"
-    experiments = ("boxworld_impala", "boxworld_positions", "boxworld_teacher")
+    runs = ("boxworld_impala", "boxworld_positions", "boxworld_teacher")
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -50,102 +50,94 @@ class BoxWorldPuzzles:
                 "The page is for agents without a memory. Received: an agent "
                 f"with the states {', '.join(models.roles(model).states)}"
             )
-        self.model, self._outputs = model, CompiledPart(model, model)
+        self.model = model
         self.world = boxworld.world_of_options(arguments)
-        self._reset = compiled(self.world.reset)
 
     def describe(self) -> dict[str, Any]:
-        """The names of the moves, for the page."""
-        return {"moves": list(self.world.actions)}
-
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The puzzle after some moves, and the policy for the next one.
-
-        Args:
-            request: Dictionary of `puzzle`, a number from 0 on, and `moves`, a
-                list of places in the world's `actions`. Training draws none of
-                these puzzles.
+        """Puzzles and the rules' sizes, for the page.
 
         Returns:
-            Dictionary of `image`; the `number` of moves that were made until
-            the puzzle was over; `end`, `"solved"`, `"lost"`, `"out of moves"`
-            or `None`; `reward`, the sum so far; `policy`, the probability of
-            each move; and `attention`. For each head of each iteration it has a
-            title, and the weights `(rows, columns)` that the entity at the
-            player gives to all entities.
-
-        Raises:
-            ValueError: If the request has another form.
+            Dictionary of `actions`; `rows` and `columns` of the board;
+            `max_steps` of an episode; `success_reward`; `cells_of_slot`, as the
+            world has it; `colours`, which numbers on a board are no keys or
+            locks; `hues`, those of keys and locks; and `puzzles`, the arrays of
+            the first states of puzzles that training never draws.
         """
-        puzzle = integer(request, "puzzle", 0, NUM_PUZZLES)
-        moves = integers(
-            request, "moves", MAX_MOVES, len(self.world.actions) - 1
-        )
-        seed = unseen_world_seeds(1)[0] + puzzle
-        state = self._reset(np.array([seed], "uint32"))
-        state = keras.tree.map_structure(ops.convert_to_numpy, state)
-        number, total, end = 0, 0.0, None
-        for move in moves:
-            number += 1
-            state, reward, terminated, truncated = self.world.step(
-                state, np.array([move], "int32")
-            )
-            total += float(reward[0])
-            if terminated[0] or truncated[0]:
-                solved = reward[0] >= self.world.success_reward
-                lost = "lost" if terminated[0] else "out of moves"
-                end = "solved" if solved else lost
-                break
-        image = ops.convert_to_numpy(self.world.render(state))
-        answer = {
-            "image": as_pixels(image[0]),
-            "number": number,
-            "end": end,
-            "reward": total,
-            "policy": None,
-            "attention": [],
+        world = self.world
+        seeds = np.array(unseen_world_seeds(NUM_PUZZLES), "uint32")
+        state = compiled(world.reset)(seeds)
+        arrays = {
+            name: ops.convert_to_numpy(state[name]).astype("int32")
+            for name in ("board", "inventory", "losing", "player")
         }
-        if end is None:
-            outputs = keras.tree.flatten(self._outputs.predict_on_batch(image))
-            logits = outputs[answer_index(models.roles(self.model))]
-            policy = ops.softmax(logits.astype("float32"))[0]
-            answer["policy"] = as_numbers(ops.convert_to_numpy(policy))
-            answer["attention"] = self._attention(image)
-        return answer
+        return {
+            "actions": list(world.actions),
+            "rows": world.rows,
+            "columns": world.columns,
+            "max_steps": world.max_episode_steps,
+            "success_reward": world.success_reward,
+            "cells_of_slot": world.cells_of_slot.tolist(),
+            "colours": {
+                "blank": BLANK,
+                "empty": EMPTY,
+                "gem": GEM,
+                "player": PLAYER,
+            },
+            "hues": list(HUES),
+            "puzzles": {name: as_json(x) for name, x in arrays.items()},
+        }
+
+    def network(self) -> Network:
+        """What the page runs.
+
+        Returns:
+            `Network` from `image`, uint8 `(batch, rows, columns + 1, 3)`, to
+            `policy` `(batch, 4)`, logits; and for an agent with a Transformer
+            block `attention` `(batch, iterations, heads, entities, entities)`.
+        """
+        model = self.model
+        index = answer_index(models.roles(model))
+        attention = None
+        if "block" in models.roles(model).parts:
+            attention = scores_part(model).function
+
+        def run(inputs):
+            image = inputs["image"]
+            outputs = keras.tree.flatten(model(image))
+            found = {"policy": outputs[index]}
+            if attention is not None:
+                standard, *_ = keras.tree.flatten(attention(image))
+                found["attention"] = standard
+            return found
+
+        shape = (None, *self.world.image_shape)
+        return Network(model, {"image": keras.InputSpec("uint8", shape)}, run)
 
     def question(self, seed: int) -> list[str]:
         """Texts: a puzzle, and how the agent plays it by drawn moves."""
         rng = np.random.default_rng(seed)
+        network = self.network()
         moves: list[int] = []
-        found = self.answer({"puzzle": seed, "moves": moves})
-        board = analysis.puzzle_as_text(from_pixels(found["image"]))
-        while found["end"] is None and len(moves) < MAX_MOVES:
-            policy = np.array(found["policy"])
-            moves.append(int(rng.choice(len(policy), p=policy / policy.sum())))
-            found = self.answer({"puzzle": seed, "moves": moves})
+
+        def draw(image):
+            logits = network.run({"image": image[np.newaxis]})["policy"]
+            chances = ops.convert_to_numpy(ops.softmax(logits))[0]
+            chances = chances.astype("float64") / chances.sum(dtype="float64")
+            moves.append(int(rng.choice(len(chances), p=chances)))
+            return moves[-1]
+
+        first = unseen_world_seeds(seed + 1)[seed]
+        played = analysis.record(self.world, first, draw)
         names = " ".join(self.world.actions[move] for move in moves)
+        reward = played["rewards"].sum()
+        last = played["rewards"][-1]
+        solved = last >= self.world.success_reward
+        end = "solved" if solved else "lost" if last < 0 else "out of moves"
         return [
             "The player @ takes a single key by walking onto it, and opens a "
             "box by walking onto its lock, its right tile, with a key of that "
             "colour. The gem * is in the last box.",
-            board,
+            analysis.puzzle_as_text(played["images"][0]),
             f"Its moves: {names}.",
-            f"The puzzle is {found['end'] or 'not over'}, with a reward of "
-            f"{found['reward']:g}.",
-        ]
-
-    def _attention(self, image):
-        if "block" not in models.roles(self.model).parts:
-            return []
-        standard = analysis.block_attention(self.model, image).standard[0]
-        (player,) = player_entities(image)
-        shape = image.shape[1] - 2, image.shape[2] - 2
-        return [
-            {
-                "title": f"iteration {iteration + 1}, head {head + 1}",
-                "weights": as_numbers(
-                    standard[iteration, head, player].reshape(shape)
-                ),
-            }
-            for iteration, head in np.ndindex(*standard.shape[:2])
+            f"The puzzle is {end}, with a reward of {reward:g}.",
         ]

@@ -1,10 +1,13 @@
 """The kinds of presets: each has a file that asks its models.
 
 A class of such a file takes a model and the arguments of the run that trained
-it. `experiments` are the names of the runs. `page` is the page of the
-playground, which `static/PAGE.js` draws, or `None`. `question(seed)` asks one
-question in words. A class with a page also has `describe` and `answer`, whose
-dictionaries the page shows.
+it.
+
+- `runs`: the experiments of these runs, with the task where it decides.
+- `page`: `static/PAGE.js` draws the page.
+- `describe()`: what the page needs beside the model, for JSON.
+- `network()`: the `Network` that the page runs.
+- `question(seed)`: one question in words, with the model's answer.
 """
 
 from typing import Any
@@ -12,46 +15,48 @@ from typing import Any
 from keras_relational import models
 from keras_relational.playground.analogies import Analogies
 from keras_relational.playground.boxworld import BoxWorldPuzzles
-from keras_relational.playground.few_examples import FewExamples
 from keras_relational.playground.relations_game import RelationsGame
 from keras_relational.playground.rules import Rules
+from keras_relational.playground.set_game import SetGame
+from keras_relational.playground.sorting import Sorting
 from keras_relational.playground.video import Videos
 
-# By the experiment that a preset's card names.
 KINDS: dict[str, Any] = {
-    experiment: kind
+    run: kind
     for kind in (
-        Analogies,
-        BoxWorldPuzzles,
-        FewExamples,
         RelationsGame,
+        BoxWorldPuzzles,
+        SetGame,
         Rules,
+        Sorting,
         Videos,
+        Analogies,
     )
-    for experiment in kind.experiments
+    for run in kind.runs
 }
 
 
-def kind_of(card: dict[str, Any], preset: Any, page: bool = False) -> Any:
+def kind_of(card: dict[str, Any], preset: Any) -> Any:
     """The class that asks the models of a preset's kind.
 
     Args:
         card: The preset's card, as `models.preset_metadata` returns it.
         preset: Name of the preset, or its folder, for the error.
-        page: Whether the class must have a page.
 
     Raises:
         ValueError: If there is no such class.
     """
-    experiment = card.get("run", {}).get("experiment")
-    known = [name for name in KINDS if KINDS[name].page or not page]
-    if experiment not in known:
-        raise ValueError(
-            f"There is no {'page' if page else 'question'} for the preset "
-            f"{str(preset)!r}: its card should name one of {', '.join(known)} "
-            f"as the run's experiment. Received: {experiment!r}"
-        )
-    return KINDS[experiment]
+    run = card.get("run", {})
+    experiment = run.get("experiment")
+    with_task = f"{experiment} {run.get('arguments', {}).get('task')}"
+    for name in (with_task, experiment):
+        if name in KINDS:
+            return KINDS[name]
+    raise ValueError(
+        f"There is no page and no question for the preset {str(preset)!r}. Its "
+        "card should name, as the experiment and the task of its run, one of: "
+        f"{', '.join(KINDS)}. Received: {with_task!r}"
+    )
 
 
 def load(card: dict[str, Any], preset: Any) -> Any:

@@ -8,20 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
-from keras_relational import analysis
-from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.esbn_memory import memory_part
 from keras_relational.datasets import distribution_of_three
 from keras_relational.playground.arrays import answer_as_text
-from keras_relational.playground.arrays import as_numbers
-from keras_relational.playground.arrays import as_pixels
-from keras_relational.playground.arrays import integer
-from keras_relational.playground.arrays import integers
+from keras_relational.playground.arrays import as_json
+from keras_relational.playground.networks import Network
 
 NUM_SHOWN = 5  # Fillers before the options.
 NUM_OPTIONS = 4
+NUM_PROBLEMS = 200  # For the page.
 QUESTIONS = {
     "distribution_of_three": "The second row has the symbols of the first, in "
     "another order. Which one is missing?",
@@ -45,7 +42,7 @@ class Rules:
     """
 
     page = "rules"
-    experiments = ("esbn_rules",)
+    runs = ("esbn_rules",)
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -56,7 +53,7 @@ class Rules:
                 f"The page is for the tasks {', '.join(QUESTIONS)} with images "
                 f"and multiple choice. Received: {', '.join(kind)}"
             )
-        self.model, self._logits = model, CompiledPart(model, model)
+        self.model = model
         self.task = arguments["task"]
         self.withheld = arguments["withheld"]
         folder = arguments.get("images")
@@ -73,86 +70,55 @@ class Rules:
         """The question and the symbols, for the page.
 
         Returns:
-            Dictionary of `question`; `fillers`, all images; `num_trained`: so
-            many of them, the first ones, are in training; and `num_problems`.
+            Dictionary of `question`; `task`; `fillers`, all images;
+            `num_trained`: so many of them, the first ones, are in training; and
+            `problems`, each of the numbers of five fillers and four options.
         """
         return {
             "question": QUESTIONS[self.task],
-            "fillers": as_pixels(self.fillers),
+            "task": self.task,
+            "fillers": as_json(self.fillers),
             "num_trained": len(self.fillers) - self.withheld,
-            "num_problems": len(self.problems.labels),
+            "problems": as_json(self.problems.fillers[:NUM_PROBLEMS]),
         }
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The probability of each option, and which memories are read.
-
-        Args:
-            request: Dictionary of `fillers`, the numbers of the five fillers
-                and the four options; or of `problem`, the number of a problem
-                whose fillers are not in training.
+    def network(self) -> Network:
+        """What the page runs.
 
         Returns:
-            Dictionary of `fillers`; `right`, the place of the right option, or
-            `None` if none or several are right; `probabilities` of the options;
-            and `read` `(steps, time)`, the weight of the memory of each step
-            when a step reads.
-
-        Raises:
-            ValueError: If the request has neither form.
+            `Network` from `fillers`, uint8 `(batch, 9, 32, 32)`, the five of a
+            problem and its four options, to `logits` `(batch, 4)` and `read`
+            `(batch, steps, 9)`, the weight of the memory of each step when a
+            step reads.
         """
-        if "problem" in request:
-            last = len(self.problems.labels) - 1
-            problem = integer(request, "problem", 0, last)
-            numbers = self.problems.fillers[problem].tolist()
-        else:
-            length = NUM_SHOWN + NUM_OPTIONS
-            last = len(self.fillers) - 1
-            numbers = integers(request, "fillers", length, last)
-            if len(numbers) != length:
-                raise ValueError(
-                    f"`fillers` must be {length} numbers: {NUM_SHOWN} fillers "
-                    f"and {NUM_OPTIONS} options. Received: {len(numbers)}"
-                )
-        images = self.fillers[numbers][None]
-        logits = self._logits.predict_on_batch(images).astype("float32")
-        probabilities = ops.convert_to_numpy(ops.softmax(logits))[0]
-        read = analysis.bindings(self.model, images).key_scores[0]
-        return {
-            "fillers": numbers,
-            "right": self._right(numbers),
-            "probabilities": as_numbers(probabilities),
-            "read": as_numbers(read),
-        }
+        model, read = self.model, memory_part(self.model).function
+
+        def run(inputs):
+            fillers = inputs["fillers"]
+            return {
+                "logits": model(fillers),
+                "read": read(fillers)["key_scores"],
+            }
+
+        shape = (None, NUM_SHOWN + NUM_OPTIONS, *self.fillers.shape[1:])
+        return Network(model, {"fillers": keras.InputSpec("uint8", shape)}, run)
 
     def question(self, seed: int) -> list[str]:
         """Texts: a rule over symbols never seen, and the model's answer."""
-        found = self.answer({"problem": seed % len(self.problems.labels)})
-        numbers = [f"{number:2}" for number in found["fillers"]]
+        problem = seed % len(self.problems.labels)
+        fillers = self.problems.fillers[problem]
+        found = self.network().run({"fillers": self.fillers[fillers][None]})
+        chances = ops.convert_to_numpy(ops.softmax(found["logits"]))[0]
+        numbers = [f"{number:2}" for number in fillers]
         options = [number.strip() for number in numbers[NUM_SHOWN:]]
-        choice = int(np.argmax(found["probabilities"]))
         return [
             f"{QUESTIONS[self.task]} Each number stands for the image of a "
             "symbol that training never shows.",
             f"{' '.join(numbers[:3])}\n{' '.join(numbers[3:NUM_SHOWN])}  ?\n"
             f"options: {' '.join(numbers[NUM_SHOWN:])}",
             answer_as_text(
-                options[choice],
-                found["probabilities"][choice],
-                options[found["right"]],
+                options[chances.argmax()],
+                chances.max(),
+                options[self.problems.labels[problem]],
             ),
         ]
-
-    def _right(self, numbers):
-        first, second = numbers[:3], numbers[3:NUM_SHOWN]
-        if self.task == "distribution_of_three":
-            right = set(first) - set(second)
-            if len(set(first)) < 3 or len(right) != 1:
-                return None
-        elif len(set(first[:2])) == len(set(second)):
-            # The third filler repeats the first, the second, or both.
-            pairs = zip(first, second, strict=False)
-            right = {y for x, y in pairs if x == first[2]}
-        else:
-            return None
-        places = np.isin(numbers[NUM_SHOWN:], list(right)).nonzero()[0]
-        return int(places[0]) if len(places) == 1 else None

@@ -12,23 +12,27 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_relational import models
+from keras_relational.playground.arrays import as_json
+from keras_relational.playground.arrays import from_json
 from keras_relational.playground.kinds import kind_of
 from keras_relational.playground.kinds import load
 from keras_relational.validation import needs_extra
 
 STATIC = pathlib.Path(__file__).with_name("static")
-MAX_BODY_BYTES = 100_000
+MAX_BODY_BYTES = 1_000_000
 
 
 class Playground:
-    """The presets to try, and their answers.
+    """The presets to try, what their pages need, and their networks.
 
     A model is loaded when it is asked for the first time.
 
     Args:
         presets: Names of presets, or folders of them. By default all presets of
-            the library for which there is a page.
+            the library.
 
     Raises:
         ValueError: If there is no such preset, no page for it, or another
@@ -36,42 +40,42 @@ class Playground:
 
     Example:
 
-    >>> playground = Playground(["boxworld_3x18_relational"])
-    >>> request = {"puzzle": 0, "moves": []}
-    >>> answer = playground.answer("boxworld_3x18_relational", request)
-    >>> len(answer["policy"])
-    4
+    >>> playground = Playground(["predinet_between"])
+    >>> boards = {"image": np.zeros((1, 36, 36, 3), "uint8")}
+    >>> playground.run("predinet_between", boards)["logits"].shape
+    (1, 2)
     """
 
     def __init__(
         self, presets: Sequence[str | pathlib.Path] | None = None
     ) -> None:
-        self._pages: dict[str, str] = {}
+        self._listed: list[dict[str, str]] = []
         self._make: dict[str, Any] = {}
         for preset in models.preset_names() if presets is None else presets:
             card = models.preset_metadata(preset)
-            kind = kind_of(card, preset, page=presets is not None)
-            if kind.page is None:
-                continue
             name = pathlib.Path(preset).name
             if name in self._make:
                 raise ValueError(
                     f"Two presets have the name {name!r}. Rename the folder of "
                     "one of them"
                 )
-            self._pages[name] = kind.page
+            self._listed.append(
+                {
+                    "name": name,
+                    "page": kind_of(card, preset).page,
+                    "headline": card.get("headline", "a model of your own"),
+                }
+            )
             self._make[name] = functools.partial(load, card, preset)
         self._loaded: dict[str, Any] = {}
+        self._networks: dict[str, Any] = {}
 
-    def pages(self) -> dict[str, list[str]]:
-        """The names of the presets of each page."""
-        found: dict[str, list[str]] = {}
-        for name, page in self._pages.items():
-            found.setdefault(page, []).append(name)
-        return found
+    def presets(self) -> list[dict[str, str]]:
+        """For each preset its `name`, its `page` and its `headline`."""
+        return self._listed
 
     def describe(self, preset: str) -> dict[str, Any]:
-        """The contents of a preset's page before the first question.
+        """What a preset's page needs beside the model, for JSON.
 
         Args:
             preset: Name of a preset.
@@ -81,22 +85,30 @@ class Playground:
         """
         return self._preset(preset).describe()
 
-    def answer(self, preset: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Asks a preset.
+    def network(self, preset: str) -> Any:
+        """The `Network` that a preset's page runs.
+
+        Raises:
+            ValueError: If there is no preset of that name.
+        """
+        if preset not in self._networks:
+            self._networks[preset] = self._preset(preset).network()
+        return self._networks[preset]
+
+    def run(
+        self, preset: str, inputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Runs a preset's network.
 
         Args:
             preset: Name of a preset.
-            request: Dictionary, as the class of its page takes it.
+            inputs: Arrays by their names, as the class of its page says.
 
         Raises:
-            ValueError: If there is no preset of that name, or the request is
-                not one of its page.
+            ValueError: If there is no preset of that name, or the inputs are
+                not those of its network.
         """
-        if not isinstance(request, dict):
-            raise ValueError(
-                f"A request must be a JSON object. Received: {request!r:.50}"
-            )
-        return self._preset(preset).answer(request)
+        return self.network(preset).run(inputs)
 
     def _preset(self, name):
         if name not in self._make:
@@ -117,12 +129,13 @@ def serve(
 ) -> Iterator[str]:
     """Serves the playground while a `with` block runs.
 
-    `GET /` is the page. `GET /presets` lists the presets of each page, `GET
-    /presets/NAME` describes one, and `POST /presets/NAME` asks it.
+    `GET /` is the page. `GET /presets.json` lists the presets, `GET
+    /presets/NAME.json` describes one, and `POST /presets/NAME` runs it. Arrays
+    go to and fro as `arrays.as_json` makes them.
 
     Args:
         presets: Names of presets, or folders of them. By default all presets of
-            the library for which there is a page.
+            the library.
         host: IPv4 address or name to listen on. Only this machine can reach the
             default. Any other address opens the server, which has no password,
             to other machines.
@@ -207,24 +220,34 @@ def _application(playground, worker):
 
     class Presets(Handler):
         async def get(self):
-            await self.reply(playground.pages)
+            self.write({"runner": "server", "presets": playground.presets()})
 
-    class Preset(Handler):
+    class Description(Handler):
         async def get(self, name):
             await self.reply(playground.describe, name)
 
+    class Preset(Handler):
         async def post(self, name):
-            try:
-                request = json.loads(self.request.body)
-            except ValueError as error:
-                self.refuse(f"The body must be JSON: {error}")
-            else:
-                await self.reply(playground.answer, name, request)
+            await self.reply(run, name, self.request.body)
+
+    def run(name, body):
+        try:
+            sent = json.loads(body)
+        except ValueError as error:
+            raise ValueError(f"The body must be JSON: {error}") from error
+        if not isinstance(sent, dict):
+            raise ValueError(
+                f"A request must be a JSON object. Received: {sent!r:.50}"
+            )
+        inputs = {name: from_json(value) for name, value in sent.items()}
+        outputs = playground.run(name, inputs)
+        return {name: as_json(value) for name, value in outputs.items()}
 
     files = {"path": str(STATIC), "default_filename": "index.html"}
     return web.Application(
         [
-            (r"/presets", Presets),
+            (r"/presets\.json", Presets),
+            (r"/presets/([^/]+)\.json", Description),
             (r"/presets/([^/]+)", Preset),
             (r"/(.*)", web.StaticFileHandler, files),
         ]

@@ -8,16 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
-from keras_relational import analysis
 from keras_relational import layers
-from keras_relational import models
-from keras_relational.analysis.compiled_parts import CompiledPart
+from keras_relational.analysis.schemata import scores_part
 from keras_relational.analysis.single_layer import only_layer
 from keras_relational.datasets import single_ball
-from keras_relational.playground.arrays import as_pixels
-from keras_relational.playground.arrays import integer
+from keras_relational.playground.networks import Network
 
 NUM_FRAMES = 40
 MIN_GIVEN = 2
@@ -39,7 +35,7 @@ class Videos:
     """
 
     page = "video"
-    experiments = ("single_ball",)
+    runs = ("single_ball",)
 
     def __init__(
         self, model: keras.Model, arguments: Mapping[str, Any]
@@ -51,69 +47,67 @@ class Videos:
                 f"{', '.join(DYNAMICS)}. Received: {self.dynamics}"
             )
         self.model = model
-        roll_out = models.roll_out_model(model, NUM_FRAMES - MIN_GIVEN, True)
-        self._roll_out = CompiledPart(roll_out, roll_out)
         self._sizes = arguments["image_size"], arguments["bulb_radius"]
 
     def describe(self) -> dict[str, Any]:
-        """Numbers of frames and schemata, and the axes, for the page."""
-        num_axes, _ = single_ball.VIDEOS[self.dynamics]
-        return {
-            "num_frames": NUM_FRAMES,
-            "min_given": MIN_GIVEN,
-            "axes": single_ball.OSCILLATIONS[:num_axes],
-            "num_schemata": only_layer(self.model, layers.SCOFF).num_schemata,
-        }
-
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A video, and how the model continues its first frames.
-
-        Args:
-            request: Dictionary of `video`, a number from 0 on, and `given`, the
-                number of frames that the model sees. Training draws none of the
-                videos.
+        """Numbers by which the page makes videos of its own.
 
         Returns:
-            Dictionary of `true` and `predicted`, frames of 0 to 255; `axes`,
-            the axis of the next step at each true frame; and `schemata`, the
-            schema that the model chooses at each frame. A predicted frame
-            follows from all frames before it: the given ones, then predicted
-            ones. The first frame is true in both.
-
-        Raises:
-            ValueError: If the request has another form.
+            Dictionary of `axes`, their names; `num_schemata`; `num_frames` of a
+            video; `min_given`, the smallest number of frames that the model
+            needs; and `image_size` and `bulb_radius`, as `single_ball` has
+            them.
         """
-        # Seeds of training have two numbers.
-        seed = [integer(request, "video", 0, 2**31), 0, 3]
-        given = integer(request, "given", MIN_GIVEN, NUM_FRAMES - 1)
-        frames, axes, _ = single_ball.generate_videos(
-            self.dynamics, 1, NUM_FRAMES, seed, *self._sizes
-        )
-        predicted = self._roll_out.predict_on_batch(frames[:, :given])
-        predicted = predicted[:, : NUM_FRAMES - 1]
-        predicted = np.round(predicted.clip(0, 1) * 255).astype("uint8")
-        predicted = np.concatenate([frames[:, :1], predicted], axis=1)
-        seen = np.concatenate([frames[:, :given], predicted[:, given:]], axis=1)
-        scores = analysis.object_files(self.model, seen).schemata
+        num_axes, _ = single_ball.VIDEOS[self.dynamics]
+        image_size, bulb_radius = self._sizes
         return {
-            "true": as_pixels(frames[0]),
-            "predicted": as_pixels(predicted[0]),
-            "axes": axes[0].tolist(),
-            "schemata": scores[0, :, 0].argmax(axis=-1).tolist(),
+            "axes": single_ball.OSCILLATIONS[:num_axes],
+            "num_schemata": only_layer(self.model, layers.SCOFF).num_schemata,
+            "num_frames": NUM_FRAMES,
+            "min_given": MIN_GIVEN,
+            "image_size": image_size,
+            "bulb_radius": bulb_radius,
         }
+
+    def network(self) -> Network:
+        """What the page runs.
+
+        Returns:
+            `Network` from `frames`, uint8 `(batch, time, height, width, 1)`, to
+            `predicted`, the frame after each of them, with pixels from 0 to 1,
+            and `schemata` `(batch, time, files, schemata)`, the score of each
+            schema.
+        """
+        model, scores = self.model, scores_part(self.model).function
+
+        def run(inputs):
+            frames = inputs["frames"]
+            return {
+                "predicted": model(frames),
+                "schemata": scores(frames)[1],
+            }
+
+        shape = (None, *model.inputs[0].shape[1:])
+        return Network(model, {"frames": keras.InputSpec("uint8", shape)}, run)
 
     def question(self, seed: int) -> list[str]:
         """Texts: the ball's axis at each frame, and the schema chosen there."""
-        found = self.answer({"video": seed, "given": NUM_FRAMES - 1})
-        axes = self.describe()["axes"]
+        # Seeds of training have two numbers.
+        frames, axes, _ = single_ball.generate_videos(
+            self.dynamics, 1, NUM_FRAMES, [seed, 0, 3], *self._sizes
+        )
+        found = self.network().run({"frames": frames})
+        schemata = found["schemata"][0, :, 0].argmax(axis=-1)
+        num_axes, _ = single_ball.VIDEOS[self.dynamics]
+        names = single_ball.OSCILLATIONS[:num_axes]
+        letters = ", ".join(f"{name[0]} for {name}" for name in names)
         lines = {
-            "axis:  ": "".join(axes[axis][0] for axis in found["axes"]),
-            "schema:": "".join(str(schema + 1) for schema in found["schemata"]),
+            "axis:  ": "".join(names[axis][0] for axis in axes[0]),
+            "schema:": "".join(str(schema + 1) for schema in schemata),
         }
         return [
             "A ball moves to and fro, and changes its axis in the middle of "
-            f"the video: {', '.join(f'{axis[0]} for {axis}' for axis in axes)}."
-            " Which schema does the model choose at each frame? Nobody told it "
-            "the axes.",
+            f"the video: {letters}. Which schema does the model choose at each "
+            "frame? Nobody told it the axes.",
             "\n".join(" ".join(line) for line in lines.items()),
         ]

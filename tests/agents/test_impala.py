@@ -278,6 +278,27 @@ def test_parts_of_the_episodes_are_equal_and_add_up():
     assert agent._num_microbatches(trajectory) == 1
 
 
+def test_an_embedding_learns():
+    """Its gradient is sparse, and is summed over parts like any other."""
+    keras.utils.set_random_seed(0)
+    images = keras.Input((3, 7, 3), dtype="uint8")
+    x = keras.layers.Embedding(256, 2)(images)
+    x = keras.layers.Flatten()(x)
+    outputs = keras.layers.Dense(4, name="policy")(x), x[:, 0]
+    environment = agents.small_environment()
+    agent = ImpalaAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
+        keras.Model(images, outputs),
+    )
+    trajectory = agents.random_trajectory(batch=6)
+    found = []
+    for agent.microbatch_frames in (None, 16):
+        found.append(agent.update(agent.state, trajectory))
+    assert_all_equal(*found, rtol=1e-5, atol=1e-6)
+    assert_all_moved(numbers(agent.network.values), found[0][0]["weights"])
+
+
 def test_learning_rate_of_a_schedule():
     rates = keras.optimizers.schedules.PolynomialDecay(0.1, 2, 0.0)
     trajectory = agents.random_trajectory()

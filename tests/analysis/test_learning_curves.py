@@ -6,6 +6,7 @@ import pytest
 
 from keras_relational import analysis
 from keras_relational.analysis.learning_curves import mean_and_spread
+from keras_relational.analysis.plotting import GREY
 
 
 def curves(*accuracies, batches_per_epoch=5_000):
@@ -57,11 +58,29 @@ def test_one_line_an_architecture():
     (panel,) = figure.axes
     for line, expected in zip(panel.lines, ([50, 90], [50, 60]), strict=True):
         np.testing.assert_allclose(line.get_ydata(), expected)
-    (legend,) = figure.legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names == ["predinet", "mha"]
+    lowest, highest = panel.texts
+    assert (lowest.get_text(), highest.get_text()) == ("mha", "predinet")
+    assert lowest.get_position()[1] < highest.get_position()[1]
     assert panel.get_ylabel() == "stripes accuracy (%)"
     figure.savefig(io.BytesIO())
+
+
+def test_names_of_lines_that_end_alike_stand_apart(tmp_path):
+    figure = analysis.plot_learning_curves(
+        {f"model {number}": [curves(0.5, 0.9)] for number in range(7)}
+    )
+    (panel,) = figure.axes
+    colours = [line.get_color() for line in panel.lines]
+    assert len({*colours}) == 6  # Five, and grey.
+    assert colours[5] == colours[6] == GREY
+    heights = [text.get_position()[1] for text in panel.texts]
+    gaps = np.diff(heights) * panel.get_window_extent().height
+    assert (gaps >= 0.15 * figure.dpi).all()
+    assert min(heights) >= 0
+    assert max(heights) <= 1 + 1e-6
+
+    analysis.save_figure(figure, tmp_path / "figure.svg")
+    assert ">model 6</text>" in (tmp_path / "figure.svg").read_text()
 
 
 def agent_curves(steps, solved):

@@ -1,3 +1,6 @@
+import functools
+
+import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -5,6 +8,9 @@ import tensorflow as tf
 from keras_relational.environments import boxworld
 from keras_relational.environments import goto_object_maze
 from keras_relational.environments.compilation import compiled
+from keras_relational.environments.tf_agents_environment import (
+    GymnasiumPyEnvironment,
+)
 from keras_relational.environments.tf_agents_environment import (
     WorldTFEnvironment,
 )
@@ -117,3 +123,74 @@ def test_current_time_step_and_seeds():
     again = one.reset()
     assert (again.step_type.numpy() == ts.StepType.FIRST).all()
     assert (again.observation.numpy() != first.observation.numpy()).any()
+
+
+class Counting(gymnasium.Env):
+    """Shows a number of the episode and the step. Action 7 ends it."""
+
+    observation_space = gymnasium.spaces.Box(0, 1_000, (2,), np.int32)
+    action_space = gymnasium.spaces.Discrete(3, start=5)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seen = np.array([self.np_random.integers(1_000), 0], "int32")
+        return self.seen.copy(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.seen[1] += 1
+        return self.seen.copy(), 10.0 * action, action == 7, False, {}
+
+
+def counting(num_envs=2, seed=0, **arguments):
+    """Episodes are cut off after three steps."""
+    make = functools.partial(gymnasium.wrappers.TimeLimit, max_episode_steps=3)
+    envs = [lambda: make(Counting())] * num_envs
+    return gymnasium.vector.SyncVectorEnv(envs, **arguments)
+
+
+def test_gymnasium_passes_the_validation_of_tf_agents():
+    environment = GymnasiumPyEnvironment(counting())
+    utils.validate_py_environment(environment, episodes=9)
+
+
+def test_gymnasium_ends_episodes_as_tf_agents_does():
+    """One episode ends by its rules, the other is cut off."""
+    environment = GymnasiumPyEnvironment(counting(), seed=3)
+    steps = [environment.reset()]
+    for actions in ([5, 6], [7, 6], [7, 6], [6, 7], [5, 6]):
+        steps.append(environment.step(np.array(actions)))
+    types, rewards, discounts, observations = (
+        np.array(x) for x in zip(*steps, strict=True)
+    )
+    assert types.tolist() == [[0, 0], [1, 1], [2, 1], [0, 2], [1, 0], [1, 1]]
+    assert rewards[1:].tolist() == [
+        [50, 60],
+        [70, 60],
+        [0, 60],
+        [60, 0],
+        [50, 60],
+    ]
+    assert discounts.tolist() == [[1, 1], [1, 1], [0, 1], *[[1, 1]] * 3]
+    assert observations[..., 1].T.tolist() == [
+        [0, 1, 2, 0, 1, 2],
+        [0, 1, 2, 3, 0, 1],
+    ]
+    again, other = (
+        GymnasiumPyEnvironment(counting(), seed=x).reset() for x in (3, 4)
+    )
+    np.testing.assert_array_equal(again.observation, steps[0].observation)
+    assert (other.observation != again.observation).any()
+    environment.close()
+
+
+def test_gymnasium_environments_that_do_not_fit():
+    same = gymnasium.vector.AutoresetMode.SAME_STEP
+    with pytest.raises(ValueError, match="NEXT_STEP, Gymnasium's default"):
+        GymnasiumPyEnvironment(counting(autoreset_mode=same))
+    for name, space in (("observation", "Box"), ("action", "Discrete")):
+        envs = counting()
+        pair = gymnasium.spaces.MultiDiscrete([2, 2])
+        setattr(envs, f"single_{name}_space", pair)
+        with pytest.raises(ValueError, match=f"{name} space must be a {space}"):
+            GymnasiumPyEnvironment(envs)

@@ -42,6 +42,15 @@ def test_boxworld_agent(run):
         assert gif.n_frames > 1
 
 
+@pytest.mark.slow
+def test_cards(run):
+    found = run("cards --num-hands 64 --epochs 1", ["attributes, corelnet: "])
+    for x, y in found["TESTS"].values():
+        shared = (x[:, 0] == x[:, 2]).all(axis=-1).sum(axis=-1)
+        assert ((shared == 1) == y).all()
+        assert abs(y.mean() - 0.5) < 0.05
+
+
 def test_context_normalization(run):
     found = run(
         "context_normalization --epochs 1 --num-problems 640",
@@ -92,11 +101,11 @@ def test_scoff(run):
 
 def test_sensor_table(run):
     found = run(
-        "sensor_table --epochs 2",
-        ["normalize and compare, 580 weights"],
+        "sensor_table --epochs 1",
+        ["over time, compare, 580 weights"],
         "sensor_table.png",
     )
-    for x, y in found["tests"].values():
+    for x, y in found["TESTS"].values():
         assert x.shape == (2_000, 80)
         assert abs(y.mean() - 0.5) < 0.05
     first, second = np.asarray(found["normalized"])[:2, :, 0]

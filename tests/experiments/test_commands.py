@@ -146,6 +146,32 @@ def test_every_experiment_is_tested():
     assert found == set(BAD_VALUES)
 
 
+@pytest.mark.parametrize("preset", models.preset_names())
+def test_a_lineage_goes_back_to_nothing(preset, monkeypatch):
+    """And its last command, today, has the arguments of the preset's run."""
+    parse = command_line.Command.parse_run
+
+    def parsed(self, *args, **kwargs):
+        raise BegunError(vars(parse(self, *args, **kwargs)))
+
+    monkeypatch.setattr(command_line.Command, "parse_run", parsed)
+    card, made = models.preset_metadata(preset), [None]
+    for step in card["lineage"]:
+        paper, options = re.fullmatch(
+            r"python -m experiments\.(\w+) (.*)", step["command"]
+        ).groups()
+        with pytest.raises(BegunError) as begun:
+            start(monkeypatch, paper, *options.split())
+        given = begun.value.args[0]
+        before = given.pop("preset", None)
+        assert before in made or str(before) in made
+        made.append(step["makes"])
+    assert made[-1] == preset
+    expected = dict(card["run"]["arguments"])
+    expected.pop("preset", None)
+    assert {name: given[name] for name in expected} == expected
+
+
 @pytest.mark.parametrize(("name", "options"), BAD_LINES)
 def test_bad_values_end_in_one_line(
     name, options, tmp_path, monkeypatch, capsys

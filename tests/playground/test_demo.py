@@ -6,28 +6,24 @@ import pytest
 
 from keras_relational import demo
 from keras_relational import models
-from keras_relational.playground.kinds import KINDS
+from keras_relational.playground.kinds import kind_of
 
 pytestmark = pytest.mark.any_backend
 
 # What an answer of each kind of preset looks like.
 ANSWERS = {
     "boxworld": r"Its moves: (\w+ )*\w+\..*The puzzle is (solved|lost)",
-    "relations_game": r"Its answer: (yes|no) \(probability [01]\.\d{3}\)",
+    "relations": r"Its answer: (yes|no) \(probability [01]\.\d{3}\)",
     "set_game": r"(\d \w+ \w+ \w+ ){5}Its answer: (yes|no) \(probability [01]",
     "sorting": r"given:( \d+){10} sorted:(( \d+){10}) right:\2$",
     "rules": r"options: .*Its answer: \d+ \(probability [01]\.\d{3}\)",
-    "vaec": r"(\w+, region \d: level \d+ is to \d+ as \d+ is to \d+\.[^.]+\.)",
+    "analogies": r"(\w+, region \d: level \d+ is to \d+ as \d+ is to \d+\.)",
     "video": r"axis: +([hv])\1{19}([hv])\2{19} schema: [12]{40}",
 }
 
 
 def kind(preset):
-    run = models.preset_metadata(preset)["run"]
-    experiment, task = run["experiment"], run["arguments"].get("task")
-    if experiment == "few_examples":
-        return task if task in ANSWERS else "relations_game"
-    return KINDS[experiment].page or experiment
+    return kind_of(models.preset_metadata(preset), preset).page
 
 
 def presets():
@@ -59,7 +55,7 @@ def test_the_command_asks_the_question_that_the_seed_chooses(
 
 def test_refuses_presets_without_a_question(tmp_path):
     models.save_to_preset(models.filler_autoencoder("vector"), tmp_path)
-    with pytest.raises(ValueError, match="There is no question for the preset"):
+    with pytest.raises(ValueError, match="no page and no question"):
         demo.answer(str(tmp_path))
 
 

@@ -1,4 +1,4 @@
-// What the pages share: elements, questions to the server, and pictures.
+// What the pages share: elements, the network of a page, and pictures.
 
 // An element, with attributes, properties for handlers, and children.
 export function el(tag, attributes = {}, ...children) {
@@ -20,48 +20,71 @@ export function replace(element, ...children) {
   }
 }
 
-// The page of a preset, while it is shown. What it asks, its keys and what it
+// The page of a preset, while it is shown. What it runs, its keys and what it
 // repeats end when it is left, so pages use these, and nothing of the browser's.
 export class Page {
   #left = new AbortController();
-  #asked = new AbortController();
-  #url;
+  #asked = 0;
+  #last = Promise.resolve();
+  #network;
 
-  constructor(preset) {
-    this.#url = `presets/${encodeURIComponent(preset)}`;
+  constructor(network) {
+    this.#network = network;
   }
 
   leave() {
     this.#left.abort();
   }
 
-  describe() {
-    return fetchJson(this.#url, { signal: this.#left.signal });
-  }
-
-  // Asks the preset. Only the last question is answered.
-  ask(request) {
-    this.drop();
-    return fetchJson(this.#url, {
-      method: "POST",
-      body: JSON.stringify(request),
-      signal: AbortSignal.any([this.#left.signal, this.#asked.signal]),
-    });
+  // Runs the network. Of the questions that wait, only the last is answered;
+  // an AbortError ends the others, and all when the page is left.
+  async run(inputs) {
+    this.#asked += 1;
+    const number = this.#asked;
+    const check = () => {
+      if (this.#left.signal.aborted || number !== this.#asked) {
+        throw new DOMException("Another question came.", "AbortError");
+      }
+    };
+    const before = this.#last;
+    let done;
+    this.#last = new Promise((resolve) => { done = resolve; });
+    try {
+      await before;
+      check();
+      const outputs = await this.#network(inputs);
+      check();
+      return outputs;
+    } finally {
+      done();
+    }
   }
 
   // Gives up the last question.
   drop() {
-    this.#asked.abort();
-    this.#asked = new AbortController();
+    this.#asked += 1;
   }
 
   // Calls a handler with each key, unless a control or the browser takes it.
   onKey(handler) {
-    document.addEventListener("keydown", (event) => {
+    this.on(document, "keydown", (event) => {
       const { target, altKey, ctrlKey, metaKey, shiftKey } = event;
       if (altKey || ctrlKey || metaKey || shiftKey) return;
-      if (!target.closest?.("a, button, input, select")) handler(event);
-    }, { signal: this.#left.signal });
+      const isLetter = event.key.length === 1 && event.key !== " ";
+      const takers = isLetter ? "input, select" : "a, button, input, select";
+      if (!target.closest?.(takers)) handler(event);
+    });
+  }
+
+  // Calls a handler with each event of an element until the page is left.
+  on(element, name, handler) {
+    element.addEventListener(name, handler, { signal: this.#left.signal });
+  }
+
+  // Waits for some milliseconds. An AbortError ends it when the page is left.
+  async pause(milliseconds) {
+    await new Promise((resolve) => setTimeout(resolve, milliseconds));
+    this.#left.signal.throwIfAborted();
   }
 
   // Calls a handler after each pause, until the function returned is called.
@@ -78,27 +101,7 @@ export class Page {
   }
 }
 
-export async function fetchJson(url, options) {
-  let reply;
-  let content;
-  try {
-    reply = await fetch(url, options);
-    content = await reply.json();
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Has it been stopped?");
-  }
-  if (!reply.ok) throw new Error(content.error);
-  return content;
-}
-
-// The bytes of images that the server sends, and their shape.
-export function decoded({ shape, bytes }) {
-  const data = Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0));
-  return { shape, data };
-}
-
-// Draws image number `index` on a canvas of as many pixels.
+// Draws image number `index` of a tensor on a canvas of as many pixels.
 export function paint(canvas, { shape, data }, index = 0) {
   const last = shape.length - 1;
   const colours = shape[last] === 3 ? 3 : 1;
@@ -140,6 +143,11 @@ export function paintAttention(canvas, image, areas, scale) {
 
 export function percent(share) {
   return `${(100 * share).toFixed(1)} %`;
+}
+
+// A random integer from 0 to below a number.
+export function randomInteger(below) {
+  return Math.floor(Math.random() * below);
 }
 
 export function say(text) {

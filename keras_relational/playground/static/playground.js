@@ -1,61 +1,110 @@
-// The page: tabs, the choice of a trained model, and the page of its kind.
+// The frame of the pages: tabs, the choice of a trained model, the start page.
 
-import { Page, el, fetchJson, replace, reporting, say } from "./page.js";
+import { Page, el, replace, reporting, say } from "./page.js";
+import { fetchJson, network } from "./networks.js";
+import * as analogies from "./analogies.js";
 import * as boxworld from "./boxworld.js";
-import * as relationsGame from "./relations_game.js";
+import * as relations from "./relations.js";
 import * as rules from "./rules.js";
+import * as setGame from "./set_game.js";
+import * as sorting from "./sorting.js";
 import * as video from "./video.js";
 
-// By the page of a kind of preset: the title of its tab, and its module.
+// By the page that a preset names. A module has `title`, the text of its tab;
+// `teaser`, a sentence; `thumbnail(context, seconds)`, which draws a picture of
+// 240 by 150 for the start page; and `show(root, page, described, preset)`.
 const PAGES = {
-  relations_game: ["Relations", relationsGame],
-  boxworld: ["BoxWorld", boxworld],
-  rules: ["Rules", rules],
-  video: ["Video", video],
+  relations, boxworld, set_game: setGame, rules, sorting, video, analogies,
 };
+const THUMBNAIL = { width: 240, height: 150 };
+const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 
-let page = null;
+let shown = null;
 
 // The names in the address, or none if they are no text.
 function wantedNames() {
   try {
     return location.hash.slice(1).split("/").map(decodeURIComponent);
   } catch {
-    return [];
+    return ["?"];
   }
 }
 
-const open = reporting(async (presets) => {
-  page?.leave();
-  const [wanted, chosen] = wantedNames();
-  const tabs = Object.keys(PAGES).filter((name) => name in presets);
-  const tab = tabs.includes(wanted) ? wanted : tabs[0];
-  if (!tab) throw new Error("There are no presets to try.");
-  const names = presets[tab];
+const open = reporting(async ({ runner, presets }) => {
+  shown?.leave();
+  const [tab, chosen] = wantedNames();
+  const tabs = Object.keys(PAGES).filter(
+    (name) => presets.some(({ page }) => page === name),
+  );
+  if (!tabs.length) throw new Error("There are no presets to try.");
+  const names = presets.filter(({ page }) => page === tab).map(({ name }) => name);
   const preset = names.includes(chosen) ? chosen : names[0];
-  replace(document.getElementById("tabs"), ...tabs.map((name) => el("a", {
-    "aria-current": name === tab && "page",
+  replace(document.getElementById("tabs"), ...["", ...tabs].map((name) => el("a", {
+    "aria-current": name === (preset ? tab : "") && "page",
     href: `#${name}`,
-    id: `tab-${name}`,
+    id: `tab-${name || "start"}`,
     onclick: letGo,
-  }, PAGES[name][0])));
+  }, PAGES[name]?.title ?? "Start")));
+  const chooser = document.getElementById("chooser");
+  chooser.hidden = names.length < 2;
   const select = document.getElementById("preset");
   select.replaceChildren(
     ...names.map((n) => el("option", { selected: n === preset }, n)),
   );
   select.onchange = () => { location.hash = `${tab}/${encodeURIComponent(select.value)}`; };
   const root = document.getElementById("page");
-  root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
-  page = new Page(preset);
-  const shown = page;
-  const described = await shown.describe();
-  root.replaceChildren();
-  await PAGES[tab][1].show(root, shown, described);
-  const found = wanted === tab && (chosen || preset) === preset;
-  if (location.hash && !found && shown === page) {
+  const title = PAGES[preset ? tab : ""]?.title;
+  document.title = `${title ? `${title} – ` : ""}keras_relational: playground`;
+  if (preset) {
+    root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
+    const loading = network(runner, preset);
+    const page = new Page(async (inputs) => (await loading)(inputs));
+    shown = page;
+    const [described] = await Promise.all([
+      fetchJson(`presets/${encodeURIComponent(preset)}.json`), loading,
+    ]);
+    if (shown !== page) return;
+    root.replaceChildren();
+    await PAGES[tab].show(root, page, described, preset);
+    if (shown !== page) return;
+  } else {
+    shown = new Page(null);
+    showStart(root, shown, tabs);
+  }
+  if (tab && (chosen ?? preset) !== preset) {
     say(`No page has the address “${location.hash}”. This is ${preset}.`);
+  } else if (tab && !preset) {
+    say(`No page has the address “${location.hash}”. This is the start.`);
   }
 });
+
+// Tiles of all pages, each with a picture that moves.
+function showStart(root, page, tabs) {
+  const started = performance.now();
+  const pictures = tabs.map((name) => {
+    const canvas = el("canvas", { ...THUMBNAIL, "aria-hidden": "true" });
+    return [name, canvas, canvas.getContext("2d")];
+  });
+  function draw() {
+    const seconds = isStill.matches ? 3 : (performance.now() - started) / 1000;
+    for (const [name, , context] of pictures) {
+      context.save();
+      context.clearRect(0, 0, THUMBNAIL.width, THUMBNAIL.height);
+      PAGES[name].thumbnail(context, seconds);
+      context.restore();
+    }
+  }
+  root.replaceChildren(
+    el("h2", {}, "Try the trained models"),
+    el("p", {}, "Each page runs a model that comes with the library. Nothing is "
+      + "trained, and nothing leaves this machine."),
+    el("div", { class: "tiles" }, ...pictures.map(([name, canvas]) =>
+      el("a", { class: "tile", href: `#${name}` }, canvas,
+        el("b", {}, PAGES[name].title), el("span", {}, PAGES[name].teaser)))),
+  );
+  draw();
+  if (!isStill.matches) page.repeat(draw, 50);
+}
 
 // After a click of the mouse, keys go to the page. A click by a key has no
 // detail, and keeps the focus.
@@ -64,7 +113,9 @@ function letGo(event) {
 }
 
 await reporting(async () => {
-  const presets = await fetchJson("presets");
-  window.onhashchange = () => open(presets);
-  await open(presets);
+  const listed = await fetchJson("presets.json");
+  const home = document.getElementById("home");
+  if (listed.home) home.href = listed.home;
+  window.onhashchange = () => open(listed);
+  await open(listed);
 })();

@@ -156,5 +156,5 @@ def test_errors_of_roll_outs_are_drawn_as_they_are():
     np.testing.assert_allclose(line.get_ydata(), [0.03, 0.05])
     np.testing.assert_allclose(constant.get_ydata(), [0.1, 0.1])
     assert not right.lines
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    names = [text.get_text() for text in left.texts]
     assert names == ["gru", "mean image"]
