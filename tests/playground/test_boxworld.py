@@ -149,19 +149,22 @@ def test_says_why_a_box_lost(preset):
     _, told = described(preset)
     games = played(preset)
     lost = [x["lost"] for x in games if x["lost"]]
-    names, texts = in_node(
+    names, texts, marked = in_node(
         "boxworld_words.js",
-        "[it.HUE_NAMES, lost.map((states) => it.why(world, ...states))]",
+        "[it.HUE_NAMES, lost.map((states) => it.why(world, ...states)),"
+        " lost.map((states) => it.rightLock(world, ...states))]",
         world=told,
         lost=lost,
     )
     assert len({name[:2] for name in names}) == len(told["hues"])
-    for (before, after), text in zip(lost, texts, strict=True):
+    for (before, after), text, cell in zip(lost, texts, marked, strict=True):
         slots = np.array(before["board"])[told["cells_of_slot"]]
         here = np.array(told["cells_of_slot"]) == after["player"]
         key, lock, *_ = slots[here.any(axis=1)][0]
         opens = (slots[:, [1, 3]] == lock).any(axis=1)
         ((right, *_),) = slots[opens & ~np.array(before["losing"])]
+        assert before["board"][cell] == lock
+        assert cell not in told["cells_of_slot"][here.any(axis=1).argmax()]
         colours = dict(zip(told["hues"], names, strict=True))
         held, lock = colours[key], colours[lock]
         if "bridge" in preset:
