@@ -2,7 +2,6 @@
 
 import functools
 
-import browser_for_tests
 import keras
 import numpy as np
 import pytest
@@ -50,17 +49,25 @@ PLAYED = """it.firstStates(world).slice(0, number).map((first, puzzle) => {
 })"""
 
 
+def in_node(module, expression, **values):
+    browser_for_tests = pytest.importorskip("browser_for_tests")
+    return browser_for_tests.in_node(module, expression, **values)
+
+
 @functools.cache
-def played(preset):
-    """A preset's page, what it is told, and games by JavaScript's rules."""
+def described(preset):
+    """The Python of a preset's page, and what the page is told."""
     options = models.preset_metadata(preset)["run"]["arguments"]
     options = options | {"max_episode_steps": MAX_STEPS}
     page = BoxWorldPuzzles(models.from_preset(preset), options)
-    told = page.describe()
-    games = browser_for_tests.in_node(
-        "boxworld_rules.js", PLAYED, world=told, number=NUM_PUZZLES
-    )
-    return page, told, games
+    return page, page.describe()
+
+
+@functools.cache
+def played(preset):
+    """Games by JavaScript's rules."""
+    _, told = described(preset)
+    return in_node("boxworld_rules.js", PLAYED, world=told, number=NUM_PUZZLES)
 
 
 def first_states(told):
@@ -73,7 +80,8 @@ def first_states(told):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_games_are_those_of_the_world(preset):
-    page, told, games = played(preset)
+    page, told = described(preset)
+    games = played(preset)
     state, over = first_states(told), np.zeros(NUM_PUZZLES, bool)
     ends = set()
     for number in range(MAX_STEPS):
@@ -106,7 +114,8 @@ def end(reward, terminated, truncated):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_fewest_moves_solve_a_puzzle_as_soon_as_the_expert(preset):
-    page, told, games = played(preset)
+    page, told = described(preset)
+    games = played(preset)
     world = page.world
     expert = compiled(world.expert_moves)
 
@@ -137,21 +146,25 @@ def test_the_fewest_moves_solve_a_puzzle_as_soon_as_the_expert(preset):
 
 @pytest.mark.parametrize("preset", PRESETS[1:])
 def test_says_why_a_box_lost(preset):
-    _, told, games = played(preset)
+    _, told = described(preset)
+    games = played(preset)
     lost = [x["lost"] for x in games if x["lost"]]
-    names, texts = browser_for_tests.in_node(
+    names, texts, marked = in_node(
         "boxworld_words.js",
-        "[it.HUE_NAMES, lost.map((states) => it.why(world, ...states))]",
+        "[it.HUE_NAMES, lost.map((states) => it.why(world, ...states)),"
+        " lost.map((states) => it.rightLock(world, ...states))]",
         world=told,
         lost=lost,
     )
     assert len({name[:2] for name in names}) == len(told["hues"])
-    for (before, after), text in zip(lost, texts, strict=True):
+    for (before, after), text, cell in zip(lost, texts, marked, strict=True):
         slots = np.array(before["board"])[told["cells_of_slot"]]
         here = np.array(told["cells_of_slot"]) == after["player"]
         key, lock, *_ = slots[here.any(axis=1)][0]
         opens = (slots[:, [1, 3]] == lock).any(axis=1)
         ((right, *_),) = slots[opens & ~np.array(before["losing"])]
+        assert before["board"][cell] == lock
+        assert cell not in told["cells_of_slot"][here.any(axis=1).argmax()]
         colours = dict(zip(told["hues"], names, strict=True))
         held, lock = colours[key], colours[lock]
         if "bridge" in preset:
@@ -164,7 +177,7 @@ def test_says_why_a_box_lost(preset):
 
 
 def test_the_network_is_the_agents():
-    page, told, _ = played(PRESETS[2])
+    page, told = described(PRESETS[2])
     images = page.world.render(first_states(told))[:2]
     found = page.network().run({"image": images})
     policy, _ = page.model.predict(images, verbose=0)
@@ -181,7 +194,7 @@ def test_the_network_is_the_agents():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_players_place_among_the_entities(preset):
-    page, told, _ = played(preset)
+    page, told = described(preset)
     rows, columns = page.world.rows, page.world.columns
     cells = np.arange(rows * columns, dtype="int32")
     state = {
@@ -189,7 +202,7 @@ def test_the_players_place_among_the_entities(preset):
         for k, x in first_states(told).items()
     }
     images = page.world.render({**state, "player": cells})
-    entities, middles = browser_for_tests.in_node(
+    entities, middles = in_node(
         "boxworld_rules.js",
         "[cells.map((player) => it.playerEntity(world, { player })),"
         " cells.map((player) => it.middleOf(world, player))]",

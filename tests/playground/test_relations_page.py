@@ -83,6 +83,12 @@ def test_an_object_is_dragged_and_the_answer_follows(between):
     page.mouse.up()
     assert label(page, 4).startswith("centre: new shape 1")
     assert label(page, 2).startswith("top right: new shape 6")
+    # A press on an empty tile that ends elsewhere does nothing.
+    page.mouse.move(*middle(page, "tile6"))
+    page.mouse.down()
+    page.mouse.move(to_x + 300, to_y, steps=3)
+    page.mouse.up()
+    assert label(page, 6) == "bottom left: empty"
     # Off the tiles.
     page.click("#snap")
     page.mouse.move(*middle(page, "tile4"))

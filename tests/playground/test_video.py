@@ -1,6 +1,5 @@
 """The video's page: its frames and its roll-out are those of the library."""
 
-import browser_for_tests
 import keras
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ NUM_VIDEOS = 4
 
 
 def in_node(expression, **values):
+    browser_for_tests = pytest.importorskip("browser_for_tests")
     return browser_for_tests.in_node("video_rules.js", expression, **values)
 
 

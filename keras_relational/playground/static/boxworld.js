@@ -64,10 +64,8 @@ class Seat {
     canvas.height = world.rows * TILE;
     const marks = hint === null ? {} : { [hint]: "ring" };
     if (now.end === "lost") {
-      const states = [this.states.at(-2), now];
       marks[now.player] = "cross";
-      const right = words.rightSlot(world, ...states);
-      if (right) marks[right.cells[1]] = "ring";
+      marks[words.rightLock(world, this.states.at(-2), now)] = "ring";
     }
     drawBoard(canvas.getContext("2d"), world, now, {
       tile: TILE, hands, letters, figure: this.figure, marks,
@@ -361,8 +359,9 @@ export async function show(root, page, world) {
     if (you.now.board !== board) hint = null;
     note(you);
     if (pace.value === "waits" && !stopAgent) owed += 1;
-    const isAlone = you.now.end || pace.value === "goes";
-    if (isAlone && !stopAgent && !agent.now.end) toggle();
+    const starts = you.now.end
+      || (pace.value === "goes" && you.actions.length === 1);
+    if (starts && !stopAgent && !agent.now.end) toggle();
     draw();
     think();
   }

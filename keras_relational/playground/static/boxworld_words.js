@@ -96,17 +96,18 @@ export function why(world, before, after) {
 }
 
 // What was in the slot of the box that was opened last.
-export function lostSlot(world, before, after) {
+function lostSlot(world, before, after) {
   const cell = after.player;
   const slot = world.cells_of_slot.findIndex((cells) =>
     cells.includes(cell) && before.board[cells[0]] !== world.colours.blank);
   return content(world, before, slot);
 }
 
-// The slot of the box that a key was for, where the player lost; or null.
-export function rightSlot(world, before, after) {
-  const met = lostSlot(world, before, after);
-  return rightBox(world, before, met.lock) ?? null;
+// The cell of the lock that a key was for, where the player lost.
+export function rightLock(world, before, after) {
+  const { lock: spent } = lostSlot(world, before, after);
+  const { cells, lock } = rightBox(world, before, spent);
+  return lock === spent ? cells[1] : cells[3];
 }
 
 // A cell of the board: "the red lock", "a free tile beside the gem".

@@ -382,16 +382,20 @@ export async function show(root, page, described) {
     const object = objects.findLast((o) =>
       Math.abs(o.x + 4.5 - x) < TILE / 2 && Math.abs(o.y + 4.5 - y) < TILE / 2);
     dragged = { id: event.pointerId, from: [x, y], object, before: { ...object } };
+    view.board.setPointerCapture(event.pointerId);
   }
 
   function drag(event) {
-    if (dragged?.id !== event.pointerId || !dragged.object) return;
+    if (dragged?.id !== event.pointerId) return;
     const { object, before, from } = dragged;
     const [dx, dy] = pointed(event).map((p, i) => p - from[i]);
     if (!dragged.moves) {
-      if (Math.hypot(dx, dy) < 0.7) return;
+      if (Math.hypot(dx, dy) < 1) return;
+      if (!object) {
+        dragged = null;
+        return;
+      }
       dragged.moves = true;
-      view.board.setPointerCapture(event.pointerId);
       objects = [...objects.filter((other) => other !== object), object];
     }
     object.x = clamped(Math.round(before.x + dx), 0, LAST);

@@ -10,6 +10,7 @@ export const title = "Video";
 export const teaser = "A ball moves to and fro. See how a network continues it, "
   + "and by which of its schemata.";
 
+const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 const PAUSE = 130; // Milliseconds between two frames.
 const DRAG = 90; // The same while the ball is dragged.
 const STEP = 3; // Pixels of a step by a button.
@@ -59,18 +60,30 @@ export async function show(root, page, world) {
       + `shows along which axis its next step goes: ${names.join(", ")}. In the `
       + "middle of the video the axis changes. The network, SCOFF, was trained to "
       + "predict the next frame from all frames before it."),
-    el("div", { class: "pair" },
-      el("figure", {}, truth, el("figcaption", {}, "the video")),
-      el("figure", {}, predicted, el("figcaption", {}, "what the network predicts"))),
-    el("div", { class: "row", onclick: letGo }, play,
-      el("button", { id: "new", onclick: reporting(another) }, "Another video"),
-      el("label", { class: "slider" }, "frame ", scrubber)),
-    where,
-    el("div", { class: "row" },
-      el("label", { class: "slider" }, "true frames that it is given ", given),
-      givenText),
-    el("p", { class: "quiet" }, "After these frames it goes on from its own "
-      + "predictions, and its errors add up."),
+    el("div", { class: "columns" },
+      el("div", { class: "watch" },
+        el("div", { class: "pair" },
+          el("figure", {}, truth, el("figcaption", {}, "the video")),
+          el("figure", {}, predicted, el("figcaption", {}, "what the network predicts"))),
+        el("div", { class: "row", onclick: letGo }, play,
+          el("button", { id: "new", onclick: reporting(another) }, "Another video"),
+          el("label", { class: "slider" }, "frame ", scrubber)),
+        where,
+        el("div", { class: "row" },
+          el("label", { class: "slider" }, "true frames that it is given ", given),
+          givenText),
+        el("p", { class: "quiet" }, "After these frames it goes on from its own "
+          + "predictions, and its errors add up.")),
+      el("div", { class: "own" },
+        el("h3", {}, "Move the ball yourself"),
+        el("p", {}, "Drag the ball in the picture of the video, or give it steps by "
+          + "these buttons. The network goes on from there. The lamps are part of the "
+          + "picture: they follow your steps."),
+        el("div", { class: "row" }, ...Object.keys(WAYS).map((way) => el("button", {
+          id: `own-${way}`, class: "arrow", "aria-label": `The ball moves: ${way}`,
+          onclick: () => { moved(...WAYS[way], STEP); finish(); },
+        }, ARROWS[way]))),
+        strange)),
     el("h3", {}, "Which schema moves the ball"),
     el("p", {}, "A schema is one way to move, with weights of its own. The "
       + "network chooses one at each frame, and nobody told it the axes. A schema "
@@ -82,15 +95,6 @@ export async function show(root, page, world) {
       el("span", {}, el("i", { class: `key ${ofAxis(axis)}` }), name)),
     el("span", {}, el("i", { class: "key differs" }), "they differ")),
     agreement, matching,
-    el("h3", {}, "Move the ball yourself"),
-    el("p", {}, "Drag the ball in the picture of the video, or give it steps by "
-      + "these buttons. The network goes on from there. The lamps are part of the "
-      + "picture: they follow your steps."),
-    el("div", { class: "row" }, ...Object.keys(WAYS).map((way) => el("button", {
-      id: `own-${way}`, class: "arrow", "aria-label": `The ball moves: ${way}`,
-      onclick: () => { moved(...WAYS[way], STEP); finish(); },
-    }, ARROWS[way]))),
-    strange,
   );
 
   function label() {
@@ -215,7 +219,7 @@ export async function show(root, page, world) {
     begin(newVideo(world, Math.random), false);
     given.value = 34;
     strange.textContent = "";
-    if (!stopVideo) toggle();
+    if (!stopVideo && !isStill.matches) toggle();
     await refresh();
   }
 
