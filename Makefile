@@ -171,8 +171,8 @@ docs: .venv/$(DONE) .venv-docs/$(DONE) $(NODE_MODULES)
 	@echo "Running the code of the pages that are new or changed (about five minutes for all of them on two cores) ..."
 	@.venv/bin/python -m tools.run_pages
 	@.venv-docs/bin/python tools/gather_pages.py
+	@.venv/bin/python -m tools.write_playground build/pages/play build/node_modules/onnxruntime-web/dist
 	@.venv-docs/bin/zensical build --strict --clean
-	@.venv/bin/python -m tools.write_playground build/site/playground build/node_modules/onnxruntime-web/dist
 	@echo "The site is in build/site. Look at it with: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site"
 
 bench: .venv/$(DONE)

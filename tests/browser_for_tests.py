@@ -1,7 +1,7 @@
 """The playground's JavaScript in tests: in a browser, and alone in Node.
 
 Node comes with Playwright. A browser test is skipped where there is no
-Chromium: `apt-get install chromium`. `PLAYGROUND_SITE=build/site/playground`
+Chromium: `apt-get install chromium`. `PLAYGROUND_SITE=build/site/play`
 tests these static files, which run the models in the browser; otherwise a
 local server runs them. `SCREENSHOTS=folder` keeps a picture of each page.
 """

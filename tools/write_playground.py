@@ -1,6 +1,6 @@
 """Writes the playground as static files: a page that needs no server.
 
-    python -m tools.write_playground build/site/playground \\
+    python -m tools.write_playground build/pages/play \\
         build/node_modules/onnxruntime-web/dist
 
 The first folder is written, and the second is that of ONNX Runtime Web, which
