@@ -9,9 +9,12 @@ import pytest
 from keras_relational import models
 from keras_relational.analysis import block_attention
 from keras_relational.analysis.block_attention import player_entities
+from keras_relational.environments.boxworld import BLANK
+from keras_relational.environments.boxworld import GEM
 from keras_relational.environments.compilation import compiled
 from keras_relational.playground.arrays import from_json
 from keras_relational.playground.boxworld import BoxWorldPuzzles
+from keras_relational.playground.server import STATIC
 
 pytestmark = pytest.mark.any_backend
 
@@ -174,6 +177,42 @@ def test_says_why_a_box_lost(preset):
         assert text.startswith(beginning), text
         leads = f"{colours[right]} key" if right in colours else "gem"
         assert f"other {lock} lock: it leads to the {leads}" in text
+
+
+def test_says_what_a_move_did():
+    _, told = described(PRESETS[0])
+    names, texts = in_node(
+        "boxworld_words.js",
+        """await (async () => {
+            const { firstStates, move } = await import(rules);
+            const firsts = firstStates(world);
+            return [it.HUE_NAMES, solutions.map((actions, puzzle) => {
+                let state = firsts[puzzle];
+                return actions.map((action) => {
+                    const before = state;
+                    state = move(world, before, action);
+                    return it.told(world, "You", before, action, state);
+                }).filter((text) => text);
+            })]
+        })()""",
+        world=told,
+        solutions=[x["solution"] for x in played(PRESETS[0])],
+        rules=(STATIC / "boxworld_rules.js").as_uri(),
+    )
+    things = dict(zip(told["hues"], (f"{x} key" for x in names), strict=True))
+    things[GEM] = "gem"
+    # These puzzles have one path and no other boxes.
+    boards = first_states(told)["board"][:, told["cells_of_slot"]]
+    for slots, found in zip(boards.tolist(), texts, strict=True):
+        keys = {lock: key for key, lock, *_ in slots if key != BLANK}
+        key = keys[BLANK]
+        expected = [f"You took the {things[key]}."]
+        while key != GEM:
+            lock = things[key].removesuffix(" key")
+            key = keys[key]
+            text = f"You opened the {lock} lock and got the {things[key]}."
+            expected.append(text)
+        assert found == expected
 
 
 def test_the_network_is_the_agents():

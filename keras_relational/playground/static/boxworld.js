@@ -17,7 +17,7 @@ const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
 const PAUSE = 350; // Milliseconds between two moves of the agent.
 const STRIDE = 110; // The same for a walk to a tile that was clicked.
 const TILE = 56; // Pixels that are drawn; the style sheet makes them smaller.
-const WIDE = 12; // More columns are drawn as wide as the window.
+const WIDE = 12; // More columns take the whole width of a phone.
 const YOURS = "#2f6fde";
 const ITS = "#e07b1a";
 

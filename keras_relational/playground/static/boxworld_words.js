@@ -42,8 +42,7 @@ export function told(world, who, before, action, after) {
   if (!met) return "";
   const name = (colour) => colourName(world, colour);
   if (after.board === before.board) {
-    if (met.lock === null || !met.cells.slice(1, 4).includes(cell)
-        || cell === met.cells[2]) {
+    if (cell !== met.cells[1] && cell !== met.cells[3]) {
       return "A locked box holds this. Its lock is the tile to the right.";
     }
     const locks = met.secondLock === null
