@@ -142,7 +142,7 @@ export function paintAttention(canvas, image, areas, scale) {
 }
 
 export function percent(share) {
-  return `${(100 * share).toFixed(1)} %`;
+  return `${(100 * share).toFixed(1)}\u00a0%`;
 }
 
 // A random integer from 0 to below a number.
