@@ -6,6 +6,7 @@ import { GAP, drawBoard } from "./boxworld_board.js";
 import * as rules from "./boxworld_rules.js";
 import * as words from "./boxworld_words.js";
 
+export const first = "boxworld_9x9_relational";
 export const title = "BoxWorld";
 export const teaser = "Keys, boxes and a gem: race a trained agent to it, and "
   + "see where it looks.";

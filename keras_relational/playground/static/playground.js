@@ -12,7 +12,8 @@ import * as video from "./video.js";
 
 // By the page that a preset names. A module has `title`, the text of its tab;
 // `teaser`, a sentence; `thumbnail(context, seconds)`, which draws a picture of
-// 240 by 150 for the start page; and `show(root, page, described, preset)`.
+// 240 by 150 for the start page; `show(root, page, described, preset)`; and, if
+// it has several presets, `first`, the name of the one to begin with.
 const PAGES = {
   relations, boxworld, set_game: setGame, rules, sorting, video, analogies,
 };
@@ -30,15 +31,17 @@ function wantedNames() {
   }
 }
 
-const open = reporting(async ({ runner, presets }) => {
+const open = reporting(async ({ runner, home, presets }) => {
   shown?.leave();
   const [tab, chosen] = wantedNames();
   const tabs = Object.keys(PAGES).filter(
     (name) => presets.some(({ page }) => page === name),
   );
   if (!tabs.length) throw new Error("There are no presets to try.");
-  const names = presets.filter(({ page }) => page === tab).map(({ name }) => name);
-  const preset = names.includes(chosen) ? chosen : names[0];
+  const ofTab = presets.filter(({ page }) => page === tab);
+  const names = ofTab.map(({ name }) => name);
+  const { first } = PAGES[tab] ?? {};
+  const preset = [chosen, first].find((name) => names.includes(name)) ?? names[0];
   replace(document.getElementById("tabs"), ...["", ...tabs].map((name) => el("a", {
     "aria-current": name === (preset ? tab : "") && "page",
     href: `#${name}`,
@@ -52,6 +55,13 @@ const open = reporting(async ({ runner, presets }) => {
     ...names.map((n) => el("option", { selected: n === preset }, n)),
   );
   select.onchange = () => { location.hash = `${tab}/${encodeURIComponent(select.value)}`; };
+  const about = document.getElementById("about");
+  about.replaceChildren();
+  if (preset) {
+    const { headline } = ofTab.find(({ name }) => name === preset);
+    about.append(home ? el("a", { href: `${home}presets/#${preset}` }, preset)
+      : preset, `: ${headline}`);
+  }
   const root = document.getElementById("page");
   const title = PAGES[preset ? tab : ""]?.title;
   document.title = `${title ? `${title} – ` : ""}keras_relational: playground`;

@@ -11,6 +11,7 @@ import {
 } from "./relations_rules.js";
 
 export { thumbnail } from "./relations_pictures.js";
+export const first = "predinet_between";
 export const title = "Relations";
 export const teaser =
   "Drag shapes on a board. Is one between two that are the same?";
