@@ -122,14 +122,12 @@ def _frames(made):
 
 
 def _analogies(made):
-    images, chosen = made["images"][0], made["logits"][0].argmax()
-    terms = [(images[i], "ABC"[i], False) for i in range(3)]
     return [
-        terms,
         [
-            (image, "D" if i == chosen else "", i == chosen)
+            (image, "its D" if i == place else "ABC"[i : i + 1], i == place)
             for i, image in enumerate(images)
-        ],
+        ]
+        for images, place in zip(made["images"], made["chosen"], strict=True)
     ]
 
 

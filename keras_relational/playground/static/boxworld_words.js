@@ -49,7 +49,7 @@ export function told(world, who, before, action, after) {
     const locks = met.secondLock === null
       ? `This lock is ${name(met.lock)}`
       : `The gem has two locks, ${name(met.lock)} and ${name(met.secondLock)}`;
-    return `${locks}: ${who} had ${held(world, before)}.`;
+    return `${locks}, and ${who.toLowerCase()} held ${held(world, before)}.`;
   }
   if (met.lock === null) return `${who} took ${thing(world, met.key)}.`;
   return `${who} opened the ${name(met.lock)} lock and got `
@@ -84,8 +84,8 @@ export function why(world, before, after) {
   const goesOn = contents(world, before).some(({ lock }) => lock === met.key);
   const reason = gem.secondLock !== null
     ? `This box is a bridge: it took the ${spent} key of one way, and gave the `
-      + `${got} key of the other. The gem has two locks, ${name(gem.lock)} and `
-      + `${name(gem.secondLock)}, and needs the keys of both ways.`
+      + `${got} key of the other. The gem needs a key of each way, `
+      + `${name(gem.lock)} and ${name(gem.secondLock)}.`
     : goesOn
       ? `The ${spent} key went for the ${got} key, whose boxes never lead to `
         + "the gem."

@@ -132,7 +132,7 @@ export async function show(root, page, world) {
   async function refresh() {
     const number = Math.min(Number(given.value), video.frames.length);
     result = cache.get(number) ?? null;
-    draw();
+    redraw();
     if (result) return;
     there = 0;
     const asked = video;
@@ -144,6 +144,11 @@ export async function show(root, page, world) {
     if (asked !== video) return;
     result = { ...found, number };
     cache.set(number, result);
+    redraw();
+  }
+
+  function redraw() {
+    drawStrips();
     draw();
   }
 
@@ -158,7 +163,10 @@ export async function show(root, page, world) {
     truth.className = ofAxis(video.axes[frame]);
     predicted.className = ofAxis(result && matched[result.schemata[frame]]);
     where.textContent = inWords();
-    drawStrips();
+    for (const strip of strips) {
+      [...strip.children].forEach((cell, i) =>
+        cell.classList.toggle("now", i === frame));
+    }
   }
 
   function inWords() {
@@ -186,7 +194,6 @@ export async function show(root, page, world) {
     rows.forEach((axes, row) => axes.forEach((axis, i) => {
       const cell = strips[row].children[i];
       cell.className = ofAxis(axis);
-      cell.classList.toggle("now", i === frame);
       cell.classList.toggle("past", Boolean(result) && i >= result.number);
       cell.classList.toggle("differs", row === 1 && Boolean(differs(i)));
       cell.title = axis === null ? "" : `frame ${i + 1}: ${names[axis]}`;
@@ -250,7 +257,7 @@ export async function show(root, page, world) {
     }
     const next = stepped(world, video, axis, way, size);
     if (next) begin(next, true);
-    draw();
+    redraw();
     strange.textContent = next ? "" : "There is no room for this step.";
   }
 
