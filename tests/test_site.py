@@ -128,6 +128,17 @@ def test_links_lead_to_the_same_file(page, link, expected):
     assert gather_pages.moved(f"[a]({link})", page) == f"[a]({expected})"
 
 
+def test_pictures_are_there():
+    """Strict as it is, the site is built without a picture that is missing."""
+    missing = [
+        f"{page.name}: {picture}"
+        for page in (gather_pages.ROOT / "docs").rglob("*.md")
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())
+        if not (page.parent / picture).exists()
+    ]
+    assert not missing
+
+
 def test_version():
     config = (gather_pages.ROOT / "mkdocs.yml").read_text()
     version = keras_relational.__version__

@@ -23,8 +23,8 @@ _SECTION = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"(?<![`\[])`([A-Za-z_.]+)`(?![`\]])")
-# From the page of a name to the folder of KaTeX.
-_STYLE = '<link rel="stylesheet" href="../../../assets/katex/katex.min.css">'
+# From the page of a name, such as reference/layers/ESBN.md.
+_STYLE = '<link rel="stylesheet" href="../../assets/katex/katex.min.css">'
 
 
 class Sections(griffe.Extension):
