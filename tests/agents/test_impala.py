@@ -3,6 +3,7 @@ import agents_for_tests as agents
 # isort: split
 import itertools
 
+import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -11,13 +12,19 @@ from agents_for_tests import assert_all_equal
 from agents_for_tests import assert_all_moved
 from agents_for_tests import numbers
 from tf_agents.drivers import dynamic_step_driver
+from tf_agents.drivers import py_driver
 from tf_agents.metrics import tf_metrics
+from tf_agents.policies import py_tf_eager_policy
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
+from tf_agents.trajectories import time_step as ts
 
 from keras_relational.agents.actor_learner import ActorLearner
 from keras_relational.agents.agent import ImpalaAgent
 from keras_relational.counter_based_random import random_draws
 from keras_relational.environments.goto_object_maze import GotoObjectMaze
+from keras_relational.environments.tf_agents_environment import (
+    GymnasiumPyEnvironment,
+)
 from keras_relational.environments.tf_agents_environment import (
     WorldTFEnvironment,
 )
@@ -297,6 +304,45 @@ def test_an_embedding_learns():
         found.append(agent.update(agent.state, trajectory))
     assert_all_equal(*found, rtol=1e-5, atol=1e-6)
     assert_all_moved(numbers(agent.network.values), found[0][0]["weights"])
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_a_driver_plays_in_gymnasium_and_the_agent_learns(recurrent):
+    """As the guide on agents shows it, with a memory too."""
+    envs = gymnasium.make_vec(
+        "keras_relational:keras_relational/BoxWorld-v0",
+        num_envs=3,
+        rows=3,
+        columns=6,
+        solution_length=(1, 1),
+        num_distractors=(0, 0),
+        max_episode_steps=4,
+    )
+    environment = GymnasiumPyEnvironment(envs, seed=0)
+    agent = agents.small_agent(environment, recurrent)
+    policy = py_tf_eager_policy.PyTFEagerPolicy(
+        agent.collect_policy, use_tf_function=True, batch_time_steps=False
+    )
+    seen = []
+    driver = py_driver.PyDriver(
+        environment, policy, observers=[seen.append], max_steps=24
+    )
+    driver.run(environment.reset(), policy.get_initial_state(batch_size=3))
+    trajectory = tf.nest.map_structure(lambda *x: np.stack(x), *seen)
+    logits, _, _ = agent.network(
+        agent.network.values,
+        tf.constant(trajectory.observation),
+        tf.constant(trajectory.is_first()),
+        [tf.constant(x[0]) for x in trajectory.policy_info.get("state", ())],
+    )
+    there = trajectory.step_type != ts.StepType.LAST
+    np.testing.assert_allclose(
+        trajectory.policy_info["logits"][there], logits[there], atol=1e-5
+    )
+    weights = agent.network.values[: agent.network.num_trainable]
+    before = numbers(weights)
+    agent.learn(trajectory)
+    assert_all_moved(before, weights)
 
 
 def test_learning_rate_of_a_schedule():
