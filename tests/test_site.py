@@ -114,10 +114,10 @@ def test_docstrings_on_the_site():
         (
             "docs/guides/serving.md",
             "../../serving/README.md",
-            "../serving/README.md",
+            "../serving.md",
         ),
         ("docs/architecture.md", "results/README.md#x", "results/README.md#x"),
-        ("serving/README.md", "../docs/export.md", "../export.md"),
+        ("serving/README.md", "../docs/export.md", "export.md"),
         ("CONTRIBUTING.md", "docs/symbols.md", "symbols.md"),
         ("docs/guides/esbn.md", "../../README.md", "../index.md"),
         ("docs/export.md", "https://a.b/docs/c.md", "https://a.b/docs/c.md"),

@@ -102,6 +102,8 @@ def place_in_site(name):
     """The place of a file of the repository in the site."""
     if name == "README.md":
         return "index.md"
+    if name == "serving/README.md":  # As a README it would head its section.
+        return "serving.md"
     name = name.removeprefix("docs/")
     package = re.fullmatch(r"reference/(\w+)\.md", name)
     return f"reference/{package[1]}/index.md" if package else name
