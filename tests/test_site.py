@@ -188,7 +188,7 @@ def test_page_with_outputs(tmp_path, monkeypatch):
     ]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
     text = gather_pages.with_outputs(PAGE, "a.md")
-    assert text.startswith("# A page\n\n[Open as a notebook](a.ipynb)")
+    assert "(a.png).\n\n[Download as a notebook](a.ipynb)" in text
     assert text.count("```text\n1\n```") == 2
     assert text.count('class="output"') == 1
     assert "\nx\n```\n\n<div" in text
