@@ -117,14 +117,21 @@ def _section(name, card):
             ),
             f"```python\n{card['example']}```",
             f"It prints:\n\n```text\n{printed}\n```",
-            f"Result: {card['headline']}.",
-            "\n".join(["| of 1,000 examples | share |", "|---|---|", *shares]),
+            f"Result of the run that trained it: {card['headline']}.",
+            "\n".join(
+                ["| of 1,000 other examples | share |", "|---|---|", *shares]
+            ),
             "Where it ends:",
-            "\n".join(f"- {limit}" for limit in card["limits"]),
+            "\n".join(f"- {_linked(limit)}" for limit in card["limits"]),
             f"Trained on {card['trained_on']}, by:",
             _commands(card["lineage"]),
         ]
     )
+
+
+def _linked(text):
+    """A text of a card, with a link where it names a page of results."""
+    return re.sub(r"`docs/(results/\w+\.md)`", r"[results](\1)", text)
 
 
 def _commands(lineage):

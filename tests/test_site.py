@@ -114,10 +114,10 @@ def test_docstrings_on_the_site():
         (
             "docs/guides/serving.md",
             "../../serving/README.md",
-            "../serving/README.md",
+            "../serving.md",
         ),
         ("docs/architecture.md", "results/README.md#x", "results/README.md#x"),
-        ("serving/README.md", "../docs/export.md", "../export.md"),
+        ("serving/README.md", "../docs/export.md", "export.md"),
         ("CONTRIBUTING.md", "docs/symbols.md", "symbols.md"),
         ("docs/guides/esbn.md", "../../README.md", "../index.md"),
         ("docs/export.md", "https://a.b/docs/c.md", "https://a.b/docs/c.md"),
@@ -188,7 +188,7 @@ def test_page_with_outputs(tmp_path, monkeypatch):
     ]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
     text = gather_pages.with_outputs(PAGE, "a.md")
-    assert text.startswith("# A page\n\n[Open as a notebook](a.ipynb)")
+    assert "(a.png).\n\n[Download as a notebook](a.ipynb)" in text
     assert text.count("```text\n1\n```") == 2
     assert text.count('class="output"') == 1
     assert "\nx\n```\n\n<div" in text

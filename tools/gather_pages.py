@@ -102,6 +102,8 @@ def place_in_site(name):
     """The place of a file of the repository in the site."""
     if name == "README.md":
         return "index.md"
+    if name == "serving/README.md":  # As a README it would head its section.
+        return "serving.md"
     name = name.removeprefix("docs/")
     package = re.fullmatch(r"reference/(\w+)\.md", name)
     return f"reference/{package[1]}/index.md" if package else name
@@ -155,8 +157,11 @@ def with_outputs(text, place):
         return "\n".join([found[0], "\n\n".join(lines)])
 
     text = CODE.sub(block, text)
-    link = f"[Open as a notebook]({beside.name}){{ download .notebook }}"
-    return re.sub(r"^(# .*\n)", rf"\1\n{link}\n", text, count=1, flags=re.M)
+    link = f"[Download as a notebook]({beside.name}){{ download .notebook }}"
+    # Below the first paragraph, which says what the page is about.
+    return re.sub(
+        r"^(# .*\n\n(?:.+\n)+)", rf"\1\n{link}\n", text, count=1, flags=re.M
+    )
 
 
 def _shown(output, stem, folder):

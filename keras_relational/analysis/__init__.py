@@ -11,6 +11,9 @@ Functions return arrays, text or matplotlib figures. Nothing here trains.
 - Object files and schemata (SCOFF): `object_files`, `episode_object_files`,
   `plot_schemata`; `contingency` and `mutual_information` with labels.
 - Any run: `plot_learning_curves`, `save_figure`.
+
+To look inside another layer, such as CoRelNet or the Abstractor, call it with
+`return_attention_scores=True`. It also returns how it relates the entities.
 """
 
 from keras_relational.analysis.attention import attention_maps

@@ -52,10 +52,12 @@ def kind_of(card: dict[str, Any], preset: Any) -> Any:
     for name in (with_task, experiment):
         if name in KINDS:
             return KINDS[name]
+    named = f"names {with_task!r}" if run else "names no run"
     raise ValueError(
-        f"There is no page and no question for the preset {str(preset)!r}. Its "
-        "card should name, as the experiment and the task of its run, one of: "
-        f"{', '.join(KINDS)}. Received: {with_task!r}"
+        f"There is no page and no question for the preset {str(preset)!r}: "
+        "they are for the questions of the library's experiments. Its card "
+        f"{named}, where a page needs one of: {', '.join(KINDS)}. Ask a model "
+        "of your own in Python, or serve it by keras_relational.serving."
     )
 
 

@@ -113,6 +113,18 @@ def test_sensor_table(run):
     assert pathlib.Path("sensor_table", "saved_model.pb").exists()
 
 
+def test_shop_log(run):
+    found = run(
+        "shop_log --num-sessions 64 --epochs 1", ["abstractor, 12,258 weights"]
+    )
+    for x, y in found["TESTS"]:
+        same = (x["items"][:, :, None] == x["items"][:, None]).all(axis=-1)
+        bought, returned = (x["kinds"] == kind for kind in (1, 2))
+        pairs = np.triu(same & bought[:, :, None] & returned[:, None])
+        assert (pairs.any(axis=(1, 2)) == y).all()
+        assert abs(y.mean() - 0.5) < 0.05
+
+
 def test_serving(run):
     """Both ways to ask agree."""
     found = run("serving --epochs 2", ["Refused: "])
