@@ -77,14 +77,19 @@ class RelationsGame:
             "mechanism": type(models.part(self.model, central)).__name__,
         }
 
-    def network(self) -> keras.Model:
+    def network(self) -> Network:
         """What the page runs.
 
         Returns:
-            `keras.Model` from `image`, uint8 `(batch, 36, 36, 3)`, and for a
-            model of several tasks `task`, uint8 `(batch,)`, to `logits`. Those
-            of a PrediNet with heads to look at have three more outputs: `maps`
-            XX"""
+            `Network` from `image`, uint8 `(batch, 36, 36, 3)`, and for a model
+            of several tasks `task`, uint8 `(batch,)`, to `logits`. For a
+            PrediNet there are three more outputs: `maps` `(batch, heads, 2,
+            25)`, what the two attentions of a head give to the 5 by 5 places;
+            `differences` `(batch, heads)`, how far apart a head finds what it
+            looks at, where 1 is the median of two objects that differ; and
+            `effects` `(batch, heads, answers)`, how the logits change if a head
+            says something in place of what it says on average.
+        """
         model, several = self.model, len(self.model.inputs) > 1
         takes_tiles = model.inputs[0].shape[1:] == (9, 432)
         heads = self._heads()
