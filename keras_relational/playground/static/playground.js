@@ -12,7 +12,7 @@ import * as video from "./video.js";
 
 // By the page that a preset names. A module has `title`, the text of its tab;
 // `teaser`, a sentence; `thumbnail(context, seconds)`, which draws a picture of
-// 240 by 150 for the start page; `show(root, page, described, preset)`; and, if
+// 240 by 150 for the start page; `show(root, page, described)`; and, if
 // it has several presets, `first`, the name of the one to begin with.
 const PAGES = {
   relations, boxworld, set_game: setGame, rules, sorting, video, analogies,
@@ -66,16 +66,12 @@ const open = reporting(async ({ runner, home, presets }) => {
   const title = PAGES[preset ? tab : ""]?.title;
   document.title = `${title ? `${title} – ` : ""}keras_relational: playground`;
   if (preset) {
-    root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
     const loading = network(runner, preset);
     const page = new Page(async (inputs) => (await loading)(inputs));
     shown = page;
-    const [described] = await Promise.all([
-      fetchJson(`presets/${encodeURIComponent(preset)}.json`), loading,
-    ]);
-    if (shown !== page) return;
-    root.replaceChildren();
-    await PAGES[tab].show(root, page, described, preset);
+    const described = await load(root, page, preset, loading);
+    if (!described) return;
+    await PAGES[tab].show(root, page, described);
     if (shown !== page) return;
   } else {
     shown = new Page(null);
@@ -87,6 +83,26 @@ const open = reporting(async ({ runner, home, presets }) => {
     say(`No page has the address “${location.hash}”. This is the start.`);
   }
 });
+
+// What the page of a preset needs beside the network, once both are there, or
+// null if another page is shown by then.
+async function load(root, page, preset, loading) {
+  root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
+  try {
+    const [described] = await Promise.all([
+      fetchJson(`presets/${encodeURIComponent(preset)}.json`), loading,
+    ]);
+    if (shown !== page) return null;
+    root.replaceChildren();
+    return described;
+  } catch (error) {
+    if (shown !== page) return null;
+    root.replaceChildren(
+      el("button", { id: "reload", onclick: () => location.reload() }, "Try again"),
+    );
+    throw new Error(`${preset} did not load. ${error.message}`);
+  }
+}
 
 // Tiles of all pages, each with a picture that moves.
 function showStart(root, page, tabs) {
