@@ -2,7 +2,7 @@
 
 // What a decoder has put out so far, one step late. It begins with the number
 // of places, for nothing so far.
-export function shiftRight(places) {
+function shiftRight(places) {
   return [places.length, ...places.slice(0, -1)];
 }
 
