@@ -112,7 +112,7 @@ export async function show(root, page, described) {
       return tasks.map((name, number) => el("button", {
         class: "pattern",
         id: `task${number}`,
-        onclick: () => { task = number; showAnswer(); },
+        onclick: () => { task = number; if (found) showAnswer(); },
       }, name.replaceAll("_", " "), el("small", {}, "\u00a0")));
     }
     return tasks[0] !== "between" ? [] : [
