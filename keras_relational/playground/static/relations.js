@@ -246,7 +246,7 @@ export async function show(root, page, described) {
     return {
       card: el("figure", {}, canvas, el("figcaption", {}, name, push,
         gauge, el("div", { class: "scale" }, el("span", {}, "same"),
-          el("span", {}, "different"))), el("div", { class: "looks" }, ...places)),
+          el("span", {}, "different"))), el("div", { class: "places" }, ...places)),
       draw(head, number, names) {
         const context = canvas.getContext("2d");
         const scale = canvas.width / SIZE;
