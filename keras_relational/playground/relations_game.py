@@ -14,7 +14,7 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational.datasets import relations_game
 from keras_relational.layers import PrediNet
-from keras_relational.playground.arrays import answer_as_text
+from keras_relational.playground.answers import answer_as_text
 from keras_relational.playground.networks import Network
 
 QUESTIONS = {
@@ -118,14 +118,13 @@ class RelationsGame:
         if len(self.model.inputs) > 1:
             inputs["task"] = np.array([task], "uint8")
         found = self.network().run(inputs)
-        chances = ops.convert_to_numpy(ops.softmax(found["logits"]))[0]
         return [
             _question(self.tasks[task]),
             analysis.board_as_text(images[0]),
             answer_as_text(
-                self.answers[chances.argmax()].lower(),
-                chances.max(),
-                self.answers[labels[0]].lower(),
+                [answer.lower() for answer in self.answers],
+                found["logits"][0],
+                labels[0],
             ),
         ]
 
