@@ -72,8 +72,8 @@ def served():
 
 
 @contextlib.contextmanager
-def opened_browser():
-    """A page of Chromium at the playground's start, with its `faults`.
+def opened_browser(url):
+    """A page of Chromium at the playground's address, with its `faults`.
 
     These are what it writes to the console, errors, and what it asks another
     machine for.
@@ -81,7 +81,7 @@ def opened_browser():
     from playwright import sync_api
 
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    with served() as url, sync_api.sync_playwright() as started:
+    with sync_api.sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path=CHROMIUM, args=arguments, timeout=120_000
         )

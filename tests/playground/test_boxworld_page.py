@@ -56,7 +56,7 @@ def test_hints_lead_to_the_gem_and_the_agent_ends_too(race):
     race.click("#undo")
     race.click("#look-your")
     says(race, "looks-at", "^It looks most at ")
-    says(race, "policy", r"\d %")
+    says(race, "policy", r"\d\s%")
     assert moves(race, "your") == number - 1
     race.click("#again")
     assert moves(race, "your") == moves(race, "its") == 0
