@@ -1,11 +1,12 @@
 """One playground for all tests, and one browser for the tests of a file."""
 
+import browser_for_tests
 import pytest
 
 
 @pytest.fixture(scope="session")
 def served():
-    browser_for_tests = pytest.importorskip("browser_for_tests")
+    pytest.importorskip("playwright")
     if browser_for_tests.CHROMIUM is None:
         pytest.skip("needs a Chromium")
     with browser_for_tests.served() as url:
@@ -14,6 +15,5 @@ def served():
 
 @pytest.fixture(scope="module")
 def page(served):
-    browser_for_tests = pytest.importorskip("browser_for_tests")
     with browser_for_tests.opened_browser(served) as page:
         yield page
