@@ -122,6 +122,15 @@ export function paint(canvas, { shape, data }, index = 0) {
   return canvas;
 }
 
+// Whether the reader wants nothing to move.
+export const isStill = matchMedia("(prefers-reduced-motion: reduce)");
+
+// For the clicks on controls after which keys shall go to the page. A click by a
+// key has no detail, and keeps the focus.
+export function letGo({ detail, target }) {
+  if (detail) target.closest("a, button")?.blur();
+}
+
 export function percent(share) {
   return `${(100 * share).toFixed(1)}\u00a0%`;
 }

@@ -1,6 +1,6 @@
 // The frame of the pages: tabs, the choice of a trained model, the start page.
 
-import { Page, el, replace, reporting, say } from "./page.js";
+import { Page, el, isStill, letGo, replace, reporting, say } from "./page.js";
 import { fetchJson, network } from "./networks.js";
 import * as analogies from "./analogies.js";
 import * as boxworld from "./boxworld.js";
@@ -18,7 +18,6 @@ const PAGES = {
   relations, boxworld, set_game: setGame, rules, sorting, video, analogies,
 };
 const THUMBNAIL = { width: 240, height: 150 };
-const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 
 let shown = null;
 
@@ -130,12 +129,6 @@ function showStart(root, page, tabs) {
   );
   draw();
   if (!isStill.matches) page.repeat(draw, 50);
-}
-
-// After a click of the mouse, keys go to the page. A click by a key has no
-// detail, and keeps the focus.
-function letGo(event) {
-  if (event.detail) event.currentTarget.blur();
 }
 
 await reporting(async () => {

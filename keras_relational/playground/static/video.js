@@ -1,7 +1,7 @@
 // A video of a ball, and how a network continues it.
 
-import { el, paint, reporting } from "./page.js";
-import { tensor } from "./networks.js";
+import { el, isStill, letGo, paint, reporting } from "./page.js";
+import { argmax, tensor } from "./networks.js";
 import {
   SIZE, contingency, framesOf, newVideo, outside, rollOut, stepped,
 } from "./video_rules.js";
@@ -10,7 +10,6 @@ export const title = "Video";
 export const teaser = "A ball moves to and fro. See how a network continues it, "
   + "and by which of its schemata.";
 
-const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 const PAUSE = 130; // Milliseconds between two frames.
 const DRAG = 90; // The same while the ball is dragged.
 const STEP = 3; // Pixels of a step by a button.
@@ -121,8 +120,7 @@ export async function show(root, page, world) {
       schemata.forEach((schema, t) => pairs.push([schema, sample.axes[t]]));
     }
     const counts = contingency(world, pairs);
-    matched = counts.map((row) =>
-      (Math.max(...row) ? row.indexOf(Math.max(...row)) : null));
+    matched = counts.map((row) => (Math.max(...row) ? argmax(row) : null));
     matching.replaceChildren(...counts.map((row, schema) => el("li", {},
       matched[schema] === null ? `Schema ${schema + 1} is never chosen.`
         : `Schema ${schema + 1} goes with ${names[matched[schema]]} steps: in `
@@ -321,12 +319,6 @@ export async function show(root, page, world) {
   });
 
   await another();
-}
-
-// After a click of the mouse, the arrow keys go through the frames. A click by
-// a key has no detail, and keeps the focus.
-function letGo({ detail, target }) {
-  if (detail && target.closest("button")) target.blur();
 }
 
 // The class of what has the colour of an axis, if there is one.

@@ -5,6 +5,8 @@
 // the ball is at each frame, in pixels of 64 by 64, and along which axis its
 // next step goes. The lamp of that axis is lit.
 
+import { argmax } from "./networks.js";
+
 export const SIZE = 64;
 const RADIUS = 4; // Of the ball.
 const BALL = 255;
@@ -129,7 +131,7 @@ export async function rollOut(world, frames, run, progress = () => {}) {
         predicted: Array.from({ length: length - 1 }, (_, i) => next(i)),
         schemata: Array.from({ length }, (_, i) => {
           const scores = outputs.schemata.subarray(i * count, (i + 1) * count);
-          return scores.indexOf(Math.max(...scores));
+          return argmax(scores);
         }),
       };
     }
