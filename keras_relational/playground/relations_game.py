@@ -53,6 +53,8 @@ class RelationsGame:
         self.model = model
         self.tasks = arguments.get("target") or [arguments["task"]]
         self.answers = ANSWERS.get(self.tasks[0], NO_YES)
+        self._several = len(model.inputs) > 1
+        self._takes_tiles = model.inputs[0].shape[1:] == (9, 432)
 
     def describe(self) -> dict[str, Any]:
         """What the page needs to draw boards and to judge answers.
@@ -90,9 +92,8 @@ class RelationsGame:
             `effects` `(batch, heads, answers)`, how the logits change if a head
             says something in place of what it says on average.
         """
-        model, several = self.model, len(self.model.inputs) > 1
-        takes_tiles = model.inputs[0].shape[1:] == (9, 432)
-        heads = self._heads()
+        model, several = self.model, self._several
+        takes_tiles, heads = self._takes_tiles, self._heads()
 
         def run(inputs):
             image = inputs["image"]
@@ -114,16 +115,18 @@ class RelationsGame:
         images, labels, _ = relations_game.generate(
             self.tasks[task], 1, "hexominoes", seed=[1, seed]
         )
-        inputs = {"image": images}
-        if len(self.model.inputs) > 1:
-            inputs["task"] = np.array([task], "uint8")
-        found = self.network().run(inputs)
+        x: Any = images
+        if self._takes_tiles:
+            x = relations_game.tiles(images)
+        elif self._several:
+            x = images, np.array([task], "uint8")
+        (logits,) = self.model.predict(x, verbose=0)
         return [
             _question(self.tasks[task]),
             analysis.board_as_text(images[0]),
             answer_as_text(
                 [answer.lower() for answer in self.answers],
-                found["logits"][0],
+                logits,
                 labels[0],
             ),
         ]
@@ -144,7 +147,7 @@ class RelationsGame:
         boards, _, tasks = relations_game.generate(
             self.tasks, 500, "hexominoes", seed=[0]
         )
-        several = len(model.inputs) > 1
+        several = self._several
         said = features.predict(
             (boards, tasks) if several else boards, verbose=0
         )

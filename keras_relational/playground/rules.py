@@ -106,7 +106,7 @@ class Rules:
         """Texts: a rule over symbols never seen, and the model's answer."""
         problem = seed % len(self.problems.labels)
         fillers = self.problems.fillers[problem]
-        found = self.network().run({"fillers": self.fillers[fillers][None]})
+        (logits,) = self.model.predict(self.fillers[fillers][None], verbose=0)
         numbers = [f"{number:2}" for number in fillers]
         options = [number.strip() for number in numbers[NUM_SHOWN:]]
         return [
@@ -114,7 +114,5 @@ class Rules:
             "symbol that training never shows.",
             f"{' '.join(numbers[:3])}\n{' '.join(numbers[3:NUM_SHOWN])}  ?\n"
             f"options: {' '.join(numbers[NUM_SHOWN:])}",
-            answer_as_text(
-                options, found["logits"][0], self.problems.labels[problem]
-            ),
+            answer_as_text(options, logits, self.problems.labels[problem]),
         ]

@@ -76,7 +76,7 @@ class SetGame:
         """Texts: a hand, and the model's answer."""
         hands, labels = self._hands()
         index = seed % len(labels)
-        found = self.network().run({"entities": hands[index : index + 1]})
+        (logits,) = self.model.predict(hands[index : index + 1], verbose=0)
         cards = hands[index].reshape(-1, 4, 3).argmax(-1)
         return [
             QUESTION,
@@ -84,7 +84,7 @@ class SetGame:
                 f"{i + 1} {SHADINGS[shading]} {COLOURS[colour]} {SHAPES[shape]}"
                 for i, colour, shape, shading in cards
             ),
-            answer_as_text(("no", "yes"), found["logits"][0], labels[index]),
+            answer_as_text(("no", "yes"), logits, labels[index]),
         ]
 
     def _hands(self):
