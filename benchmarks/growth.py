@@ -1,6 +1,6 @@
 """How a training step of each layer grows with its sizes, in time and memory.
 
-    KERAS_BACKEND=jax python -m benchmarks.growth --figure growth.svg
+    KERAS_BACKEND=jax python -m benchmarks.growth --figure growth.png
 
 Each line is one layer, one of whose sizes doubles. The time is that of the
 outputs and of the gradients of all weights, compiled. The memory is what the

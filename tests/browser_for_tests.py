@@ -1,9 +1,10 @@
 """The playground's JavaScript in tests: in a browser, and alone in Node.
 
-Node comes with Playwright. A browser test is skipped where there is no
-Chromium: `apt-get install chromium`. `PLAYGROUND_SITE=build/site/play`
-tests these static files, which run the models in the browser; otherwise a
-local server runs them. `SCREENSHOTS=folder` keeps a picture of each page.
+Node comes with Playwright. Without it these tests are skipped, and without a
+Chromium those in a browser: `apt-get install chromium`.
+`PLAYGROUND_SITE=build/site/play` tests these static files, which run the models
+in the browser; otherwise a local server runs them. `SCREENSHOTS=folder` keeps a
+picture of each page.
 """
 
 import contextlib
@@ -16,13 +17,12 @@ import shutil
 import subprocess
 import threading
 
-import playwright
+import pytest
 
 from keras_relational import playground
 from keras_relational.playground.server import STATIC
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-NODE = pathlib.Path(playwright.__file__).parent / "driver" / "node"
 SITE = os.environ.get("PLAYGROUND_SITE")
 SCREENSHOTS = os.environ.get("SCREENSHOTS")
 
@@ -31,10 +31,12 @@ def in_node(module, expression, **values):
     """The JSON value of a JavaScript expression that uses a module.
 
     Args:
-        module: Name of a file of the playground's static files, without
-            document. The expression calls its functions as `it.NAME`.
+        module: Name of one of the playground's files that know rules, and not
+            the browser. The expression calls its functions as `it.NAME`.
         expression: JavaScript. `values` are JSON values that it uses.
     """
+    playwright = pytest.importorskip("playwright")
+    node = pathlib.Path(playwright.__file__).parent / "driver" / "node"
     names = ", ".join(values)
     source = (
         f"import * as it from {json.dumps((STATIC / module).as_uri())};\n"
@@ -42,7 +44,7 @@ def in_node(module, expression, **values):
         f"console.log(JSON.stringify({expression}));"
     )
     found = subprocess.run(
-        [NODE, "--input-type=module", "-"],
+        [node, "--input-type=module", "-"],
         input=source,
         capture_output=True,
         text=True,
@@ -72,8 +74,8 @@ def served():
 
 
 @contextlib.contextmanager
-def opened_browser():
-    """A page of Chromium at the playground's start, with its `faults`.
+def opened_browser(url):
+    """A page of Chromium at the playground's address, with its `faults`.
 
     These are what it writes to the console, errors, and what it asks another
     machine for.
@@ -81,7 +83,7 @@ def opened_browser():
     from playwright import sync_api
 
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    with served() as url, sync_api.sync_playwright() as started:
+    with sync_api.sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path=CHROMIUM, args=arguments, timeout=120_000
         )

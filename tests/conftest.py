@@ -33,14 +33,6 @@ NEEDS = {
         "test_fuzz.py",
         "tiny_servable.py",
     ],
-    "playwright": [
-        "browser_for_tests.py",
-        "playground/test_boxworld_page.py",
-        "playground/test_every_page.py",
-        "playground/test_relations_page.py",
-        "playground/test_small_pages.py",
-        "playground/test_video_page.py",
-    ],
     "tornado": ["playground/test_networks.py", "playground/test_server.py"],
 }
 collect_ignore = [

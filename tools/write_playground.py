@@ -5,18 +5,18 @@
 
 The first folder is written, and the second is that of ONNX Runtime Web, which
 runs the models in the browser. What was exported before is kept in
-build/playground and taken again, if neither the preset nor the code changed.
+build/playground until the preset or the code changes.
 """
 
 import argparse
 import hashlib
 import json
-import os
 import pathlib
 import shutil
 
 from keras_relational import models
 from keras_relational import playground
+from keras_relational.file_io import write_atomically
 from keras_relational.playground.server import STATIC
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -52,9 +52,13 @@ def write(
     listed = {"runner": "onnx", "home": "../", "presets": presets.presets()}
     (folder / "presets.json").write_text(json.dumps(listed))
     (folder / "presets").mkdir()
+    kept = set()
     for entry in presets.presets():
         for file in exported(presets, entry["name"]):
             shutil.copy(file, folder / "presets" / file.name)
+            kept.add(file.parent)
+    for old in set(CACHE.iterdir()) - kept:
+        shutil.rmtree(old)
 
 
 def exported(
@@ -67,10 +71,9 @@ def exported(
         print(f"Exporting {name} ...", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
         presets.network(name).write_onnx(network)
-        # Written last, aside, and renamed: where it is, the network is whole.
-        aside = description.with_suffix(".tmp")
-        aside.write_text(json.dumps(presets.describe(name)))
-        os.replace(aside, description)
+        # Written last: where it is, the network is whole.
+        described = json.dumps(presets.describe(name))
+        write_atomically(description, described.encode())
     return network, description
 
 

@@ -53,10 +53,3 @@ def from_json(sent: Any) -> np.ndarray:
             "An array must be an object of `dtype`, `shape` and `bytes` in "
             f"base64 ({error}). Received: {sent!r:.100}"
         ) from error
-
-
-def answer_as_text(answer: str, probability: float, right: str) -> str:
-    """A model's answer beside the right one."""
-    return (
-        f"Its answer: {answer} (probability {probability:.3f}). Right: {right}."
-    )

@@ -14,7 +14,7 @@ from keras_relational import analysis
 from keras_relational import models
 from keras_relational.datasets import relations_game
 from keras_relational.layers import PrediNet
-from keras_relational.playground.arrays import answer_as_text
+from keras_relational.playground.answers import answer_as_text
 from keras_relational.playground.networks import Network
 
 QUESTIONS = {
@@ -53,6 +53,8 @@ class RelationsGame:
         self.model = model
         self.tasks = arguments.get("target") or [arguments["task"]]
         self.answers = ANSWERS.get(self.tasks[0], NO_YES)
+        self._several = len(model.inputs) > 1
+        self._takes_tiles = model.inputs[0].shape[1:] == (9, 432)
 
     def describe(self) -> dict[str, Any]:
         """What the page needs to draw boards and to judge answers.
@@ -77,17 +79,21 @@ class RelationsGame:
             "mechanism": type(models.part(self.model, central)).__name__,
         }
 
-    def network(self) -> keras.Model:
+    def network(self) -> Network:
         """What the page runs.
 
         Returns:
-            `keras.Model` from `image`, uint8 `(batch, 36, 36, 3)`, and for a
-            model of several tasks `task`, uint8 `(batch,)`, to `logits`. Those
-            of a PrediNet with heads to look at have three more outputs: `maps`
-            XX"""
-        model, several = self.model, len(self.model.inputs) > 1
-        takes_tiles = model.inputs[0].shape[1:] == (9, 432)
-        heads = self._heads()
+            `Network` from `image`, uint8 `(batch, 36, 36, 3)`, and for a model
+            of several tasks `task`, uint8 `(batch,)`, to `logits`. For a
+            PrediNet there are three more outputs: `maps` `(batch, heads, 2,
+            25)`, what the two attentions of a head give to the 5 by 5 places;
+            `differences` `(batch, heads)`, how far apart a head finds what it
+            looks at, where 1 is the median of two objects that differ; and
+            `effects` `(batch, heads, answers)`, how the logits change if a head
+            says something in place of what it says on average.
+        """
+        model, several = self.model, self._several
+        takes_tiles, heads = self._takes_tiles, self._heads()
 
         def run(inputs):
             image = inputs["image"]
@@ -109,18 +115,19 @@ class RelationsGame:
         images, labels, _ = relations_game.generate(
             self.tasks[task], 1, "hexominoes", seed=[1, seed]
         )
-        inputs = {"image": images}
-        if len(self.model.inputs) > 1:
-            inputs["task"] = np.array([task], "uint8")
-        found = self.network().run(inputs)
-        chances = ops.convert_to_numpy(ops.softmax(found["logits"]))[0]
+        x: Any = images
+        if self._takes_tiles:
+            x = relations_game.tiles(images)
+        elif self._several:
+            x = images, np.array([task], "uint8")
+        (logits,) = self.model.predict(x, verbose=0)
         return [
             _question(self.tasks[task]),
             analysis.board_as_text(images[0]),
             answer_as_text(
-                self.answers[chances.argmax()].lower(),
-                chances.max(),
-                self.answers[labels[0]].lower(),
+                [answer.lower() for answer in self.answers],
+                logits,
+                labels[0],
             ),
         ]
 
@@ -140,7 +147,7 @@ class RelationsGame:
         boards, _, tasks = relations_game.generate(
             self.tasks, 500, "hexominoes", seed=[0]
         )
-        several = len(model.inputs) > 1
+        several = self._several
         said = features.predict(
             (boards, tasks) if several else boards, verbose=0
         )

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_relational.analysis.esbn_memory import memory_part
 from keras_relational.datasets import distribution_of_three
-from keras_relational.playground.arrays import answer_as_text
+from keras_relational.playground.answers import answer_as_text
 from keras_relational.playground.arrays import as_json
 from keras_relational.playground.networks import Network
 
@@ -107,8 +106,7 @@ class Rules:
         """Texts: a rule over symbols never seen, and the model's answer."""
         problem = seed % len(self.problems.labels)
         fillers = self.problems.fillers[problem]
-        found = self.network().run({"fillers": self.fillers[fillers][None]})
-        chances = ops.convert_to_numpy(ops.softmax(found["logits"]))[0]
+        (logits,) = self.model.predict(self.fillers[fillers][None], verbose=0)
         numbers = [f"{number:2}" for number in fillers]
         options = [number.strip() for number in numbers[NUM_SHOWN:]]
         return [
@@ -116,9 +114,5 @@ class Rules:
             "symbol that training never shows.",
             f"{' '.join(numbers[:3])}\n{' '.join(numbers[3:NUM_SHOWN])}  ?\n"
             f"options: {' '.join(numbers[NUM_SHOWN:])}",
-            answer_as_text(
-                options[chances.argmax()],
-                chances.max(),
-                options[self.problems.labels[problem]],
-            ),
+            answer_as_text(options, logits, self.problems.labels[problem]),
         ]

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_relational.datasets import set_game
-from keras_relational.playground.arrays import answer_as_text
+from keras_relational.playground.answers import answer_as_text
 from keras_relational.playground.arrays import as_json
 from keras_relational.playground.networks import Network
 
@@ -77,8 +76,7 @@ class SetGame:
         """Texts: a hand, and the model's answer."""
         hands, labels = self._hands()
         index = seed % len(labels)
-        found = self.network().run({"entities": hands[index : index + 1]})
-        chances = ops.convert_to_numpy(ops.softmax(found["logits"]))[0]
+        (logits,) = self.model.predict(hands[index : index + 1], verbose=0)
         cards = hands[index].reshape(-1, 4, 3).argmax(-1)
         return [
             QUESTION,
@@ -86,11 +84,7 @@ class SetGame:
                 f"{i + 1} {SHADINGS[shading]} {COLOURS[colour]} {SHAPES[shape]}"
                 for i, colour, shape, shading in cards
             ),
-            answer_as_text(
-                ("no", "yes")[chances.argmax()],
-                chances.max(),
-                ("no", "yes")[labels[index]],
-            ),
+            answer_as_text(("no", "yes"), logits, labels[index]),
         ]
 
     def _hands(self):

@@ -5,6 +5,7 @@ import functools
 import keras
 import numpy as np
 import pytest
+from browser_for_tests import in_node
 
 from keras_relational import models
 from keras_relational.analysis import block_attention
@@ -50,11 +51,6 @@ PLAYED = """it.firstStates(world).slice(0, number).map((first, puzzle) => {
     }
     return { steps, lost, solution: it.solution(world, first) };
 })"""
-
-
-def in_node(module, expression, **values):
-    browser_for_tests = pytest.importorskip("browser_for_tests")
-    return browser_for_tests.in_node(module, expression, **values)
 
 
 @functools.cache

@@ -75,7 +75,9 @@ def test_the_site_has_all_that_a_page_asks_for(tmp_path, monkeypatch):
     # Nothing is exported again, and what is no longer there goes.
     written = (folder / f"presets/{QUICK[0]}.onnx").read_bytes()
     (folder / "old.txt").write_text("old")
+    (tmp_path / "kept" / "old").mkdir()
     monkeypatch.setattr(presets, "network", None)
     write_playground.write(folder, runtime, presets)
     assert (folder / f"presets/{QUICK[0]}.onnx").read_bytes() == written
     assert not (folder / "old.txt").exists()
+    assert not (tmp_path / "kept" / "old").exists()

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from browser_for_tests import in_node
 
 from keras_relational import analysis
 from keras_relational import models
@@ -16,11 +17,6 @@ SHAPES = {
     name: relations_game.shape_masks(name).astype(int).tolist()
     for name in ("pentominoes", "hexominoes")
 }
-
-
-@pytest.fixture(scope="module")
-def in_node():
-    return pytest.importorskip("browser_for_tests").in_node
 
 
 def packed(colours):
@@ -43,7 +39,7 @@ def objects_of(image):
     return found
 
 
-def test_boards_and_right_answers_are_the_librarys(in_node):
+def test_boards_and_right_answers_are_the_librarys():
     boards, images, expected = {}, [], {}
     for task in relations_game.TASKS:
         drawn, labels, _ = relations_game.generate(task, 200, seed=0)
@@ -71,7 +67,7 @@ def test_boards_and_right_answers_are_the_librarys(in_node):
     )
 
 
-def test_examples_are_drawn_as_the_librarys(in_node):
+def test_examples_are_drawn_as_the_librarys():
     drawn = in_node(
         RULES,
         """(() => {
@@ -188,7 +184,7 @@ TRIO = [thing(3, A), thing(4, B), thing(5, A)]
         ),
     ],
 )
-def test_what_is_outside_training(in_node, task, objects, right, outside):
+def test_what_is_outside_training(task, objects, right, outside):
     found = in_node(
         RULES,
         "[it.rightAnswer(task, objects), it.outside(task, objects, shapes)]",
@@ -197,7 +193,7 @@ def test_what_is_outside_training(in_node, task, objects, right, outside):
     assert found == [right, outside]
 
 
-def test_shapes_are_grouped_by_turning_and_reflecting(in_node):
+def test_shapes_are_grouped_by_turning_and_reflecting():
     groups = in_node(RULES, "it.forms(masks)", masks=SHAPES["pentominoes"])
     assert len(groups) == 8
     assert sum(map(len, groups)) == len(SHAPES["pentominoes"])

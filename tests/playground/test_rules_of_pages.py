@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from browser_for_tests import in_node
 
 from keras_relational import analysis
 from keras_relational import models
@@ -12,8 +13,6 @@ from keras_relational.datasets import vaec
 from keras_relational.models.reasoners import greedy_decode
 from keras_relational.playground.arrays import from_json
 from keras_relational.playground.kinds import load
-
-in_node = pytest.importorskip("browser_for_tests").in_node
 
 
 def kind(preset):

@@ -163,9 +163,14 @@ def test_sorting(opened):
     says(page, "answer", "^Outside what it was trained on")
     labels = names_of(page, ".sort-card")
     assert labels[0] == labels[9]
-    # Leaves the page, or deals anew, while the model sorts.
+    # Deals anew while the model sorts: it sorts the new cards alone.
     page.click("#sort")
+    says(page, "answer", "^Number 1: ")
     page.uncheck("#doubles")
+    assert page.inner_text("#answer") == ""
+    page.wait_for_timeout(600)
+    assert page.inner_text("#answer") == ""
+    # Leaves the page meanwhile.
     page.click("#sort")
     open_page(page, "", ".tile")
     page.wait_for_timeout(600)

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from browser_for_tests import in_node
 
 from keras_relational import analysis
 from keras_relational import layers
@@ -13,12 +14,8 @@ from keras_relational.playground.video import Videos
 
 pytestmark = pytest.mark.any_backend
 
+RULES = "video_rules.js"
 NUM_VIDEOS = 4
-
-
-def in_node(expression, **values):
-    browser_for_tests = pytest.importorskip("browser_for_tests")
-    return browser_for_tests.in_node("video_rules.js", expression, **values)
 
 
 def world_of(num_axes, image_size, bulb_radius, **others):
@@ -47,6 +44,7 @@ def test_frames_are_those_of_the_data(num_axes, image_size, bulb_radius):
     room = np.array([56, 54 - 2 * bulb_radius])
     starts = rng.uniform(0, 2 * room, (NUM_VIDEOS, 1, 2))[:, 0]
     found = in_node(
+        RULES,
         "axes.map((x, i) => it.framesOf(world, { axes: x, centres:"
         " it.oscillation(world, x, speeds[i], starts[i]) }).map("
         "(frame) => Array.from(frame)))",
@@ -62,6 +60,7 @@ def test_frames_are_those_of_the_data(num_axes, image_size, bulb_radius):
 def test_new_videos_are_like_those_of_the_data(num_axes):
     world = world_of(num_axes, 32, 4)
     found = in_node(
+        RULES,
         "Array.from({ length: 50 }, () => it.newVideo(world, Math.random))"
         ".map((x) => [x.axes, x.centres, it.outside(world, x)])",
         world=world,
@@ -90,6 +89,7 @@ def test_the_roll_out_goes_on_from_its_own_frames():
     # an odd pixel.
     world = world_of(2, 1, 4, num_frames=8)
     found, sizes = in_node(
+        RULES,
         """await (async () => {
             const sizes = [];
             const run = async (seen) => {
@@ -122,6 +122,7 @@ def test_videos_of_ones_own():
     world = world_of(2, 32, 4)
     steps = [(0, 1, 3), (0, 1, 3), (1, -1, 3), (0, -1, 4), (0, 1, 3)]
     video, outside, corner = in_node(
+        RULES,
         """(() => {
             let video = { centres: [[30, 30]], axes: [0] };
             for (const step of steps) video = it.stepped(world, video, ...step);

@@ -62,6 +62,11 @@ def test_another_video_and_fewer_frames(video):
     video.wait_for_selector("#schema i:nth-child(21).past")
     assert len(video.query_selector_all("#schema .past")) == 20
     assert pixels(video, "true") == before
+    # A number that is there already, while another one is computed.
+    set_range(video, "given", 38, "change")
+    set_range(video, "given", 34, "change")
+    video.wait_for_timeout(1_500)
+    assert len(video.query_selector_all("#schema .past")) == 6
     video.focus("#new")
     video.keyboard.press("Enter")
     says(video, "where", "^Frame [2-9]:")

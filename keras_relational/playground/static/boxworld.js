@@ -205,7 +205,7 @@ export async function show(root, page, world) {
     el("h3", {}, "The agent’s next move"),
     el("div", { class: "row" }, ...lookers,
       el("label", {}, "Its moves are ", choice)),
-    el("div", { id: "policy", class: "bars chances" },
+    el("div", { id: "policy", class: "chances" },
       ...world.actions.flatMap((name, i) => [
         el("span", {}, `${SIGNS[name]} ${name}`),
         el("div", { class: "bar" }, bars[i][0]), bars[i][1],

@@ -10,7 +10,7 @@ export const HUE_NAMES = [
   "violet", "purple", "magenta", "pink", "crimson",
 ];
 
-export function colourName({ hues }, colour) {
+function colourName({ hues }, colour) {
   return HUE_NAMES[hues.indexOf(colour)];
 }
 
@@ -20,7 +20,7 @@ function thing(world, key) {
     ? "the gem" : `the ${colourName(world, key)} key`;
 }
 
-export function keysHeld(world, { inventory }) {
+function keysHeld(world, { inventory }) {
   return [...new Set(inventory)]
     .filter((colour) => colour !== world.colours.empty)
     .map((colour) => thing(world, colour));

@@ -58,6 +58,7 @@ async function onnxRuntime() {
     ort.env.wasm.wasmPaths = new URL("./onnxruntime/", import.meta.url).href;
     return ort;
   });
+  runtime.catch(() => { runtime = null; });
   return runtime;
 }
 

@@ -37,7 +37,8 @@ export class Page {
   }
 
   // Runs the network. Of the questions that wait, only the last is answered;
-  // an AbortError ends the others, and all when the page is left.
+  // an AbortError ends the others, and all when the page is left: what fails
+  // then is no matter of the page that is shown.
   async run(inputs) {
     this.#asked += 1;
     const number = this.#asked;
@@ -52,11 +53,10 @@ export class Page {
     try {
       await before;
       check();
-      const outputs = await this.#network(inputs);
-      check();
-      return outputs;
+      return await this.#network(inputs);
     } finally {
       done();
+      check(); // Before an answer is returned, or an error is thrown.
     }
   }
 
@@ -122,23 +122,13 @@ export function paint(canvas, { shape, data }, index = 0) {
   return canvas;
 }
 
-// Draws an image, dimmed, under areas whose colours are as strong as weights.
-// An area is [x, y, size, weight, colour], in pixels of the image.
-export function paintAttention(canvas, image, areas, scale) {
-  const small = paint(document.createElement("canvas"), image);
-  canvas.width = small.width * scale;
-  canvas.height = small.height * scale;
-  const context = canvas.getContext("2d");
-  context.imageSmoothingEnabled = false;
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  context.globalAlpha = 0.5;
-  context.drawImage(small, 0, 0, canvas.width, canvas.height);
-  for (const [x, y, size, weight, colour] of areas) {
-    context.globalAlpha = 0.75 * weight;
-    context.fillStyle = colour;
-    context.fillRect(x * scale, y * scale, size * scale, size * scale);
-  }
-  return canvas;
+// Whether the reader wants nothing to move.
+export const isStill = matchMedia("(prefers-reduced-motion: reduce)");
+
+// For the clicks on controls after which keys shall go to the page. A click by a
+// key has no detail, and keeps the focus.
+export function letGo({ detail, target }) {
+  if (detail) target.closest("a, button")?.blur();
 }
 
 export function percent(share) {

@@ -1,6 +1,6 @@
 // The frame of the pages: tabs, the choice of a trained model, the start page.
 
-import { Page, el, replace, reporting, say } from "./page.js";
+import { Page, el, isStill, letGo, replace, reporting, say } from "./page.js";
 import { fetchJson, network } from "./networks.js";
 import * as analogies from "./analogies.js";
 import * as boxworld from "./boxworld.js";
@@ -12,13 +12,12 @@ import * as video from "./video.js";
 
 // By the page that a preset names. A module has `title`, the text of its tab;
 // `teaser`, a sentence; `thumbnail(context, seconds)`, which draws a picture of
-// 240 by 150 for the start page; `show(root, page, described, preset)`; and, if
+// 240 by 150 for the start page; `show(root, page, described)`; and, if
 // it has several presets, `first`, the name of the one to begin with.
 const PAGES = {
   relations, boxworld, set_game: setGame, rules, sorting, video, analogies,
 };
 const THUMBNAIL = { width: 240, height: 150 };
-const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 
 let shown = null;
 
@@ -66,16 +65,12 @@ const open = reporting(async ({ runner, home, presets }) => {
   const title = PAGES[preset ? tab : ""]?.title;
   document.title = `${title ? `${title} – ` : ""}keras_relational: playground`;
   if (preset) {
-    root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
     const loading = network(runner, preset);
     const page = new Page(async (inputs) => (await loading)(inputs));
     shown = page;
-    const [described] = await Promise.all([
-      fetchJson(`presets/${encodeURIComponent(preset)}.json`), loading,
-    ]);
-    if (shown !== page) return;
-    root.replaceChildren();
-    await PAGES[tab].show(root, page, described, preset);
+    const described = await load(root, page, preset, loading);
+    if (!described) return;
+    await PAGES[tab].show(root, page, described);
     if (shown !== page) return;
   } else {
     shown = new Page(null);
@@ -87,6 +82,26 @@ const open = reporting(async ({ runner, home, presets }) => {
     say(`No page has the address “${location.hash}”. This is the start.`);
   }
 });
+
+// What the page of a preset needs beside the network, once both are there, or
+// null if another page is shown by then.
+async function load(root, page, preset, loading) {
+  root.replaceChildren(el("p", { class: "quiet" }, "Loading the model …"));
+  try {
+    const [described] = await Promise.all([
+      fetchJson(`presets/${encodeURIComponent(preset)}.json`), loading,
+    ]);
+    if (shown !== page) return null;
+    root.replaceChildren();
+    return described;
+  } catch (error) {
+    if (shown !== page) return null;
+    root.replaceChildren(
+      el("button", { id: "reload", onclick: () => location.reload() }, "Try again"),
+    );
+    throw new Error(`${preset} did not load. ${error.message}`);
+  }
+}
 
 // Tiles of all pages, each with a picture that moves.
 function showStart(root, page, tabs) {
@@ -114,12 +129,6 @@ function showStart(root, page, tabs) {
   );
   draw();
   if (!isStill.matches) page.repeat(draw, 50);
-}
-
-// After a click of the mouse, keys go to the page. A click by a key has no
-// detail, and keeps the focus.
-function letGo(event) {
-  if (event.detail) event.currentTarget.blur();
 }
 
 await reporting(async () => {

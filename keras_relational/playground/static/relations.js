@@ -112,7 +112,7 @@ export async function show(root, page, described) {
       return tasks.map((name, number) => el("button", {
         class: "pattern",
         id: `task${number}`,
-        onclick: () => { task = number; showAnswer(); },
+        onclick: () => { task = number; if (found) showAnswer(); },
       }, name.replaceAll("_", " "), el("small", {}, "\u00a0")));
     }
     return tasks[0] !== "between" ? [] : [
@@ -246,7 +246,7 @@ export async function show(root, page, described) {
     return {
       card: el("figure", {}, canvas, el("figcaption", {}, name, push,
         gauge, el("div", { class: "scale" }, el("span", {}, "same"),
-          el("span", {}, "different"))), el("div", { class: "looks" }, ...places)),
+          el("span", {}, "different"))), el("div", { class: "places" }, ...places)),
       draw(head, number, names) {
         const context = canvas.getContext("2d");
         const scale = canvas.width / SIZE;

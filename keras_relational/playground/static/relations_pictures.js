@@ -2,8 +2,8 @@
 
 import { SIZE, TILE, inColour, onTile } from "./relations_rules.js";
 
-export const BLUE = "#5b93ff";
-export const ORANGE = "#ff9a3c";
+const BLUE = "#5b93ff";
+const ORANGE = "#ff9a3c";
 const STEP = 6; // The encoder sees 12 by 12 pixels at each of 5 by 5 places.
 
 // The middle of what a place sees, in pixels of the board.

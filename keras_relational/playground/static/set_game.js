@@ -98,7 +98,7 @@ export async function show(root, page, described) {
       + "model has never seen the sets of these hands."),
     el("div", { class: "row" }, ...[["race", "Against the model"],
       ["own", "A hand of your own"]].map(([name, text]) => el("button", {
-      id: name, "aria-pressed": `${name === mode}`, onclick: () => enter(name),
+      id: name, "aria-pressed": `${name === mode}`, onclick: reporting(() => enter(name)),
     }, text))),
     clock, cards, buttons, answer, detail, tally,
   );

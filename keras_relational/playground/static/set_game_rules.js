@@ -10,7 +10,7 @@ for (let a = 0; a < 5; a++) {
 }
 
 // Whether each attribute is the same on all three cards, or differs on all.
-export function isSet(cards) {
+function isSet(cards) {
   for (let attribute = 0; attribute < NUM_ATTRIBUTES; attribute++) {
     const values = new Set(cards.map((card) => card[attribute]));
     if (values.size === 2) return false;

@@ -152,6 +152,7 @@ export async function show(root, page, described) {
     if (isSorting) return;
     isSorting = true;
     models = [];
+    const sorted = ranks; // Other cards may be dealt meanwhile.
     const entities = tensor("float32", [1, NUM_CARDS, size],
       ranks.flatMap((rank) => Array.from(vectorOf(rank))));
     const logitsOf = async (places) => (await page.run({
@@ -165,13 +166,14 @@ export async function show(root, page, described) {
           + `${percent(chances[place])} sure.`;
         draw();
         await page.pause(PAUSE);
+        if (sorted !== ranks) return;
       }
       chances = null;
       answer.textContent = `${judge(models)}${doubles.checked
         ? " Outside what it was trained on: a card comes twice." : ""}`;
       draw();
     } finally {
-      isSorting = false;
+      if (sorted === ranks) isSorting = false;
     }
   }
 

@@ -1,8 +1,10 @@
 // Sorting by a decoder that puts out one place after the other.
 
+import { argmax } from "./networks.js";
+
 // What a decoder has put out so far, one step late. It begins with the number
 // of places, for nothing so far.
-export function shiftRight(places) {
+function shiftRight(places) {
   return [places.length, ...places.slice(0, -1)];
 }
 
@@ -14,7 +16,7 @@ export async function* decode(n, logitsOf) {
   for (let step = 0; step < n; step++) {
     const logits = await logitsOf(shiftRight(places));
     const row = Array.from(logits.slice(n * step, n * (step + 1)));
-    places[step] = row.indexOf(Math.max(...row));
+    places[step] = argmax(row);
     yield { place: places[step], logits: row };
   }
 }

@@ -1,19 +1,19 @@
 // A video of a ball, and how a network continues it.
 
-import { el, paint, reporting } from "./page.js";
-import { tensor } from "./networks.js";
+import { el, isStill, letGo, paint, reporting } from "./page.js";
+import { argmax, tensor } from "./networks.js";
 import {
-  contingency, framesOf, newVideo, outside, rollOut, stepped,
+  SIZE, contingency, framesOf, newVideo, outside, rollOut, stepped,
 } from "./video_rules.js";
 
 export const title = "Video";
 export const teaser = "A ball moves to and fro. See how a network continues it, "
   + "and by which of its schemata.";
 
-const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 const PAUSE = 130; // Milliseconds between two frames.
 const DRAG = 90; // The same while the ball is dragged.
 const STEP = 3; // Pixels of a step by a button.
+const GIVEN = 34; // True frames at first.
 const NUM_SAMPLES = 3; // Videos by which schemata are matched to axes.
 const WAYS = { left: [0, -1], up: [1, -1], down: [1, 1], right: [0, 1] };
 const ARROWS = { left: "←", up: "↑", down: "↓", right: "→" };
@@ -43,7 +43,7 @@ export async function show(root, page, world) {
     oninput: () => { stop(); frame = Number(scrubber.value) - 1; draw(); },
   });
   const given = el("input", {
-    id: "given", type: "range", min: least, max: length - 1, value: 34,
+    id: "given", type: "range", min: least, max: length - 1, value: GIVEN,
     oninput: label, onchange: reporting(refresh),
   });
   const givenText = el("span", { id: "given-text" });
@@ -120,8 +120,7 @@ export async function show(root, page, world) {
       schemata.forEach((schema, t) => pairs.push([schema, sample.axes[t]]));
     }
     const counts = contingency(world, pairs);
-    matched = counts.map((row) =>
-      (Math.max(...row) ? row.indexOf(Math.max(...row)) : null));
+    matched = counts.map((row) => (Math.max(...row) ? argmax(row) : null));
     matching.replaceChildren(...counts.map((row, schema) => el("li", {},
       matched[schema] === null ? `Schema ${schema + 1} is never chosen.`
         : `Schema ${schema + 1} goes with ${names[matched[schema]]} steps: in `
@@ -130,18 +129,17 @@ export async function show(root, page, world) {
   }
 
   async function refresh() {
+    page.drop();
     const number = Math.min(Number(given.value), video.frames.length);
     result = cache.get(number) ?? null;
+    there = 0;
     redraw();
     if (result) return;
-    there = 0;
-    const asked = video;
     if (!matched) await match();
     const found = await rollOut(world, video.frames.slice(0, number), run, (sum) => {
       there = sum;
       where.textContent = inWords();
     });
-    if (asked !== video) return;
     result = { ...found, number };
     cache.set(number, result);
     redraw();
@@ -212,9 +210,11 @@ export async function show(root, page, world) {
   }
 
   function begin(next, isOwn) {
+    page.drop();
     video = { ...next, frames: framesOf(world, next), isOwn };
     cache = new Map();
     result = null;
+    there = 0;
     agreement.textContent = "";
     frame = isOwn ? video.frames.length - 1 : 0;
     given.max = isOwn ? Math.max(least, video.frames.length) : length - 1;
@@ -224,7 +224,7 @@ export async function show(root, page, world) {
   async function another() {
     drop();
     begin(newVideo(world, Math.random), false);
-    given.value = 34;
+    given.value = GIVEN;
     strange.textContent = "";
     if (!stopVideo && !isStill.matches) toggle();
     await refresh();
@@ -272,12 +272,13 @@ export async function show(root, page, world) {
   });
 
   function place({ offsetX, offsetY }) {
-    const scale = 64 / truth.clientWidth;
+    const scale = SIZE / truth.clientWidth;
     return [offsetX * scale, offsetY * scale];
   }
 
   page.on(truth, "pointerdown", (event) => {
     event.preventDefault();
+    if (stopDrag) return; // A second finger.
     truth.setPointerCapture(event.pointerId);
     pointer = place(event);
     stop();
@@ -318,12 +319,6 @@ export async function show(root, page, world) {
   });
 
   await another();
-}
-
-// After a click of the mouse, the arrow keys go through the frames. A click by
-// a key has no detail, and keeps the focus.
-function letGo({ detail, target }) {
-  if (detail && target.closest("button")) target.blur();
 }
 
 // The class of what has the colour of an axis, if there is one.

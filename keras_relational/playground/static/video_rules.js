@@ -5,11 +5,13 @@
 // the ball is at each frame, in pixels of 64 by 64, and along which axis its
 // next step goes. The lamp of that axis is lit.
 
-const SIZE = 64;
+import { argmax } from "./networks.js";
+
+export const SIZE = 64;
 const RADIUS = 4; // Of the ball.
 const BALL = 255;
 const [ON, OFF] = [255, 80]; // Of the lamps.
-export const SPEEDS = [2, 4];
+const SPEEDS = [2, 4];
 const MOVES = [[1, 0], [0, 1], [1, 1]];
 const float = Math.fround;
 
@@ -50,7 +52,7 @@ export function oscillation(world, axes, speed, start) {
 }
 
 // One frame, of image_size × image_size pixels.
-export function frameOf(world, centre, axis) {
+function frameOf(world, centre, axis) {
   const { image_size: size, bulb_radius: radius, axes } = world;
   const image = new Uint8Array(SIZE * SIZE);
   drawDisc(image, centre, RADIUS, BALL);
@@ -129,7 +131,7 @@ export async function rollOut(world, frames, run, progress = () => {}) {
         predicted: Array.from({ length: length - 1 }, (_, i) => next(i)),
         schemata: Array.from({ length }, (_, i) => {
           const scores = outputs.schemata.subarray(i * count, (i + 1) * count);
-          return scores.indexOf(Math.max(...scores));
+          return argmax(scores);
         }),
       };
     }
