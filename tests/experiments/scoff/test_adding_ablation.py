@@ -1,0 +1,78 @@
+"""The changes of the short sums: what each does, and what is reported."""
+
+import argparse
+
+import keras
+import numpy as np
+import pytest
+
+from experiments.scoff import adding_ablation
+from keras_relational.datasets import adding
+
+
+def options(core="scoff", **changes):
+    given = {
+        "core": core,
+        "embedding": "relu",
+        "dropout": 0.0,
+        "gated_messages": False,
+        "forget_bias": 1.0,
+        "dynamics": "lstm",
+        "units": 4,
+        "num_slots": 3,
+        "num_active": None,
+    }
+    return argparse.Namespace(**given | changes)
+
+
+@pytest.mark.parametrize("core", ["scoff", "rims", "lstm"])
+def test_the_bias_of_forget_gates(core):
+    changed = options(core, forget_bias=30.0)
+    model = adding_ablation.ablation_model(changed)
+    bias = np.array(model.layers[2].cell.bias)
+    gates = np.split(bias, 4, axis=-1)
+    assert [np.unique(gate).tolist() for gate in gates] == [[0], [30], [0], [0]]
+
+
+def test_a_mark_for_each_half():
+    x, _ = adding.generate(5, 7, 3, seed=0)
+    split = adding_ablation.channels(x, by_half=True)
+    assert split.shape == (5, 7, 3)
+    np.testing.assert_array_equal(split[..., 0], x[..., 0])
+    np.testing.assert_array_equal(split[..., 1:].sum(-1), x[..., 1])
+    assert not split[:, 3:, 1].any()
+    assert not split[:, :3, 2].any()
+    assert adding_ablation.channels(x, by_half=False) is x
+
+
+def test_errors_are_those_of_sums():
+    """Of a model that says 0.5 always, and learned sums divided by 4."""
+    model = keras.Sequential(
+        [keras.Input((None, 2)), keras.layers.LSTM(1), keras.layers.Dense(1)]
+    )
+    model.set_weights([np.zeros(x.shape) for x in model.weights])
+    model.layers[-1].bias.assign([0.5])
+    x, y = np.zeros((3, 5, 2), "float32"), np.array([1.0, 2.0, 6.0])
+    measured = adding_ablation.errors(model, {"few": (x, y)}, divisor=4)
+    assert measured == pytest.approx({"error_few": 17 / 3, "offset_few": -1})
+
+
+def test_weights_are_chosen_by_validation():
+    curves = {
+        "batches": np.array([200, 400, 600]),
+        "loss": np.array([3.0, 2.0, 1.0]),
+        "error_validation": np.array([0.3, 0.1, 0.2]),
+        "error_10_long": np.array([5.0, 6.0, 4.0]),
+    }
+    found = adding_ablation.last_and_chosen(curves)
+    assert found["last"] == {"error_validation": 0.2, "error_10_long": 4.0}
+    assert found["chosen"] == {"error_validation": 0.1, "error_10_long": 6.0}
+    assert found["chosen_batches"] == 400
+
+
+def test_gradients_are_clipped_and_the_rate_falls():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    adding_ablation.compile_with_decay(model, 0.5, num_batches=4, clip=0.1)
+    assert model.optimizer.global_clipnorm == 0.1
+    model.fit(np.ones((8, 1)), np.ones((8, 1)), batch_size=2, verbose=0)
+    assert float(model.optimizer.learning_rate) == 0
