@@ -6,7 +6,9 @@ import keras
 import numpy as np
 import pytest
 
+from experiments import records
 from experiments.scoff import adding_ablation
+from experiments.scoff import results
 from keras_relational.datasets import adding
 
 
@@ -76,3 +78,27 @@ def test_gradients_are_clipped_and_the_rate_falls():
     assert model.optimizer.global_clipnorm == 0.1
     model.fit(np.ones((8, 1)), np.ones((8, 1)), batch_size=2, verbose=0)
     assert float(model.optimizer.learning_rate) == 0
+
+
+def record(error, seed, **changes):
+    unchanged = {**results.UNCHANGED, "core": "scoff", "gated_messages": False}
+    arguments = {**unchanged, "seed": seed, **changes}
+    tests = "2_short", "2_long", "10_short", "10_long"
+    figures = {f"error_{x}": error for x in tests}
+    figures |= {f"offset_{x}": -error for x in tests}
+    result = {"batches": 2000, "minutes": 3.0}
+    result |= {"last": figures, "chosen": figures}
+    config = {"experiment": "adding_ablation", "arguments": arguments}
+    return records.Record(f"{seed}{changes}", config, result, {})
+
+
+def test_the_table_says_what_was_changed():
+    changes = {"gated_messages": True, "lengths": [20, 30]}
+    found = [record(1.0, 0), record(2.0, 1), record(0.5, 0, **changes)]
+    text = results.tables(found)["adding_ablation"]
+    rows = [line.split(" | ")[1:] for line in text.splitlines()[2:]]
+    unchanged, changed = sorted(rows)
+    assert unchanged[0] == ""
+    assert unchanged[2:5] == ["2", "3.0 ± 0.0", "1.500 ± 0.707"]
+    assert changed[0] == "gated messages, lengths 20 30"
+    assert changed[-1] == "0.500 |"
