@@ -109,7 +109,7 @@ def adding_core(core, units=60, num_slots=5, num_active=None, **options):
                 "`num_active` is for SCOFF and RIMs: an LSTM updates all of "
                 f"its units. Received: core='lstm', num_active={num_active}"
             )
-        return keras.layers.LSTM(num_slots * units, name="core")
+        return keras.layers.LSTM(num_slots * units, name="core", **options)
     options = {
         "num_heads": 4,
         "key_dim": 64,

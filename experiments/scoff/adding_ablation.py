@@ -49,6 +49,7 @@ def main(command):
     add("--gated-messages", bool, False, "of SCOFF")
     add("--divisor", float, 1.0, "of the sums to learn")
     add("--forget-bias", float, 1.0, "of the forget gates, before training")
+    add("--read-cells", bool, False, "read the sum from c, in place of h")
     add("--dynamics", ("lstm", "gru"), "lstm", "of SCOFF and RIMs")
     add("--units", int, 60, "of a slot; the LSTM has as many in all")
     add("--num-slots", int, 5, "object files of SCOFF, modules of RIMs")
@@ -109,25 +110,22 @@ def ablation_model(options):
         options.units,
         options.num_slots,
         options.num_active,
+        return_state=True,
         **kinds,
     )
-    if options.embedding == "linear":
+    by_half = options.embedding == "linear"
+    if by_half:
         width = options.num_slots * options.units
         start = keras.initializers.RandomUniform(-0.1, 0.1)
         embedding = keras.layers.Dense(width, kernel_initializer=start)
     else:
         embedding = keras.layers.Dense(64, "relu")
-    model = keras.Sequential(
-        [
-            keras.Input((None, 3 if options.embedding == "linear" else 2)),
-            embedding,
-            keras.layers.Dropout(options.dropout),
-            core,
-            keras.layers.Dropout(options.dropout),
-            keras.layers.Dense(1),
-        ],
-        name="adding",
-    )
+    sequence = keras.Input((None, 3 if by_half else 2))
+    x = keras.layers.Dropout(options.dropout)(embedding(sequence))
+    _, *states = core(x)
+    x = states[-1] if options.read_cells else states[0]
+    x = keras.layers.Dropout(options.dropout)(x)
+    model = keras.Model(sequence, keras.layers.Dense(1)(x), name="adding")
     if options.dynamics == "lstm":
         set_forget_bias(core.cell, options.forget_bias)
     return model
@@ -141,6 +139,8 @@ def check_options(options):
         raise ValueError("`dynamics` is for SCOFF and RIMs")
     if options.dynamics == "gru" and options.forget_bias != 1:
         raise ValueError("A GRU has no forget gate")
+    if options.dynamics == "gru" and options.read_cells:
+        raise ValueError("A GRU has no cells beside its state")
 
 
 def set_forget_bias(cell, value):

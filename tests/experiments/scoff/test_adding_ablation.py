@@ -19,6 +19,7 @@ def options(core="scoff", **changes):
         "dropout": 0.0,
         "gated_messages": False,
         "forget_bias": 1.0,
+        "read_cells": False,
         "dynamics": "lstm",
         "units": 4,
         "num_slots": 3,
@@ -31,9 +32,24 @@ def options(core="scoff", **changes):
 def test_the_bias_of_forget_gates(core):
     changed = options(core, forget_bias=30.0)
     model = adding_ablation.ablation_model(changed)
-    bias = np.array(model.layers[2].cell.bias)
+    bias = np.array(model.get_layer("core").cell.bias)
     gates = np.split(bias, 4, axis=-1)
     assert [np.unique(gate).tolist() for gate in gates] == [[0], [30], [0], [0]]
+
+
+@pytest.mark.parametrize("core", ["scoff", "rims", "lstm"])
+@pytest.mark.parametrize("read_cells", [False, True])
+def test_what_the_sum_is_read_from(core, read_cells):
+    changed = options(core, read_cells=read_cells)
+    model = adding_ablation.ablation_model(changed)
+    *_, read_out = model.layers
+    x = np.random.default_rng(0).random((5, 6, 2), "float32")
+    recurrent = model.get_layer("core")
+    inner = keras.Model(model.inputs, recurrent.output)
+    h, *states = inner.predict(x, verbose=0)
+    np.testing.assert_array_equal(h, states[0])
+    expected = read_out(states[1] if read_cells else h)
+    np.testing.assert_allclose(model.predict(x, verbose=0), expected, 1e-4)
 
 
 def test_a_mark_for_each_half():
