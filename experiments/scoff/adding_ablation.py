@@ -19,7 +19,9 @@ from experiments.command_line import number
 from experiments.generated_batches import GeneratedBatches
 from experiments.scoff.adding import CORES
 from experiments.scoff.adding import adding_core
+from keras_relational import analysis
 from keras_relational import training
+from keras_relational.analysis.plotting import new_figure
 from keras_relational.datasets import adding
 from keras_relational.random_streams import stream
 
@@ -35,9 +37,7 @@ LINES = [
     "the same, weights chosen by validation: "
     "{chosen[error_10_short]:.3f}, {chosen[error_10_long]:.3f}",
 ]
-NEXT = (
-    "python -m experiments.scoff adding_ablation --forget-bias 10 --divisor 5"
-)
+NEXT = "python -m experiments.scoff adding_ablation --read-cells"
 
 
 def main(command):
@@ -95,6 +95,8 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
+        figure = plot_sums(model, tests, args.divisor)
+        analysis.save_figure(figure, run.directory / "sums.png")
         metrics = {**last_and_chosen(curves), "weights": model.count_params()}
         command.finish(run, model, metrics, LINES, NEXT)
 
@@ -172,11 +174,16 @@ def channels(x, by_half):
     return np.concatenate([x[..., :1], first, second], axis=-1)
 
 
+def predicted_sums(model, x, divisor):
+    """What the model takes the sums for."""
+    return divisor * training.predictions(model, x)[:, 0]
+
+
 def errors(model, tests, divisor):
     """Mean squared error and offset of the sums of each test."""
     measured = {}
     for name, (x, y) in tests.items():
-        excess = divisor * training.predictions(model, x)[:, 0] - y
+        excess = predicted_sums(model, x, divisor) - y
         measured[f"error_{name}"] = float(np.mean(excess**2))
         measured[f"offset_{name}"] = float(np.mean(excess))
     return measured
@@ -191,3 +198,20 @@ def last_and_chosen(curves):
         "chosen": {name: float(curves[name][best]) for name in names},
         "chosen_batches": int(curves["batches"][best]),
     }
+
+
+def plot_sums(model, tests, divisor):
+    """Draws predicted against true sums: short tests left, long ones right."""
+    figure = new_figure(8, 4)
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for panel, length in zip(panels, ("short", "long"), strict=True):
+        for values in TESTED:
+            x, y = tests[f"{values}_{length}"]
+            sums = predicted_sums(model, x, divisor)
+            panel.scatter(y, sums, s=4, label=f"{values} numbers")
+        panel.axline((0, 0), slope=1, color="black", linewidth=0.8)
+        panel.set(title=f"{x.shape[1]} steps", xlabel="sum", aspect="equal")
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("predicted sum")
+    panels[0].legend()
+    return figure

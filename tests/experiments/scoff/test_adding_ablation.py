@@ -63,16 +63,35 @@ def test_a_mark_for_each_half():
     assert adding_ablation.channels(x, by_half=False) is x
 
 
-def test_errors_are_those_of_sums():
-    """Of a model that says 0.5 always, and learned sums divided by 4."""
+@pytest.fixture
+def says_two():
+    """A model that learned sums divided by 4, and says 0.5 always."""
     model = keras.Sequential(
         [keras.Input((None, 2)), keras.layers.LSTM(1), keras.layers.Dense(1)]
     )
     model.set_weights([np.zeros(x.shape) for x in model.weights])
     model.layers[-1].bias.assign([0.5])
+    return model
+
+
+def test_errors_are_those_of_sums(says_two):
     x, y = np.zeros((3, 5, 2), "float32"), np.array([1.0, 2.0, 6.0])
-    measured = adding_ablation.errors(model, {"few": (x, y)}, divisor=4)
+    measured = adding_ablation.errors(says_two, {"few": (x, y)}, divisor=4)
     assert measured == pytest.approx({"error_few": 17 / 3, "offset_few": -1})
+
+
+def test_predicted_sums_are_drawn_against_true_ones(says_two):
+    tests = {
+        f"{values}_{name}": adding.generate(3, length, values, seed=values)
+        for values in (2, 10)
+        for name, length in (("short", 10), ("long", 12))
+    }
+    figure = adding_ablation.plot_sums(says_two, tests, divisor=4)
+    short, long = figure.axes
+    assert (short.get_title(), long.get_title()) == ("10 steps", "12 steps")
+    ten = long.collections[1].get_offsets()
+    np.testing.assert_allclose(ten[:, 0], tests["10_long"][1])
+    np.testing.assert_allclose(ten[:, 1], 2)
 
 
 def test_weights_are_chosen_by_validation():
