@@ -7,6 +7,7 @@ command_line.choose(
     "experiments.scoff",
     {
         "adding": "adding",
+        "adding_ablation": "adding_ablation",
         "ball_coordinates": "ball_coordinates",
         "bouncing_balls": "bouncing_balls",
         "single_ball": "single_ball",

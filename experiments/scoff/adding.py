@@ -83,7 +83,21 @@ def main(command):
 
 
 def adding_model(core="scoff", num_active=None):
-    """A model from sequences `(batch, time, 2)` to sums, of 300 units in all.
+    """A model of 300 units from sequences `(batch, time, 2)` to sums."""
+    return keras.Sequential(
+        [
+            keras.Input((None, 2), name="sequence"),
+            # Section 3: the encoder of vectors is an MLP.
+            keras.layers.Dense(64, "relu", name="encoder"),
+            adding_core(core, num_active=num_active),
+            keras.layers.Dense(1, name="sum"),
+        ],
+        name="adding",
+    )
+
+
+def adding_core(core, units=60, num_slots=5, num_active=None, **options):
+    """The recurrent layer: SCOFF or RIMs, or an LSTM of as many units in all.
 
     Sizes as in appendix B of Goyal et al., 2020; sizes of attention are those
     of a head. The paper says neither how large the encoder is nor how many
@@ -95,32 +109,21 @@ def adding_model(core="scoff", num_active=None):
                 "`num_active` is for SCOFF and RIMs: an LSTM updates all of "
                 f"its units. Received: core='lstm', num_active={num_active}"
             )
-        recurrent = keras.layers.LSTM(300, name="core")
-    else:
-        shared = {
-            "num_heads": 4,
-            "key_dim": 64,
-            "value_dim": 60,
-            "dynamics": "lstm",
-            "dropout": 0.1,
-            "name": "core",
-        }
-        if core == "rims":
-            active = 3 if num_active is None else num_active
-            recurrent = layers.RIMs(60, 5, active, **shared)
-        else:
-            active = 1 if num_active is None else num_active
-            recurrent = layers.SCOFF(60, 5, 2, num_active=active, **shared)
-    return keras.Sequential(
-        [
-            keras.Input((None, 2), name="sequence"),
-            # Section 3: the encoder of vectors is an MLP.
-            keras.layers.Dense(64, "relu", name="encoder"),
-            recurrent,
-            keras.layers.Dense(1, name="sum"),
-        ],
-        name="adding",
-    )
+        return keras.layers.LSTM(num_slots * units, name="core", **options)
+    options = {
+        "num_heads": 4,
+        "key_dim": 64,
+        "value_dim": 60,
+        "dynamics": "lstm",
+        "dropout": 0.1,
+        "name": "core",
+        **options,
+    }
+    if core == "rims":
+        active = 3 if num_active is None else num_active
+        return layers.RIMs(units, num_slots, active, **options)
+    active = 1 if num_active is None else num_active
+    return layers.SCOFF(units, num_slots, 2, num_active=active, **options)
 
 
 def adding_errors(model, tests, num_tested=None):

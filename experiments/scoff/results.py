@@ -54,6 +54,33 @@ def adding_table(records: list[Record]) -> str:
     return table(lines, common, numbers, smaller=True)
 
 
+def adding_ablation_table(records: list[Record]) -> str:
+    """Errors on short and long sequences, by what differs from the library."""
+    rows, _ = group_by_seed(records, ("core",))
+    lines = []
+    for row in _sorted(rows, "core"):
+        results = [record.result for record in row.records]
+        line = {
+            "core": row.settings["core"],
+            "changes": _changes(row.settings),
+            "batches": f"{row.length:,}",
+            "seeds": len(results),
+            "minutes a run": mean_text([x["minutes"] for x in results]),
+        }
+        for title, figures, name in (
+            ("two numbers, short", "last", "error_2_short"),
+            ("two, long", "last", "error_2_long"),
+            ("ten, short", "last", "error_10_short"),
+            ("ten, long", "last", "error_10_long"),
+            ("offset of ten, short", "last", "offset_10_short"),
+            ("offset of ten, long", "last", "offset_10_long"),
+            ("ten, long, chosen", "chosen", "error_10_long"),
+        ):
+            line[title] = mean_text([x[figures][name] for x in results], 3)
+        lines.append(line)
+    return table(lines)
+
+
 def single_ball_table(records: list[Record]) -> str:
     """One row a run and object file: a mean of these counts says nothing."""
     rows, common = group_by_seed(records, ("dynamics",))
@@ -281,6 +308,7 @@ SIMPLE = "mean_image", "last_frame"
 
 TABLES = {
     "adding": adding_table,
+    "adding_ablation": adding_ablation_table,
     "single_ball": single_ball_table,
     "schemata": information_table,
     "ball_coordinates": information_table,
@@ -303,6 +331,35 @@ LINEAR = {
     "bouncing_balls": "roll_outs",
     "intuitive_physics": "scenes",
 }
+
+
+# The library's settings of `adding_ablation`.
+UNCHANGED = {
+    "embedding": "relu",
+    "dropout": 0,
+    "clip": 0,
+    "divisor": 1,
+    "forget_bias": 1,
+    "dynamics": "lstm",
+    "units": 60,
+    "num_slots": 5,
+    "lengths": [20],
+    "short": 20,
+    "long": 80,
+    "learning_rate": 0.002,
+    "num_test": 500,
+}
+
+
+def _changes(settings):
+    """The settings of `adding_ablation` that are not the library's."""
+    changed = []
+    for name, value in settings.items():
+        if name != "core" and value != UNCHANGED.get(name):
+            values = value if isinstance(value, list) else [value]
+            shown = "" if value is True else " " + " ".join(map(str, values))
+            changed.append(name.replace("_", " ") + shown)
+    return ", ".join(changed)
 
 
 def _memory(record):

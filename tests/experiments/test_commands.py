@@ -53,6 +53,11 @@ def run_of(tmp_path, monkeypatch):
 # An option and a bad value for it, for each experiment.
 BAD_VALUES = {
     "scoff adding": [("--epochs", "0"), ("--core", "transformer")],
+    "scoff adding_ablation": [
+        ("--lengths", "3"),
+        ("--core", "rims", "--gated-messages"),
+        ("--dynamics", "gru", "--forget-bias", "5"),
+    ],
     "scoff ball_coordinates": [("--num-axes", "4"), ("--num-frames", "6")],
     "two_simplicial impala": [("--num-steps", "none"), ("--rows", "0")],
     "two_simplicial play": [
