@@ -9,6 +9,8 @@ from browser_for_tests import open_page
 from browser_for_tests import says
 from browser_for_tests import takes
 
+pytestmark = pytest.mark.slow
+
 BARS = "#policy .bar"
 
 

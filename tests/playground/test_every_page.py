@@ -11,6 +11,8 @@ from browser_for_tests import says
 
 from keras_relational.playground.kinds import KINDS
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted({kind.page for kind in KINDS.values()})
 
 

@@ -8,6 +8,8 @@ from browser_for_tests import kept
 from browser_for_tests import open_page
 from browser_for_tests import says
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def opened(page):
@@ -27,7 +29,9 @@ def names_of(page, selector):
 
 
 def test_set_against_the_model(opened):
-    page = opened("set_game", "#yes")
+    page = opened("set_game", "#start")
+    assert page.query_selector("#yes") is None
+    page.click("#start")
     assert page.inner_text("#clock").startswith("Hand 1 of 10")
     page.click("h1", modifiers=["Alt"])
     page.evaluate("document.activeElement.blur()")
@@ -57,7 +61,7 @@ def test_set_against_the_model(opened):
 
 
 def test_set_with_a_hand_of_ones_own(opened):
-    page = opened("set_game", "#yes")
+    page = opened("set_game", "#start")
     page.click("#own")
     says(page, "answer", "^The model: (yes, a set|no set), ")
     # Every attribute of every card, until all cards are alike.
@@ -77,7 +81,7 @@ def test_set_with_a_hand_of_ones_own(opened):
     ]
     page.click("#another")
     page.click("#race")
-    page.wait_for_selector("#yes")
+    page.wait_for_selector("#start")
     kept(page, "set_own")
 
 

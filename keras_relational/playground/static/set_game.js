@@ -155,13 +155,23 @@ export async function show(root, page, described) {
       root.querySelector(`#${other}`).setAttribute("aria-pressed", `${other === mode}`);
     }
     stopClock?.();
+    stopClock = null;
     round = [];
     for (const part of [answer, detail, tally, clock]) part.textContent = "";
     if (mode === "own") {
       draw();
       return showOwn();
     }
-    return begin();
+    return showStart();
+  }
+
+  function showStart() {
+    hand = [];
+    drawHand();
+    clock.textContent = `${NUM_HANDS} hands. The clock starts when you do.`;
+    replace(buttons, el("button", {
+      id: "start", onclick: () => { begin(); focusOn("yes"); },
+    }, "Start"));
   }
 
   // The model's answer, and how long it took.
@@ -253,5 +263,5 @@ export async function show(root, page, described) {
   });
   draw();
   await ask(); // The first run takes longer than the others.
-  begin();
+  showStart();
 }
