@@ -126,6 +126,7 @@ def draw_curves(panel, runs, curve, x):
 
     Without runs a name has no line, and those after it keep their colours.
     """
+    points = ()
     for name, seeds in runs.items():
         if not seeds:
             panel.plot([], [])
