@@ -88,7 +88,7 @@ def opened_browser(url):
             executable_path=CHROMIUM, args=arguments, timeout=120_000
         )
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(60_000)
         page.faults = []
         page.on("pageerror", lambda error: page.faults.append(str(error)))
         page.on("console", lambda message: page.faults.append(message.text))
