@@ -127,6 +127,10 @@ class SlotRNN(keras.layers.RNN):
             # a list, because Keras takes a lone tensor for the lengths of the
             # sequences.
             time = [ops.shape(given["inputs"])[1]]
+        if keras.backend.backend() == "jax" and not self.unroll:
+            # The gradient computes each step again: to read all that a step has
+            # computed takes longer, and a tenth of the memory is enough.
+            step = keras.remat(step)
         _, outputs, states = rnn(
             step,
             tensors,
