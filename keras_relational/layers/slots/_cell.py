@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_relational.layers._attention import split_heads
 from keras_relational.layers._operations import at_least_float32
+from keras_relational.layers._operations import recomputed
 from keras_relational.layers.slots._dynamics import NUM_GATES
 from keras_relational.layers.slots._noise import dropout_mask
 from keras_relational.layers.slots._positions import flatten_positions
@@ -105,9 +106,11 @@ class SlotCell(keras.layers.Layer):
     ) -> tuple:
         batch_shape, step_shape = (ops.shape(inputs)[0],), inputs.shape[1:]
         noise = self.noise(batch_shape, step_shape, training)
-        states, scores = self.step(
-            self.keys_and_values(inputs), states, self.products(), **noise
-        )
+        states, scores = recomputed(
+            lambda inputs, states: self.step(
+                self.keys_and_values(inputs), states, self.products(), **noise
+            )
+        )(inputs, states)
         if return_attention_scores:
             return states[0], states, tuple(at_least_float32(x) for x in scores)
         return states[0], states

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_relational.layers._keras_rnn import rnn
 from keras_relational.layers._operations import at_least_float32
+from keras_relational.layers._operations import recomputed
 from keras_relational.layers._operations import shapes_match
 from keras_relational.layers.slots._cell import SlotCell
 from keras_relational.layers.slots._cell import argument_names
@@ -135,12 +136,8 @@ class SlotRNN(keras.layers.RNN):
             # a list, because Keras takes a lone tensor for the lengths of the
             # sequences.
             time = [ops.shape(tensors[0])[1]]
-        if keras.backend.backend() == "jax" and not self.unroll:
-            # The gradient computes each step again: to read all that a step has
-            # computed takes longer, and a tenth of the memory is enough.
-            step = keras.remat(step)
         _, outputs, states = rnn(
-            step,
+            step if self.unroll else recomputed(step),
             tensors,
             tuple(states),
             go_backwards=self.go_backwards,
