@@ -68,6 +68,16 @@ def update_row(
     return ops.scatter_update(rows, ops.reshape(index, (1, 1)), row[None])
 
 
+def recomputed(step: Callable) -> Callable:
+    """`keras.remat` on JAX, for a step of a recurrent layer.
+
+    The gradient then computes each step again. To read all that a step has
+    computed takes longer, and ten times the memory. In the loop of TensorFlow
+    `keras.remat` does not find the variables.
+    """
+    return keras.remat(step) if keras.backend.backend() == "jax" else step
+
+
 def custom_gradient(function: Callable) -> Callable:
     """`keras.ops.custom_gradient` with the same interface on all backends.
 

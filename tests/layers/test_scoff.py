@@ -352,12 +352,15 @@ def test_schemata_are_drawn_in_training():
 @pytest.mark.parametrize("num_active", [None, 1])
 def test_messages_that_dropout_takes_are_not_read(num_active):
     cell = random_scoff(num_active=num_active).cell
-    inputs, states = random_array(2, 5), cell.get_initial_state(2)
+    inputs = cell.keys_and_values(random_array(2, 5))
+    states = cell.get_initial_state(2)
     ones = np.ones((2, *cell.scores_shapes((5,))[2]), "float32")
 
     def after_messages(mask):
         mask = ops.convert_to_tensor(mask)
-        (h,), _ = cell.step(inputs, states, message_dropout_mask=mask)
+        (h,), _ = cell.step(
+            inputs, states, cell.products(), message_dropout_mask=mask
+        )
         return array(h).reshape(2, FILES, UNITS)
 
     nothing, all_of_them = after_messages(0 * ones), after_messages(ones)

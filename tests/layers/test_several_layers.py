@@ -89,7 +89,12 @@ def test_what_dropout_takes_is_not_seen(name, step_shape):
     )
 
     def h(**masks):
-        return array(cell.step(inputs, states, **masks)[0][0])
+        keys_and_values, products = (
+            cell.keys_and_values(inputs),
+            cell.products(),
+        )
+        new, _ = cell.step(keys_and_values, states, products, **masks)
+        return array(new[0])
 
     whole = h()
     masks = {"dropout_mask": seen, "message_dropout_mask": read}

@@ -10,9 +10,13 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from keras_relational.layers._attention import split_heads
 from keras_relational.layers._operations import at_least_float32
+from keras_relational.layers._operations import recomputed
 from keras_relational.layers.slots._dynamics import NUM_GATES
 from keras_relational.layers.slots._noise import dropout_mask
+from keras_relational.layers.slots._positions import flatten_positions
+from keras_relational.layers.slots._products import project
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_dropout
 from keras_relational.validation import check_positive_integers
@@ -57,9 +61,11 @@ class SlotCell(keras.layers.Layer):
     The constructor of a subclass stores each argument as an attribute of the
     same name, then calls `set_up_slots`. A subclass has these methods:
 
-    - `step(inputs, states, mask=None, **noise)` computes the new states, and a
-      list of three tensors of scores. `mask` is a boolean tensor `(batch, n)`,
-      `True` for valid positions of the input.
+    - `products()` joins the kernels of the products that a step makes.
+    - `step(keys_and_values, states, products, mask=None, **noise)` computes the
+      new states, and a list of three tensors of scores. The first argument is
+      what `keys_and_values` returns, which may take all steps as one batch.
+      `mask` is a boolean tensor `(batch, n)`, `True` for valid positions.
     - `noise(batch_shape, step_shape, training)` draws the random tensors that
       `step` takes as `**noise`.
     - `scores_shapes(step_shape)` gives the shapes of the three scores, without
@@ -100,7 +106,11 @@ class SlotCell(keras.layers.Layer):
     ) -> tuple:
         batch_shape, step_shape = (ops.shape(inputs)[0],), inputs.shape[1:]
         noise = self.noise(batch_shape, step_shape, training)
-        states, scores = self.step(inputs, states, **noise)
+        states, scores = recomputed(
+            lambda inputs, states: self.step(
+                self.keys_and_values(inputs), states, self.products(), **noise
+            )
+        )(inputs, states)
         if return_attention_scores:
             return states[0], states, tuple(at_least_float32(x) for x in scores)
         return states[0], states
@@ -128,6 +138,22 @@ class SlotCell(keras.layers.Layer):
                 ("message_dropout_mask", messages),
             )
         }
+
+    def keys_and_values(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        """`x_p W_e` and `x_p W_v`, side by side, for each position."""
+        kernels = [self.key_kernel, self.value_kernel]
+        kernel = ops.concatenate(kernels, axis=-1)
+        return project(flatten_positions(inputs), kernel)
+
+    def split_keys_and_values(
+        self, keys_and_values: keras.KerasTensor
+    ) -> list[keras.KerasTensor]:
+        """Keys and values `(batch, heads, n, size)`."""
+        end = self.num_heads * self.key_dim
+        return [
+            split_heads(x, self.num_heads)
+            for x in ops.split(keys_and_values, [end], axis=-1)
+        ]
 
     def split_slots(
         self, states: Sequence[keras.KerasTensor]

@@ -27,6 +27,29 @@ def flatten_positions(inputs: keras.KerasTensor) -> keras.KerasTensor:
     )
 
 
+def append_encodings(
+    cell: keras.layers.Layer, inputs: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`a_p = [c_p e_p]`, with `cell.position_encodings` if there are some.
+
+    Raises:
+        ValueError: If their number is not that of the positions.
+    """
+    c = flatten_positions(inputs)
+    if cell.position_encodings is None:
+        return c
+    encodings = ops.cast(cell.position_encodings, c.dtype)
+    if c.shape[1] != encodings.shape[0]:
+        raise ValueError(
+            f"{cell.name} was built for {encodings.shape[0]} positions "
+            "a step, and has an encoding for each. Received: "
+            f"{c.shape[1]} of them. Pad the inputs to that number and mask "
+            "the padding, or set `position_dim` to 0."
+        )
+    shape = (ops.shape(c)[0], *encodings.shape)
+    return ops.concatenate([c, ops.broadcast_to(encodings, shape)], axis=-1)
+
+
 def check_step_inputs(
     layer: keras.layers.Layer, shape: Sequence[int | None], axes: str
 ) -> tuple[int, ...]:

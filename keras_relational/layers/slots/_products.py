@@ -5,6 +5,7 @@ would transpose a tensor with three axes first, and XLA cannot tell the order of
 the axes then, in the gradient of a loop over batches of any size.
 """
 
+import itertools
 from collections.abc import Callable
 
 import keras
@@ -33,6 +34,27 @@ def project_each(
 ) -> keras.KerasTensor:
     """`(batch, n, m)` times `(n, m, k)`: each of the n has its own kernel."""
     return ops.swapaxes(ops.matmul(ops.swapaxes(x, 0, 1), kernels), 0, 1)
+
+
+class Products:
+    """Products of slots with several kernels, made as one product.
+
+    The kernels are `(m, k)`, or `(n, m, k)` if each of the n slots has its own.
+    They are joined here, so once for all steps of a sequence. Called with
+    `(batch, n, m)`, it returns a list of `(batch, n, k)`, one for each kernel.
+    """
+
+    def __init__(self, *kernels: keras.KerasTensor):
+        self.kernel = ops.concatenate(kernels, axis=-1)
+        sizes = [kernel.shape[-1] for kernel in kernels]
+        self.ends = list(itertools.accumulate(sizes))[:-1]
+
+    def __call__(self, x: keras.KerasTensor) -> list[keras.KerasTensor]:
+        multiply = project if len(self.kernel.shape) == 2 else project_each
+        product = multiply(x, self.kernel)
+        return (
+            ops.split(product, self.ends, axis=-1) if self.ends else [product]
+        )
 
 
 def project_attended(

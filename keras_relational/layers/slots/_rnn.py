@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_relational.layers._keras_rnn import rnn
 from keras_relational.layers._operations import at_least_float32
+from keras_relational.layers._operations import recomputed
 from keras_relational.layers._operations import shapes_match
 from keras_relational.layers.slots._cell import SlotCell
 from keras_relational.layers.slots._cell import argument_names
@@ -71,6 +72,11 @@ class SlotRNN(keras.layers.RNN):
             # Padding may hold NaN, and a zero weight times NaN would be NaN.
             given["inputs"] = ops.where(valid, given["inputs"], 0)
             given["mask"] = positions
+        # For all steps at once.
+        inputs = ops.reshape(given.pop("inputs"), (-1, *step_shape))
+        projected = self.cell.keys_and_values(inputs)
+        shape = (*batch_shape, *projected.shape[1:])
+        given["keys_and_values"] = ops.reshape(projected, shape)
         outputs, states = self._loop(given, states, return_attention_scores)
         if self.stateful:
             for variable, state in zip(self.states, states, strict=True):
@@ -103,10 +109,13 @@ class SlotRNN(keras.layers.RNN):
         the scores.
         """
         names, tensors = list(given), tuple(given.values())
+        products = self.cell.products()
 
         def step(tensors, states):
             arguments = dict(zip(names, tensors, strict=True))
-            new_states, scores = self.cell.step(states=states, **arguments)
+            new_states, scores = self.cell.step(
+                states=states, products=products, **arguments
+            )
             if "mask" in arguments:
                 valid = ops.any(arguments["mask"], axis=1, keepdims=True)
                 new_states = [
@@ -121,14 +130,14 @@ class SlotRNN(keras.layers.RNN):
                 outputs = pack([outputs, *scores], scores[0].dtype)
             return outputs, tuple(new_states)
 
-        time = given["inputs"].shape[1]
+        time = tensors[0].shape[1]
         if time is None:
             # Keras cannot read the number of steps from nested inputs. It is in
             # a list, because Keras takes a lone tensor for the lengths of the
             # sequences.
-            time = [ops.shape(given["inputs"])[1]]
+            time = [ops.shape(tensors[0])[1]]
         _, outputs, states = rnn(
-            step,
+            step if self.unroll else recomputed(step),
             tensors,
             tuple(states),
             go_backwards=self.go_backwards,

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_relational.layers._cells import check_step_shape
 from keras_relational.layers._cells import repeat_for_batch
+from keras_relational.layers._operations import recomputed
 from keras_relational.layers.slots._active import attend_to_slots
 from keras_relational.layers.slots._products import over_rows
 from keras_relational.validation import check_positive_integers
@@ -80,8 +81,7 @@ class RelationalMemoryCell(keras.layers.Layer):
                 "`units` must be a multiple of `num_heads`. Received: units="
                 f"{units}, num_heads={num_heads}"
             )
-        if key_dim is None:
-            key_dim = units // num_heads
+        key_dim = units // num_heads if key_dim is None else key_dim
         check_positive_integers(key_dim=key_dim)
         self.units = units
         self.num_slots = num_slots
@@ -129,8 +129,15 @@ class RelationalMemoryCell(keras.layers.Layer):
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> tuple:
+        memory, scores = recomputed(self.step)(inputs, states[0])
+        return (memory, [memory], scores)[: 2 + bool(return_attention_scores)]
+
+    def step(
+        self, inputs: keras.KerasTensor, memory: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        """The new memory, and the attention scores."""
         shape = (ops.shape(inputs)[0], self.num_slots, self.units)
-        memory = ops.reshape(states[0], shape)
+        memory = ops.reshape(memory, shape)
         x = self.embedding(inputs)
         rows = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
         attended, scores = attend_to_slots(
@@ -146,10 +153,7 @@ class RelationalMemoryCell(keras.layers.Layer):
         gates = gates + ops.expand_dims(self.input_gates(x), 1)
         i, f = ops.split(gates, 2, axis=-1)
         memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory
-        memory = ops.reshape(memory, (-1, self.output_size))
-        if return_attention_scores:
-            return memory, [memory], scores
-        return memory, [memory]
+        return ops.reshape(memory, (-1, self.output_size)), scores
 
     def get_initial_state(
         self, batch_size: int | None = None
@@ -159,10 +163,6 @@ class RelationalMemoryCell(keras.layers.Layer):
         return [repeat_for_batch(memory, batch_size)]
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_slots": self.num_slots,
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-        }
+        names = ("units", "num_slots", "num_heads", "key_dim")
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own}

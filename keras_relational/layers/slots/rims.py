@@ -16,9 +16,8 @@ from keras_relational.layers.slots._initializers import MESSAGE_SCALE
 from keras_relational.layers.slots._initializers import scaled
 from keras_relational.layers.slots._initializers import stacked
 from keras_relational.layers.slots._positions import check_step_inputs
-from keras_relational.layers.slots._positions import flatten_positions
 from keras_relational.layers.slots._positions import num_positions
-from keras_relational.layers.slots._products import project
+from keras_relational.layers.slots._products import Products
 from keras_relational.layers.slots._products import project_each
 from keras_relational.layers.slots._rnn import SlotRNN
 from keras_relational.validation import check_positive_integers
@@ -171,10 +170,23 @@ class RIMsCell(SlotCell):
         )
         add_dynamics(self, modules, axis=0)  # θ_k
 
+    def keys_and_values(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        x = super().keys_and_values(inputs)
+        return ops.pad(x, [(0, 0), (1, 0), (0, 0)])  # x_0 = 0 comes first.
+
+    def products(self) -> dict[str, Products]:
+        """Products with h and h'. Each module has kernels of its own."""
+        keys, values = self.message_key_kernel, self.message_value_kernel
+        return {
+            "h": Products(self.query_kernel, self.recurrent_kernel),
+            "new_h": Products(self.message_query_kernel, keys, values),
+        }
+
     def step(
         self,
-        inputs: keras.KerasTensor,
+        keys_and_values: keras.KerasTensor,
         states: Sequence[keras.KerasTensor],
+        products: dict[str, Products],
         mask: keras.KerasTensor | None = None,
         dropout_mask: keras.KerasTensor | None = None,
         message_dropout_mask: keras.KerasTensor | None = None,
@@ -184,21 +196,16 @@ class RIMsCell(SlotCell):
         The scores are multiplied by the dropout masks.
         """
         h, *c = old = self.split_slots(states)
-
-        # The null input x_0 = 0, then the positions x_p of the input.
-        x = ops.pad(flatten_positions(inputs), [(0, 0), (1, 0), (0, 0)])
         if mask is not None:  # The null input is always valid.
             mask = ops.pad(mask, [(0, 0), (1, 0)], constant_values=True)
 
         # s_k,p = softmax_p((h_k W_q,k) · (x_p W_e) / √d)
         # z_k = Σ_p s_k,p x_p W_v
-        queries = project_each(h, self.query_kernel)
+        queries, from_state = products["h"](h)
+        queries = split_heads(queries, self.num_heads)
+        keys, values = self.split_keys_and_values(keys_and_values)
         z, scores = dot_product_attention(
-            split_heads(queries, self.num_heads),
-            split_heads(project(x, self.key_kernel), self.num_heads),
-            split_heads(project(x, self.value_kernel), self.num_heads),
-            mask,
-            dropout_mask,
+            queries, keys, values, mask, dropout_mask
         )
 
         # S = the `num_active` modules with the smallest s_k,0
@@ -207,13 +214,7 @@ class RIMsCell(SlotCell):
         is_active = ops.any(active, axis=1)[..., None]
 
         # h'_k = LSTM_θ_k(z_k, h_k)  for k in S,  h_k elsewhere
-        updated = update(
-            self,
-            project_each(z, self.kernel),
-            project_each(h, self.recurrent_kernel),
-            h,
-            c,
-        )
+        updated = update(self, project_each(z, self.kernel), from_state, h, c)
         new_h, *new_c = (
             ops.where(is_active, new, x)
             for new, x in zip(updated, old, strict=True)
@@ -221,12 +222,9 @@ class RIMsCell(SlotCell):
 
         # ŝ_k,k' = softmax_k'((h'_k Ŵ_q,k) · (h'_k' Ŵ_e,k') / √d)
         # h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v,k'  for k in S
+        queries, keys, values = products["new_h"](new_h)
         read, message_scores = attend_to_slots(
-            project_each(new_h, self.message_query_kernel),
-            project_each(new_h, self.message_key_kernel),
-            project_each(new_h, self.message_value_kernel),
-            self.num_message_heads,
-            message_dropout_mask,
+            queries, keys, values, self.num_message_heads, message_dropout_mask
         )
         read = project_each(read, self.message_output_kernel)
         new_h = ops.where(is_active, new_h + read, new_h)

@@ -22,9 +22,10 @@ from keras_relational.layers.slots._initializers import scaled
 from keras_relational.layers.slots._initializers import stacked
 from keras_relational.layers.slots._noise import fixed_normal
 from keras_relational.layers.slots._noise import gumbel_noise
+from keras_relational.layers.slots._positions import append_encodings
 from keras_relational.layers.slots._positions import check_step_inputs
-from keras_relational.layers.slots._positions import flatten_positions
 from keras_relational.layers.slots._positions import num_positions
+from keras_relational.layers.slots._products import Products
 from keras_relational.layers.slots._products import project
 from keras_relational.layers.slots._products import project_attended
 from keras_relational.layers.slots._rnn import SlotRNN
@@ -320,31 +321,50 @@ class SCOFFCell(SlotCell):
                 message_gate_bias=(self.units,),
             )
 
+    def keys_and_values(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        # Step 1. The network that computes c_p comes before this cell.
+        # a_p = [c_p e_p]
+        return super().keys_and_values(append_encodings(self, inputs))
+
+    def products(self) -> dict[str, Products]:
+        """Products with h, with h of the active object files, and with h'."""
+        of_all, of_match = [self.query_kernel], self.schema_query_kernel
+        if self.schema_keys == "shared":
+            # (h W̃_q) W̃_eᵀ · h̃ is the same, without the keys of all candidates.
+            keys = ops.transpose(self.schema_key_kernel)
+            of_match = ops.matmul(of_match, keys)
+        recurrent = ops.reshape(self.recurrent_kernel, (self.units, -1))
+        of_active, of_new = [of_match, recurrent], []
+        if self.num_message_heads:
+            of_active.append(self.message_query_kernel)
+            of_new = [self.message_key_kernel, self.message_value_kernel]
+        if self.num_active is None:
+            of_all, of_active = of_all + of_active, []
+        kernels = {"h": of_all, "active_h": of_active, "new_h": of_new}
+        return {name: Products(*each) for name, each in kernels.items() if each}
+
     def step(
         self,
-        inputs: keras.KerasTensor,
+        keys_and_values: keras.KerasTensor,
         states: Sequence[keras.KerasTensor],
+        products: dict[str, Products],
         mask: keras.KerasTensor | None = None,
         gumbel: keras.KerasTensor | None = None,
         dropout_mask: keras.KerasTensor | None = None,
         message_dropout_mask: keras.KerasTensor | None = None,
     ) -> tuple[list[keras.KerasTensor], list[keras.KerasTensor]]:
-        """Algorithm 1, from the concatenation in step 1 to step 4.
+        """Algorithm 1, steps 2 to 4.
 
         `gumbel` is γ, `(batch, num_object_files, num_schemata)`. The scores are
         multiplied by the dropout masks.
         """
         old_h, *old_c = self.split_slots(states)
 
-        # Step 1. The network that computes c_p comes before this cell.
-        # a_p = [c_p e_p]
-        a = self.append_encodings(flatten_positions(inputs))
-
         # Step 2: object files compete for the positions.
         # s_k,p = softmax_k((h_k W_q) · (a_p W_e) / √d)
-        queries = split_heads(project(old_h, self.query_kernel), self.num_heads)
-        keys = split_heads(project(a, self.key_kernel), self.num_heads)
-        values = split_heads(project(a, self.value_kernel), self.num_heads)
+        queries, *of_h = products["h"](old_h)
+        queries = split_heads(queries, self.num_heads)
+        keys, values = self.split_keys_and_values(keys_and_values)
         # The softmax runs over the last axis: the object files.
         scores = masked_softmax(scaled_dot_products(keys, queries))
         scores = ops.swapaxes(scores, 2, 3)  # (batch, heads, files, n)
@@ -356,6 +376,9 @@ class SCOFFCell(SlotCell):
             relevance = ops.sum(scores, axis=(1, 3))
             active = most_relevant(relevance, self.num_active)
         h, *c = (gather_active(x, active) for x in (old_h, *old_c))
+        if active is not None:
+            of_h = products["active_h"](h)
+        schema_queries, from_state, *of_h = of_h
         # z_k = Σ_p s_k,p a_p W_v, multiplied at once by the kernels of all
         # schemata.
         weights = ops.cast(scores, values.dtype)
@@ -369,13 +392,13 @@ class SCOFFCell(SlotCell):
         candidates = update(
             self,
             from_inputs,
-            project(h, self.recurrent_kernel),
+            ops.reshape(from_state, ops.shape(from_inputs)),
             ops.expand_dims(h, 2),
             [ops.expand_dims(x, 2) for x in c],
         )
         # h'_k = h̃_k,i_k, with i_k as a one-hot vector.
         choice, schema_scores = self.choose_schema(
-            h, candidates[0], gather_active(gumbel, active)
+            schema_queries, candidates[0], gather_active(gumbel, active)
         )
         choice = ops.expand_dims(choice, -1)
         new_h, *new_c = (ops.sum(choice * x, axis=2) for x in candidates)
@@ -385,12 +408,10 @@ class SCOFFCell(SlotCell):
         # h_k ← h'_k + Σ_k' ŝ_k,k' h'_k' Ŵ_v
         if self.num_message_heads:
             all_h = scatter_active(new_h, active, old_h)
+            (queries,), (keys, values) = of_h, products["new_h"](all_h)
+            dropout = gather_active(message_dropout_mask, active, axis=2)
             read, message_scores = attend_to_slots(
-                project(h, self.message_query_kernel),
-                project(all_h, self.message_key_kernel),
-                project(all_h, self.message_value_kernel),
-                self.num_message_heads,
-                gather_active(message_dropout_mask, active, axis=2),
+                queries, keys, values, self.num_message_heads, dropout
             )
             message_scores = scatter_active(message_scores, active, axis=2)
             new_h = new_h + self.message(read)
@@ -418,42 +439,20 @@ class SCOFFCell(SlotCell):
         gate = gate + ops.cast(self.message_gate_bias, gate.dtype)
         return ops.sigmoid(gate) * ops.tanh(message)
 
-    def append_encodings(self, c: keras.KerasTensor) -> keras.KerasTensor:
-        """`a_p = [c_p e_p]`, from `(batch, n, m)`.
-
-        Raises:
-            ValueError: If there are encodings, and their number is not that of
-                the positions.
-        """
-        if self.position_encodings is None:
-            return c
-        encodings = ops.cast(self.position_encodings, c.dtype)
-        if c.shape[1] != encodings.shape[0]:
-            raise ValueError(
-                f"{self.name} was built for {encodings.shape[0]} positions "
-                "a step, and has an encoding for each. Received: "
-                f"{c.shape[1]} of them. Pad the inputs to that number and mask "
-                "the padding, or set `position_dim` to 0."
-            )
-        shape = (ops.shape(c)[0], *encodings.shape)
-        return ops.concatenate([c, ops.broadcast_to(encodings, shape)], axis=-1)
-
     def choose_schema(
         self,
-        h: keras.KerasTensor,
+        query: keras.KerasTensor,
         candidates: keras.KerasTensor,
         gumbel: keras.KerasTensor | None = None,
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         """`i_k = argmax_j((h_k W̃_q) · (h̃_k,j W̃_e) + γ_j)`, differentiably.
 
+        `query` is `h W̃_q`, or `h W̃_q W̃_eᵀ` with the same keys for all schemata.
         Returns a pair of tensors `(batch, files, num_schemata)`: i_k as a
         one-hot vector, which has the gradient of the softmax, and the softmax.
         """
-        query = project(h, self.schema_query_kernel)
-        # (h W̃_q) W̃_eᵀ · h̃ is the same, without the keys of all candidates.
         if self.schema_keys == "shared":
-            kernel = ops.transpose(self.schema_key_kernel)
-            of_units = ops.expand_dims(project(query, kernel), 2)
+            of_units = ops.expand_dims(query, 2)
         else:
             query = query + ops.cast(self.schema_query_bias, query.dtype)
             query = query * self.key_dim**-0.5
