@@ -145,7 +145,8 @@ def test_an_experiment_runs_without_tensorflow(tmp_path):
             [
                 "## vaec_translation_32\n",
                 "## visual_analogies_contrasting_80\n",
-                "batch_training_statistics",
+                "All rows: batches 2; seeds 0; num_autoencoder_batches=2, ",
+                '| batch_training_statistics | <span class="shade-6">0.',
             ],
             ["*/embeddings.png"],
         ),
@@ -159,9 +160,9 @@ def test_an_experiment_runs_without_tensorflow(tmp_path):
             ],
             3,
             [
-                "epochs=2.\n",
-                "esbn",
-                "confidence, epochs=2, normalization.\n",
+                "All rows: epochs=2.\n",
+                "| 95 | esbn | 40 | 0 | ",
+                "All rows: confidence, epochs=2, normalization.\n",
                 "| 98 | esbn | 20 | 0 | ",
             ],
             [],

@@ -6,7 +6,6 @@ an error. A page is run again only if it, the library or this file has changed.
 """
 
 import base64
-import hashlib
 import os
 import pathlib
 import re
@@ -25,6 +24,7 @@ from tools.gather_pages import NOTEBOOKS
 from tools.gather_pages import PICTURES
 from tools.gather_pages import PRINTED
 from tools.gather_pages import ROOT
+from tools.library_state import library_state
 
 DOCS = ROOT / "docs"
 # Beside the guides.
@@ -35,10 +35,8 @@ LIBRARY = (f"{ROOT}", f"{ROOT}/tools/quiet_tensorflow")
 
 def main():
     pages = [DOCS / x for x in PAGES] + sorted(DOCS.glob("guides/*.md"))
-    key = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-    for path in sorted((ROOT / "keras_relational").rglob("*")):
-        if path.is_file() and path.suffix != ".pyc":
-            key.update(path.read_bytes())
+    key = library_state()
+    key.update(pathlib.Path(__file__).read_bytes())
     wanted = set()
     for page in pages:
         target = NOTEBOOKS / page.relative_to(DOCS).with_suffix(".ipynb")

@@ -25,6 +25,17 @@ TAUGHT = "boxworld_teacher", "boxworld_positions"
 SOLVED = "solved, sampled", "solved, greedy"
 
 
+# The settings of a puzzle and of the network that plays it.
+AGENTS = (
+    "world",
+    "rows",
+    "columns",
+    "solution_length",
+    "num_distractors",
+    "network",
+)
+
+
 def tables(records: list[Record]) -> dict[str, str]:
     """Tables of these runs, by name."""
     agents = [x for x in records if x.experiment == "boxworld_impala"]
@@ -44,12 +55,7 @@ def tables(records: list[Record]) -> dict[str, str]:
 def boxworld_table(records: list[Record]) -> str:
     """One row a run: agents of two seeds never make the same steps."""
     columns = (
-        "world",
-        "rows",
-        "columns",
-        "solution_length",
-        "num_distractors",
-        "network",
+        *AGENTS,
         "num_iterations",
         "preset",
     )
@@ -84,12 +90,7 @@ def boxworld_table(records: list[Record]) -> str:
 def teacher_table(records: list[Record]) -> str:
     """One row a run with a teacher, or without one for comparison."""
     columns = (
-        "world",
-        "rows",
-        "columns",
-        "solution_length",
-        "num_distractors",
-        "network",
+        *AGENTS,
         "teacher_share",
         "teacher_moves",
         "num_taught",

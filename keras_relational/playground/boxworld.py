@@ -13,6 +13,7 @@ from keras import ops
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational.analysis.block_attention import scores_part
+from keras_relational.analysis.compiled_parts import CompiledPart
 from keras_relational.environments import boxworld
 from keras_relational.environments.boxworld import BLANK
 from keras_relational.environments.boxworld import EMPTY
@@ -95,16 +96,13 @@ class BoxWorldPuzzles:
             `policy` `(batch, 4)`, logits; and for an agent with a Transformer
             block `attention` `(batch, iterations, heads, entities, entities)`.
         """
-        model = self.model
-        index = answer_index(models.roles(model))
-        attention = None
+        model, policy, attention = self.model, self._policy(), None
         if "block" in models.roles(model).parts:
             attention = scores_part(model).function
 
         def run(inputs):
             image = inputs["image"]
-            outputs = keras.tree.flatten(model(image))
-            found = {"policy": outputs[index]}
+            found = {"policy": policy(image)}
             if attention is not None:
                 standard, *_ = keras.tree.flatten(attention(image))
                 found["attention"] = standard
@@ -116,11 +114,12 @@ class BoxWorldPuzzles:
     def question(self, seed: int) -> list[str]:
         """Texts: a puzzle, and how the agent plays it by drawn moves."""
         rng = np.random.default_rng(seed)
-        network = self.network()
+        # The model alone, without the attention that a page shows.
+        policy = CompiledPart(self.model, self._policy())
         moves: list[int] = []
 
         def draw(image):
-            logits = network.run({"image": image[np.newaxis]})["policy"]
+            logits = policy.predict_on_batch(image[np.newaxis])
             chances = ops.convert_to_numpy(ops.softmax(logits))[0]
             chances = chances.astype("float64") / chances.sum(dtype="float64")
             moves.append(int(rng.choice(len(chances), p=chances)))
@@ -141,3 +140,8 @@ class BoxWorldPuzzles:
             f"Its moves: {names}.",
             f"The puzzle is {end}, with a reward of {reward:g}.",
         ]
+
+    def _policy(self):
+        """A function of images to the logits of the moves."""
+        model, index = self.model, answer_index(models.roles(self.model))
+        return lambda image: keras.tree.flatten(model(image))[index]

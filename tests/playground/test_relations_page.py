@@ -61,6 +61,15 @@ def test_objects_are_placed_and_removed(between):
     assert page.faults == []
 
 
+def drag(page, start, *stops):
+    """Presses at a point, moves to others, and lets go at the last."""
+    page.mouse.move(*start)
+    page.mouse.down()
+    for x, y in stops:
+        page.mouse.move(x, y, steps=6)
+    page.mouse.up()
+
+
 def test_an_object_is_dragged_and_the_answer_follows(between):
     page = between
     trio(page)
@@ -79,25 +88,16 @@ def test_an_object_is_dragged_and_the_answer_follows(between):
     says(page, "outside", "equal objects out of line, new shapes")
     assert label(page, 2).startswith("top right: new shape 1")
     # Objects exchange their places.
-    page.mouse.move(to_x, to_y)
-    page.mouse.down()
-    page.mouse.move(*middle(page, "tile4"), steps=6)
-    page.mouse.up()
+    drag(page, (to_x, to_y), middle(page, "tile4"))
     assert label(page, 4).startswith("centre: new shape 1")
     assert label(page, 2).startswith("top right: new shape 6")
     # A press on an empty tile that ends elsewhere does nothing.
-    page.mouse.move(*middle(page, "tile6"))
-    page.mouse.down()
-    page.mouse.move(to_x + 300, to_y, steps=3)
-    page.mouse.up()
+    drag(page, middle(page, "tile6"), (to_x + 300, to_y))
     assert label(page, 6) == "bottom left: empty"
     # Off the tiles.
     page.click("#snap")
-    page.mouse.move(*middle(page, "tile4"))
-    page.mouse.down()
-    page.mouse.move(*middle(page, "tile8"), steps=3)
-    page.mouse.move(to_x - 30, to_y + 50, steps=3)
-    page.mouse.up()
+    last = to_x - 30, to_y + 50
+    drag(page, middle(page, "tile4"), middle(page, "tile8"), last)
     says(page, "outside", "objects stand between tiles")
     kept(page, "relations_off")
     page.click("#snap")
