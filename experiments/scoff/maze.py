@@ -6,13 +6,16 @@ in 82 % of episodes, a GRU in 56 %, and one of as many parameters in 74 %.
 """
 
 import keras
+import numpy as np
 
 from experiments.agents import draw_solved_share
 from experiments.agents import play_each
 from experiments.agents import player_means
 from experiments.agents import solved_share
+from experiments.command_line import existing_file
 from keras_relational import analysis
 from keras_relational import models
+from keras_relational import runs
 from keras_relational.agents.actor_learner import actor_learner
 from keras_relational.agents.training import train_agent
 from keras_relational.analysis.schemata import episode_object_files
@@ -25,6 +28,7 @@ MEMORIES = ("scoff", "gru", "gru_of_equal_size")
 INPUT_SIZE = 256  # Of the dense layer before the memory.
 SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
 SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
+GROWN_FROM = "model.keras of an agent with one schema, which each schema copies"
 NEXT = "python -m experiments.scoff maze --core gru_of_equal_size"
 
 
@@ -35,13 +39,15 @@ def main(command):
     add("--num-schemata", int, 4, "of scoff")
     add("--schema-keys", ("shared", "separate"), "shared", "of scoff")
     add("--dynamics", ("lstm", "gru"), "lstm", "what a schema of scoff is")
+    add("--grown-from", existing_file, None, GROWN_FROM, metavar="FILE")
+    add("--room-size", int, 6, "cells along a side of a room, in training")
     add("--num-objects", int, 1, "objects in a maze")
     add("--num-steps", int, 8_000_000, "the update that reaches it is the last")
     add("--batch-size", int, 64, "mazes at a time")
     add("--learning-rate", float, 3e-4, "of RMSProp; Table 5 has it for Adam")
     add("--num-test", int, 1_000, "fixed mazes to play at the end")
     args = command.parse_run(export="a SavedModel of the agent")
-    world = GotoObjectMaze(6, args.num_objects)
+    world = GotoObjectMaze(args.room_size, args.num_objects)
     larger = GotoObjectMaze(10, args.num_objects)
     keras.utils.set_random_seed(args.seed)
     model = models.boxworld_agent(
@@ -56,6 +62,10 @@ def main(command):
             dynamics=args.dynamics,
         ),
     )
+    data = {}
+    if args.grown_from:
+        grow(model, args.grown_from)
+        data["grown_from"] = runs.data_digest(*model.get_weights())
     # With a small ε RMSProp is like Adam. Rewards are a tenth of BoxWorld's.
     learner = actor_learner(
         world,
@@ -67,7 +77,9 @@ def main(command):
         entropy_regularization=5e-4,
     )
     with command.open_run(
-        always=["core"], may_differ=["num_steps", "num_test"]
+        always=["core"],
+        may_differ=["grown_from", "num_steps", "num_test"],
+        data=data,
     ) as run:
         curves = train_agent(
             learner,
@@ -90,7 +102,7 @@ def main(command):
             found = episode_object_files(model, episode["images"])
             path = run.directory / "schemata.png"
             analysis.save_figure(plot_schemata(found), path)
-        lines = [SOLVED.format(size) for size in (6, 10)]
+        lines = [SOLVED.format(size) for size in (args.room_size, 10)]
         command.finish(run, model, metrics, lines, NEXT)
 
 
@@ -131,3 +143,15 @@ def memory(
     return keras.layers.GRUCell(
         round((half**2 + scoff.count_params() / 3) ** 0.5 - half)
     )
+
+
+def grow(model, path):
+    """Gives all schemata the weights of the only one of a trained agent.
+
+    The keys of the schemata stay as they are, for equal ones would never part.
+    """
+    trained = keras.saving.load_model(path, compile=False)
+    of_keys = ("schema_key_kernel", "schema_key_bias")
+    for weight, value in zip(model.weights, trained.get_weights(), strict=True):
+        if weight.name not in of_keys:
+            weight.assign(np.broadcast_to(value, weight.shape))

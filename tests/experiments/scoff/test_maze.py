@@ -1,6 +1,10 @@
+import keras
+import numpy as np
 import pytest
 
+from experiments.scoff.maze import grow
 from experiments.scoff.maze import memory
+from keras_relational import models
 
 
 @pytest.mark.parametrize("dynamics", ["lstm", "gru"])
@@ -29,3 +33,31 @@ def test_other_memories_of_mazes_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             memory(**arguments)
+
+
+def agent(num_schemata):
+    cell = memory("scoff", 8, num_schemata, "separate", "gru")
+    return models.boxworld_agent("convolutional", (5, 5, 3), 4, cell=cell)
+
+
+def test_schemata_may_start_as_a_trained_one(tmp_path):
+    keras.utils.set_random_seed(0)
+    one, four = agent(num_schemata=1), agent(num_schemata=4)
+    one.save(tmp_path / "one.keras")
+    inputs = {
+        x.name: np.ones([3 if n is None else n for n in x.shape], x.dtype)
+        for x in one.inputs
+    }
+    keys = [w for w in four.weights if w.name.startswith("schema_key")]
+    before = [np.array(key) for key in keys]
+    grow(four, tmp_path / "one.keras")
+    # Whichever schema an object file chooses, it does what the only one did.
+    for of_one, of_four in zip(
+        keras.tree.flatten(one(inputs)),
+        keras.tree.flatten(four(inputs)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(of_one, of_four, atol=1e-6)
+    assert [key.shape[0] for key in keys] == [4, 4]
+    for key, old in zip(keys, before, strict=True):
+        np.testing.assert_array_equal(key, old)
