@@ -145,7 +145,9 @@ def test_an_experiment_runs_without_tensorflow(tmp_path):
             [
                 "## vaec_translation_32\n",
                 "## visual_analogies_contrasting_80\n",
-                "All rows: batches 2; seeds 0; num_autoencoder_batches=2, ",
+                # The minutes stand between them if they are equal.
+                "All rows: batches 2; seeds 0; ",
+                "; num_autoencoder_batches=2, ",
                 '| batch_training_statistics | <span class="shade-6">0.',
             ],
             ["*/embeddings.png"],
