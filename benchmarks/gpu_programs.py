@@ -63,7 +63,8 @@ class Program:
         """Counts a computation that runs so many times."""
         sizes = {x.name: size_of(x.result) for x in self.computations[name]}
         for each in self.computations[name]:
-            kind = each.kind
+            # What runs beside other kernels is started and awaited.
+            kind = each.kind.removesuffix("-start")
             if kind == "custom-call":
                 target = re.search(r'custom_call_target="([^"]+)"', each.line)
                 kind = target[1].strip("_")
@@ -79,9 +80,9 @@ class Program:
             elif each.kind in ("call", "async-start", "conditional"):
                 for body in CALLED.findall(each.line):
                     self._count(body, times)
-            elif each.kind in LAUNCHED:
+            elif kind in LAUNCHED or each.kind == "custom-call":
                 self.launches[kind] += times
-                if each.kind == "fusion":
+                if kind == "fusion":
                     (body,) = CALLED.findall(each.line)
                     moved = self._moved_by_fusion(body)
                 else:

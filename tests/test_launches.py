@@ -69,6 +69,19 @@ def test_loops_are_counted_as_often_as_they_run():
     assert found.bytes_moved == 4 * (5 * 8 + 8 * 8 + 5 * 8) + 5 * step
 
 
+def test_what_runs_beside_other_kernels_is_counted():
+    """A fusion that is started, and awaited later."""
+    text = PROGRAM.replace("CALL", CALL).replace("TRIPS", TRIPS)
+    started = text.replace(
+        "%done = f32[5,8]{1,0} fusion(",
+        "%done = ((f32[5,8]{1,0}), f32[5,8]{1,0}) fusion-start(",
+    )
+    found, expected = Program(started), Program(text)
+    assert started != text
+    assert found.launches == expected.launches
+    assert found.bytes_moved == expected.bytes_moved
+
+
 @pytest.mark.parametrize(
     ("changed", "error"),
     [

@@ -58,6 +58,22 @@ def dot_products(
     return ops.matmul(queries, ops.swapaxes(keys, -2, -1))
 
 
+def dot_products_of_few(
+    queries: keras.KerasTensor, keys: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`dot_products` for a few queries.
+
+    On JAX they are multiplications and sums, which are one launch with the
+    softmax on a GPU. Small products of matrices are launches of their own, and
+    so are the transposes around them. Without a compiler, all pairs would be
+    written to memory.
+    """
+    if keras.backend.backend() != "jax":
+        return dot_products(queries, keys)
+    pairs = at_least_float32(queries)[..., None, :] * keys[..., None, :, :]
+    return ops.sum(pairs, axis=-1)
+
+
 def scaled_dot_products(
     queries: keras.KerasTensor, keys: keras.KerasTensor
 ) -> keras.KerasTensor:

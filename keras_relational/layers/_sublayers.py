@@ -1,8 +1,10 @@
 """Keras' own layers inside a layer, built with its dtype and initializer."""
 
 import keras
+from keras import ops
 
 from keras_relational.layers._initial_weights import next_initializer
+from keras_relational.layers._operations import at_least_float32
 
 
 def built_dense(
@@ -33,6 +35,23 @@ def built_dense(
     )
     dense.build(shape)
     return dense
+
+
+class RowNormalization(keras.layers.LayerNormalization):
+    """Keras' layer normalization of the last axis, as one kernel on a GPU.
+
+    XLA finds a row's mean and variance in this order of the operations. In
+    Keras' order it launches three kernels.
+    """
+
+    def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        if keras.backend.backend() != "jax":
+            return super().call(inputs)
+        x = at_least_float32(inputs)
+        x = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        x = x * ops.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+        return ops.cast(x, self.compute_dtype)
 
 
 def built_normalization(

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from keras_relational.layers._operations import recomputed
+
 
 def add_lstm_weights(
     layer: keras.layers.Layer, input_size: int, units: int
@@ -57,6 +59,10 @@ def lstm_step(
     """
     gates = ops.matmul(x, kernel)
     gates += ops.matmul(h, recurrent_kernel) + bias
+    return recomputed(_gated)(gates, c)
+
+
+def _gated(gates, c):
     i, f, g, o = ops.split(gates, 4, axis=-1)
     c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
     return ops.sigmoid(o) * ops.tanh(c), c

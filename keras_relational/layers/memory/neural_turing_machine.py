@@ -1,11 +1,12 @@
 import keras
 from keras import ops
 
-from keras_relational.layers._attention import dot_products
+from keras_relational.layers._attention import dot_products_of_few
 from keras_relational.layers._cells import check_built
 from keras_relational.layers._cells import check_step_shape
 from keras_relational.layers._cells import repeat_for_batch
 from keras_relational.layers._cells import zero_states
+from keras_relational.layers._operations import recomputed
 from keras_relational.layers.memory import lstm_controller
 from keras_relational.validation import check_positive_integers
 
@@ -111,7 +112,6 @@ class NTMCell(keras.layers.Layer):
         return_attention_scores: bool = False,
     ) -> tuple:
         h, c, read, memory = states
-        memory = ops.reshape(memory, (-1, self.memory_size, self.memory_dim))
         h, c = lstm_controller.lstm_step(
             ops.concatenate([inputs, read], axis=-1),
             h,
@@ -120,18 +120,23 @@ class NTMCell(keras.layers.Layer):
             self.recurrent_kernel,
             self.bias,
         )
-        heads = ops.relu(ops.matmul(h, self.head_kernel) + self.head_bias)
+        heads = ops.matmul(h, self.head_kernel) + self.head_bias
+        read, memory, weights = recomputed(self._address)(heads, memory)
+        states = [h, c, read, memory]
+        return (h, states, weights) if return_attention_scores else (h, states)
+
+    def _address(self, heads, memory):
+        """The new r and M, and the weights of reading and writing."""
+        memory = ops.reshape(memory, (-1, self.memory_size, self.memory_dim))
         # In this order: read key, write key, erase vector, add vector.
-        heads = ops.reshape(heads, (-1, 4, self.memory_dim))
-        # One product matches both keys: (batch, 2, memory_size).
-        similarities = dot_products(heads[:, :2], memory)
+        heads = ops.reshape(ops.relu(heads), (-1, 4, self.memory_dim))
+        # For both keys: (batch, 2, memory_size).
+        similarities = dot_products_of_few(heads[:, :2], memory)
         weights = ops.cast(ops.softmax(similarities, axis=-1), memory.dtype)
         read = ops.matmul(weights[:, :1], memory)[:, 0]
         written = weights[:, 1, :, None]
         memory = memory * (1 - written * heads[:, 2:3]) + written * heads[:, 3:]
-        memory = ops.reshape(memory, (-1, self.state_size[3]))
-        states = [h, c, read, memory]
-        return (h, states, weights) if return_attention_scores else (h, states)
+        return read, ops.reshape(memory, (-1, self.state_size[3])), weights
 
     def get_initial_state(
         self, batch_size: int | None = None
@@ -156,9 +161,6 @@ class NTMCell(keras.layers.Layer):
         ]
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "memory_size": self.memory_size,
-            "memory_dim": self.memory_dim,
-        }
+        names = ("units", "memory_size", "memory_dim")
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own}

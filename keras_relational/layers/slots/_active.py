@@ -10,10 +10,10 @@ import keras
 from keras import ops
 
 from keras_relational.layers._attention import dot_product_attention
+from keras_relational.layers._attention import dot_products_of_few
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import merge_heads
 from keras_relational.layers._attention import split_heads
-from keras_relational.layers._operations import at_least_float32
 
 # Of a reader and a slot, for attention without products of matrices.
 MOST_PAIRS = 64
@@ -37,12 +37,8 @@ def attend_to_slots(
     num_pairs = queries.shape[2] * keys.shape[2]
     if keras.backend.backend() != "jax" or num_pairs > MOST_PAIRS:
         return dot_product_attention(queries, keys, values, None, dropout_mask)
-    # Multiplications and sums are one launch with the softmax on a GPU. Small
-    # products of matrices are launches of their own, and so are the transposes
-    # around them. Without a compiler, all pairs would be written to memory.
-    pairs = at_least_float32(queries)[:, :, :, None] * keys[:, :, None]
-    logits = ops.sum(pairs, axis=-1) / math.sqrt(queries.shape[-1])
-    scores = masked_softmax(logits)
+    logits = dot_products_of_few(queries, keys)
+    scores = masked_softmax(logits / math.sqrt(queries.shape[-1]))
     weights = scores if dropout_mask is None else scores * dropout_mask
     read = ops.sum(weights[..., None] * values[:, :, None], axis=3)
     return merge_heads(ops.cast(read, values.dtype)), scores

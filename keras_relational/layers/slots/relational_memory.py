@@ -6,6 +6,7 @@ from keras import ops
 from keras_relational.layers._cells import check_step_shape
 from keras_relational.layers._cells import repeat_for_batch
 from keras_relational.layers._operations import recomputed
+from keras_relational.layers._sublayers import RowNormalization
 from keras_relational.layers.slots._active import attend_to_slots
 from keras_relational.layers.slots._products import over_rows
 from keras_relational.validation import check_positive_integers
@@ -94,14 +95,12 @@ class RelationalMemoryCell(keras.layers.Layer):
         self.query = self._dense("query", keys, use_bias=False)
         self.key = self._dense("key", keys, use_bias=False)
         self.value = self._dense("value", units, use_bias=False)
-        self.attention_norm = keras.layers.LayerNormalization(
+        self.attention_norm = RowNormalization(
             dtype=self.dtype_policy, name="attention_norm"
         )
         self.hidden = self._dense("hidden", units, activation="relu")
         self.transformed = self._dense("transformed", units)
-        self.norm = keras.layers.LayerNormalization(
-            dtype=self.dtype_policy, name="norm"
-        )
+        self.norm = RowNormalization(dtype=self.dtype_policy, name="norm")
         self.input_gates = self._dense("input_gates", 2 * units)
         self.memory_gates = self._dense(
             "memory_gates", 2 * units, use_bias=False
@@ -138,21 +137,22 @@ class RelationalMemoryCell(keras.layers.Layer):
         """The new memory, and the attention scores."""
         shape = (ops.shape(inputs)[0], self.num_slots, self.units)
         memory = ops.reshape(memory, shape)
-        x = self.embedding(inputs)
-        rows = ops.concatenate([memory, ops.expand_dims(x, 1)], axis=1)
+        x = ops.expand_dims(self.embedding(inputs), 1)
+        rows = ops.concatenate([memory, x], axis=1)
+        # Of the same rows, XLA makes one product with all three kernels.
+        layers = (self.query, self.key, self.value)
+        queries, keys, values = (over_rows(layer, rows) for layer in layers)
         attended, scores = attend_to_slots(
-            over_rows(self.query, memory),
-            over_rows(self.key, rows),
-            over_rows(self.value, rows),
-            self.num_heads,
+            queries[:, : self.num_slots], keys, values, self.num_heads
         )
         new = self.attention_norm(memory + attended)
         transformed = over_rows(self.hidden, new)
         new = self.norm(new + over_rows(self.transformed, transformed))
         gates = over_rows(self.memory_gates, ops.tanh(memory))
-        gates = gates + ops.expand_dims(self.input_gates(x), 1)
         i, f = ops.split(gates, 2, axis=-1)
-        memory = ops.sigmoid(i) * ops.tanh(new) + ops.sigmoid(f + 1) * memory
+        i_x, f_x = ops.split(over_rows(self.input_gates, x), 2, axis=-1)
+        i, f = ops.sigmoid(i + i_x), ops.sigmoid(f + f_x + 1)
+        memory = i * ops.tanh(new) + f * memory
         return ops.reshape(memory, (-1, self.output_size)), scores
 
     def get_initial_state(
