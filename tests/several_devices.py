@@ -141,11 +141,7 @@ def classified(folder=None, num_batches=NUM_BATCHES, seed=0):
 
 
 def train_every_layer(folder):
-    models = dict(test_backends.MODELS)
-    # Where XLA does not optimize, as in the tests, its gradient is NaN on JAX,
-    # on one device too. Its block is among the others.
-    models.pop("boxworld_agent")
-    compare_layers(models)
+    compare_layers(test_backends.MODELS)
 
 
 def train_mirrored(folder):

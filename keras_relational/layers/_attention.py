@@ -1,6 +1,7 @@
 """Dot-product attention: scores, softmax under a mask, and heads."""
 
 import math
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -156,6 +157,22 @@ def project_to_heads(
     features, width = kernel.shape
     kernel = ops.reshape(kernel, (features, num_heads, width // num_heads))
     return ops.einsum("bnm,mhd->bhnd", inputs, kernel)
+
+
+def projections(
+    inputs: keras.KerasTensor, kernels: Sequence[keras.KerasTensor]
+) -> list[keras.KerasTensor]:
+    """Multiplies by several kernels of the same size, in one product.
+
+    Args:
+        inputs: Float tensor `(batch, n, m)`.
+        kernels: Float tensors `(m, size)`.
+
+    Returns:
+        A tensor `(batch, n, size)` for each kernel.
+    """
+    projected = ops.matmul(inputs, ops.concatenate(kernels, axis=-1))
+    return ops.split(projected, len(kernels), axis=-1)
 
 
 def project_heads(

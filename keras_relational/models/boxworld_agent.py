@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_relational import layers
+from keras_relational.layers._max_pooling import EntityMaxPooling
 from keras_relational.layers._strided_convolution import StridedConv2D
 from keras_relational.models.convolutions import check_channels_last
 from keras_relational.models.declared_roles import declare
@@ -161,4 +162,4 @@ def _after_transformer(x, network, num_iterations, num_virtual_entities, score):
             score=score,
             name="block",
         )(entities, virtual_entities)
-    return keras.layers.GlobalMaxPooling1D(name="pooling")(entities)
+    return EntityMaxPooling(name="pooling")(entities)

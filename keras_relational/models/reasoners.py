@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_relational import layers
+from keras_relational.layers._max_pooling import EntityMaxPooling
 from keras_relational.models.declared_roles import declare
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_positive_integers
@@ -53,9 +54,7 @@ def _slot_attention(x):
     x = _with_places(x)
     x = layers.SlotAttention(4, UNITS, UNITS, name="reasoner")(x)
     # Slots have no order: in training a slot takes now this, now that.
-    return keras.layers.GlobalMaxPooling1D(
-        "channels_last", name="slots_as_one"
-    )(x)
+    return EntityMaxPooling(name="slots_as_one")(x)
 
 
 def _shared_workspace(x):

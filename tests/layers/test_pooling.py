@@ -1,16 +1,19 @@
-"""Layers that pool entities or slots by attention."""
+"""Layers that pool entities or slots."""
 
 import equations
+import keras
 import numpy as np
 import pytest
 from keras import ops
 from layer_contract import LayerContract
+from layer_contract import outputs_and_gradients
 from layers_for_tests import array
 from layers_for_tests import assert_close
 from layers_for_tests import random_array
 
 from keras_relational.layers import MultiHeadAttentionPooling
 from keras_relational.layers import SlotPooling
+from keras_relational.layers._max_pooling import EntityMaxPooling
 
 NUM_HEADS, KEY_DIM, VALUE_DIM = 2, 7, 3
 ARGUMENTS = {
@@ -114,3 +117,36 @@ def test_slots_are_exchangeable():
     assert_close(permuted_scores, scores[..., order])
     np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-6)
     assert np.abs(outputs).max() > 0.1
+
+
+@pytest.mark.any_backend
+def test_the_gradient_of_a_maximum_goes_to_the_first_that_has_it():
+    entities = random_array(2, 4, 5)
+    entities[:, 3] = entities[:, 1]
+    outputs, _, of_inputs = outputs_and_gradients(EntityMaxPooling(), entities)
+    assert_close(outputs, entities.max(axis=1))
+    first = entities.argmax(axis=1)[:, None] == np.arange(4)[:, None]
+    upstream = np.random.default_rng(2).normal(size=(2, 1, 5))
+    assert_close(of_inputs, np.where(first, upstream, 0))
+
+
+@pytest.mark.any_backend
+def test_the_gradient_of_a_maximum_is_finite_where_xla_does_not_optimize():
+    """It then rounds what is compared with the maximum in another way."""
+
+    class NormalizedMaximum(keras.layers.Layer):
+        def build(self, shape):
+            self.normalization = keras.layers.LayerNormalization()
+            self.normalization.build(shape)
+            self.pooling = EntityMaxPooling()
+
+        def call(self, entities):
+            return self.pooling(self.normalization(entities)[:, :40])
+
+    layer, entities = NormalizedMaximum(), random_array(4, 42, 64)
+    layer.build(entities.shape)
+    _, gradients, of_inputs = outputs_and_gradients(
+        layer, entities, jit_compile=True
+    )
+    for gradient in (*gradients, of_inputs):
+        assert np.isfinite(array(gradient)).all()

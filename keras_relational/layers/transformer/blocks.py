@@ -3,7 +3,11 @@ from keras import ops
 from keras.initializers import serialize
 
 from keras_relational.layers._attention import dot_product_attention
-from keras_relational.layers._attention import project_to_heads
+from keras_relational.layers._attention import masked_softmax
+from keras_relational.layers._attention import projections
+from keras_relational.layers._attention import scaled_dot_products
+from keras_relational.layers._attention import split_heads
+from keras_relational.layers._attention import weighted_sum
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
 from keras_relational.layers._entities import no_mask
@@ -266,13 +270,11 @@ class RelationalTransformerBlock(keras.layers.Layer):
         self, x: keras.KerasTensor
     ) -> tuple[keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
         """Queries, keys and values, each `(batch, num_heads, n, key_dim)`."""
-        # Under XLA on a CPU, three products are faster than one with a wide
-        # kernel.
         kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
-        queries, keys, values = (
-            project_to_heads(x, kernel, self.num_heads) for kernel in kernels
+        return tuple(
+            split_heads(projected, self.num_heads)
+            for projected in projections(x, kernels)
         )
-        return queries, keys, values
 
     def _feedforward(self, entities, attended, iteration):
         update = self.update(self.hidden(attended))
@@ -416,39 +418,34 @@ class SimplicialTransformerBlock(RelationalTransformerBlock):
         n = ops.shape(entities)[1]
         # Standard entities first, then the virtual ones.
         both = ops.concatenate([entities, virtual_entities], axis=1)
-        mask_of_both = None
+        # Standard entities attend to standard ones, virtual ones to all.
+        is_virtual = ops.arange(ops.shape(both)[1]) >= n
+        seen = is_virtual[:, None] | ~is_virtual
         if mask is not None:
             valid = ops.ones_like(virtual_entities[..., 0], dtype="bool")
             mask_of_both = ops.concatenate([mask, valid], axis=1)
+            seen = seen & mask_of_both[:, None, None]
         scores = []
         for iteration in range(self.num_iterations):
             x = self.input_normalizations[iteration](both)
             queries, keys, values = self._heads(x)
-            standard, standard_scores = dot_product_attention(
-                queries[:, :, :n], keys[:, :, :n], values[:, :, :n], mask
-            )
-            virtual, virtual_scores = dot_product_attention(
-                queries[:, :, n:], keys, values, mask_of_both
-            )
+            score = masked_softmax(scaled_dot_products(queries, keys), seen)
+            attended = weighted_sum(score, values)
             simplicial = self.simplicial_attention(
                 x[:, :n],
                 base=x[:, n:],
                 return_attention_scores=return_attention_scores,
             )
             if return_attention_scores:
-                simplicial, simplicial_scores = simplicial
+                simplicial, simplicial_score = simplicial
+                score = ops.cast(score, self.compute_dtype)
                 scores.append(
-                    (
-                        ops.cast(standard_scores, self.compute_dtype),
-                        ops.cast(virtual_scores, self.compute_dtype),
-                        simplicial_scores,
-                    )
+                    (score[:, :, :n, :n], score[:, :, n:], simplicial_score)
                 )
             own_values = self.simplicial_attention.values(x[:, n:])
             simplicial = self.simplicial_normalizations[iteration](
                 ops.concatenate([simplicial, own_values], axis=1)
             )
-            attended = ops.concatenate([standard, virtual], axis=1)
             attended = ops.concatenate([attended, simplicial], axis=-1)
             both = self._feedforward(both, attended, iteration)
         entities, virtual_entities = both[:, :n], both[:, n:]

@@ -6,6 +6,7 @@ from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
 from keras_relational.layers._attention import merge_heads
+from keras_relational.layers._attention import projections
 from keras_relational.layers._attention import split_heads
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
@@ -155,12 +156,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
         self._check_base(query, base)
         query, query_mask = flatten_entities(self, query, query_mask)
         base, base_mask = flatten_entities(self, base, base_mask)
-        queries = self._heads(query, self.query_kernel)
-        keys = [
-            self._heads(base, kernel)
-            for kernel in (self.key_1_kernel, self.key_2_kernel)
-        ]
-        values = self._heads(base, self.value_kernel)
+        queries = self._heads(ops.matmul(query, self.query_kernel))
+        kernels = (self.key_1_kernel, self.key_2_kernel, self.value_kernel)
+        *keys, values = map(self._heads, projections(base, kernels))
         pair_mask = None
         if base_mask is not None:
             valid = base_mask[:, None, None]
@@ -260,9 +258,9 @@ class TwoSimplicialAttention(keras.layers.Layer):
                 f"{tuple(query.shape)}"
             )
 
-    def _heads(self, inputs, kernel):
-        """`(batch, size, m)` → `(batch, num_heads, size, key_dim)`."""
-        return split_heads(ops.matmul(inputs, kernel), self.num_heads)
+    def _heads(self, projected):
+        """`(batch, size, width)` → `(batch, num_heads, size, key_dim)`."""
+        return split_heads(projected, self.num_heads)
 
     def _weights(self, *queries_and_keys, pair_mask):
         vectors = [at_least_float32(x) for x in queries_and_keys]
