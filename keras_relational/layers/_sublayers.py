@@ -1,5 +1,7 @@
 """Keras' own layers inside a layer, built with its dtype and initializer."""
 
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
@@ -76,3 +78,39 @@ def built_normalization(
     )
     normalization.build(shape)
     return normalization
+
+
+def normalized_dense(
+    normalization: keras.layers.LayerNormalization,
+    kernel: keras.KerasTensor,
+    bias: keras.KerasTensor | float = 0.0,
+) -> Callable:
+    """A layer normalization and a product of it, for rows of several steps.
+
+    The kernel is multiplied by the normalization's scale here, so once for all
+    steps, and the bias gets its shift. Then the gradients of both are small
+    products, where otherwise each step would sum over all rows.
+
+    Args:
+        normalization: The normalization, over the last axis.
+        kernel: Float tensor `(m, k)`.
+        bias: Float tensor `(k,)`.
+
+    Returns:
+        Function from rows `(rows, m)` to rows `(rows, k)`.
+    """
+    gamma, beta = (
+        ops.cast(x, kernel.dtype)
+        for x in (normalization.gamma, normalization.beta)
+    )
+    bias = ops.matmul(beta, kernel) + bias
+    kernel = ops.expand_dims(gamma, -1) * kernel
+
+    def outputs(rows):
+        x = at_least_float32(rows)
+        x = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        x = x * ops.rsqrt(variance + normalization.epsilon)
+        return ops.matmul(ops.cast(x, rows.dtype), kernel) + bias
+
+    return outputs

@@ -262,6 +262,14 @@ def test_decoder_with_a_context(shape, causal, first):
     assert_close(padded, expected, atol=3e-5)
 
 
+@pytest.mark.parametrize("shape", [SYMBOLS, PAIRS])
+def test_many_heads_and_relations(shape):
+    inputs = {**INPUTS, "symbols": random_array(*shape, seed=1)}
+    layer = RelationalAttention(4, key_dim=3, num_relations=6)
+    reference = in_loops(relational, 12, heads=4, relations=6)
+    assert_equals(layer, reference, inputs, atol=1e-5)
+
+
 def test_masks_of_padding_and_of_later_entities():
     mask = np.array([[True, False, True, True], [True, True, True, False]])
     reference = in_loops(dual, 12, **DUAL_SIZES, causal=True, rotary=True)

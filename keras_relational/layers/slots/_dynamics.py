@@ -4,6 +4,7 @@ A cell has several of them: the schemata of SCOFF, or the modules of RIMs. Their
 weights are stacked along one axis of a kernel.
 """
 
+from collections.abc import Callable
 from collections.abc import Sequence
 
 import keras
@@ -77,6 +78,35 @@ def gru(
     z = keras.activations.sigmoid(x_z + h_z)
     r = keras.activations.sigmoid(x_r + h_r)
     return [z * h + (1 - z) * ops.tanh(x_new + r * h_new)]
+
+
+def joined_gru(
+    kernel: keras.KerasTensor,
+    recurrent_kernel: keras.KerasTensor,
+    bias: keras.KerasTensor,
+) -> Callable:
+    """A function `(x, h) → h` of one GRU, with one product for x and h.
+
+    The kernels are joined here, so once for all steps. The product has z, r,
+    and for the new state the part from x and that from h, which r multiplies:
+    there the other kernel is zero.
+    """
+    ends = [2 * recurrent_kernel.shape[0]]
+    w, w_new = ops.split(kernel, ends, axis=1)
+    u, u_new = ops.split(recurrent_kernel, ends, axis=1)
+    b, b_new = ops.split(bias, ends, axis=1)
+    from_x = ops.concatenate([w, w_new, ops.zeros_like(w_new)], axis=1)
+    from_h = ops.concatenate([u, ops.zeros_like(u_new), u_new], axis=1)
+    joined = ops.concatenate([from_x, from_h], axis=0)
+    biases = ops.concatenate([b[0] + b[1], b_new[0], b_new[1]], axis=0)
+
+    def step(x, h):
+        product = ops.matmul(ops.concatenate([x, h], axis=-1), joined) + biases
+        z, r, x_new, h_new = ops.split(product, 4, axis=-1)
+        z, r = keras.activations.sigmoid(z), keras.activations.sigmoid(r)
+        return z * h + (1 - z) * ops.tanh(x_new + r * h_new)
+
+    return step
 
 
 def lstm(

@@ -2,8 +2,8 @@ import keras
 from keras import ops
 from keras.initializers import serialize
 
+from keras_relational.layers._attention import dot_products
 from keras_relational.layers._attention import masked_softmax
-from keras_relational.layers._attention import scaled_dot_products
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
 from keras_relational.layers._entities import no_mask
@@ -13,6 +13,8 @@ from keras_relational.layers._initial_weights import clone_initializer
 from keras_relational.layers._operations import float32_or_more
 from keras_relational.layers._sublayers import built_dense
 from keras_relational.layers._sublayers import built_normalization
+from keras_relational.layers._sublayers import normalized_dense
+from keras_relational.layers.slots._dynamics import joined_gru
 from keras_relational.layers.slots._initializers import scaled
 from keras_relational.layers.slots._noise import fixed_normal
 from keras_relational.layers.slots._noise import normal
@@ -166,13 +168,27 @@ class SlotAttention(keras.layers.Layer):
     ) -> keras.KerasTensor | tuple:
         entities, mask = flatten_entities(self, inputs, mask)
         x = self.input_normalization(entities)
-        keys = ops.matmul(x, self.key_kernel)
-        values = ops.matmul(x, self.value_kernel)
+        # x W_K · q = x · q W_Kᵀ, and W_V may follow the sum: so all kernels
+        # multiply slots, which are fewer than entities.
+        query_kernel = ops.matmul(
+            self.query_kernel, ops.transpose(self.key_kernel)
+        )
+        queries_of = normalized_dense(self.query_normalization, query_kernel)
+        update_kernel = ops.matmul(self.value_kernel, self.gru.kernel)
+        gru = joined_gru(
+            update_kernel, self.gru.recurrent_kernel, self.gru.bias
+        )
+        hidden_of = normalized_dense(
+            self.update_normalization, self.hidden.kernel, self.hidden.bias
+        )
         slots = self._first_slots(ops.shape(entities)[0], training)
+        slots = ops.reshape(slots, (-1, self.units))
         scores = None
         for _ in range(self.num_iterations):
-            update, scores = self._read(slots, keys, values, mask)
-            slots = self._updated(slots, update)
+            update, scores = self._read(queries_of(slots), x, mask)
+            slots = gru(update, slots)
+            slots = slots + self.update(ops.relu(hidden_of(slots)))
+        slots = ops.reshape(slots, (-1, self.num_slots, self.units))
         if mask is not None:
             slots = ops.where(ops.any(mask, axis=1)[:, None, None], slots, 0)
         if return_attention_scores:
@@ -222,11 +238,10 @@ class SlotAttention(keras.layers.Layer):
         slots = self.initial_mean + ops.exp(self.initial_log_scale) * noise
         return ops.broadcast_to(slots, shape)
 
-    def _read(self, slots, keys, values, mask):
-        """The means that slots read, and the scores `(batch, num_slots, n)`."""
-        normalized = self.query_normalization(slots)
-        queries = ops.matmul(normalized, self.query_kernel)
-        logits = scaled_dot_products(keys, queries)
+    def _read(self, queries, x, mask):
+        """What slots read, as rows, and the scores `(batch, num_slots, n)`."""
+        queries = ops.reshape(queries, (-1, self.num_slots, x.shape[-1]))
+        logits = dot_products(x, queries) / self.units**0.5
         scores = ops.swapaxes(masked_softmax(logits), 1, 2)
         weights = scores + EPSILON
         if mask is not None:
@@ -235,14 +250,5 @@ class SlotAttention(keras.layers.Layer):
             weights = ops.where(valid, weights, 0)
         total = ops.sum(weights, axis=-1, keepdims=True)
         weights = weights / ops.maximum(total, EPSILON)
-        return ops.matmul(ops.cast(weights, values.dtype), values), scores
-
-    def _updated(self, slots, update):
-        shape = ops.shape(slots)
-        flat = (-1, self.units)
-        slots, _ = self.gru(
-            ops.reshape(update, flat), [ops.reshape(slots, flat)]
-        )
-        slots = ops.reshape(slots, shape)
-        hidden = self.hidden(self.update_normalization(slots))
-        return slots + self.update(hidden)
+        means = ops.matmul(ops.cast(weights, x.dtype), x)
+        return ops.reshape(means, (-1, x.shape[-1])), scores

@@ -2,10 +2,6 @@ import keras
 from keras import ops
 from keras.initializers import serialize
 
-from keras_relational.layers._attention import masked_softmax
-from keras_relational.layers._attention import project_heads
-from keras_relational.layers._attention import project_to_heads
-from keras_relational.layers._attention import scaled_dot_products
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
 from keras_relational.layers._initial_weights import InitializerLike
@@ -18,6 +14,10 @@ from keras_relational.layers._sublayers import built_normalization
 from keras_relational.layers.transformer._entities_and_symbols import (
     EntitiesAndSymbols,
 )
+from keras_relational.layers.transformer._heads import block_diagonal
+from keras_relational.layers.transformer._heads import examples_first
+from keras_relational.layers.transformer._heads import from_heads
+from keras_relational.layers.transformer._heads import multiply
 from keras_relational.layers.transformer.relational_attention import (
     RelationalAttention,
 )
@@ -26,10 +26,6 @@ from keras_relational.layers.transformer.relational_attention import (
 )
 from keras_relational.layers.transformer.relational_attention import (
     check_rotary,
-)
-from keras_relational.layers.transformer.relational_attention import pair_mask
-from keras_relational.layers.transformer.relational_attention import (
-    queries_and_keys,
 )
 from keras_relational.validation import check_dropout
 from keras_relational.validation import check_positive_integers
@@ -162,25 +158,22 @@ class DualAttention(EntitiesAndSymbols):
         use_causal_mask: bool = False,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        relational, found = self.relational_attention(
+        entities, mask = flatten_entities(self, entities, entities_mask)
+        relational = self.relational_attention
+        attended, scores, relations = relational.attend(
             entities,
             symbols,
-            entities_mask=entities_mask,
-            use_causal_mask=use_causal_mask,
-            return_attention_scores=True,
+            mask,
+            use_causal_mask,
+            ([self.query_kernel], [self.key_kernel], [self.value_kernel]),
         )
-        entities, mask = flatten_entities(self, entities, entities_mask)
-        pairs = pair_mask(mask, ops.shape(entities)[1], use_causal_mask)
-        queries, keys = queries_and_keys(self, entities, self.rotary)
-        scores = masked_softmax(scaled_dot_products(queries, keys), pairs)
-        values = project_to_heads(entities, self.value_kernel, self.num_heads)
-        sensory = ops.matmul(ops.cast(scores, values.dtype), values)
-        sensory = project_heads(sensory, self.output_kernel)
+        kernel = block_diagonal(self.output_kernel, relational.output_kernel)
+        outputs = multiply(from_heads(attended), kernel)
         if mask is not None:
-            sensory = ops.where(ops.expand_dims(mask, -1), sensory, 0)
-        outputs = ops.concatenate([sensory, relational], axis=-1)
+            outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
         if return_attention_scores:
-            return outputs, (ops.cast(scores, self.compute_dtype), *found)
+            found = *ops.split(scores, [self.num_heads], axis=0), relations
+            return outputs, examples_first(found, self.compute_dtype)
         return outputs
 
     def compute_output_shape(

@@ -3,8 +3,6 @@ from keras import ops
 from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
-from keras_relational.layers._attention import project_heads
-from keras_relational.layers._attention import project_to_heads
 from keras_relational.layers._attention import rotated
 from keras_relational.layers._attention import scaled_dot_products
 from keras_relational.layers._entities import check_entities_shape
@@ -20,7 +18,17 @@ from keras_relational.layers.transformer._entities_and_symbols import (
 from keras_relational.layers.transformer._entities_and_symbols import (
     sum_of_symbols,
 )
+from keras_relational.layers.transformer._heads import examples_first
+from keras_relational.layers.transformer._heads import from_heads
+from keras_relational.layers.transformer._heads import joined
+from keras_relational.layers.transformer._heads import multiply
+from keras_relational.layers.transformer._heads import pair_mask
+from keras_relational.layers.transformer._heads import to_heads
 from keras_relational.validation import check_positive_integers
+
+# So many sums of a pair of entities are faster than a product, whose axes are
+# transposed first.
+FEW_SUMS = 16
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -154,26 +162,13 @@ class RelationalAttention(EntitiesAndSymbols):
         use_causal_mask: bool = False,
         return_attention_scores: bool = False,
     ) -> keras.KerasTensor | tuple:
-        check_symbols(self, entities.shape, symbols.shape)
         entities, mask = flatten_entities(self, entities, entities_mask)
-        if len(symbols.shape) == 3:
-            symbols, _ = flatten_entities(self, symbols, mask)
-        n = ops.shape(entities)[1]
-        scores = masked_softmax(
-            scaled_dot_products(*queries_and_keys(self, entities, self.rotary)),
-            pair_mask(mask, n, use_causal_mask),
-        )
-        relations = self._relations(entities)
-        attended = sum_of_symbols(scores, symbols, self.value_kernel)
-        attended = attended + self._sum_of_relations(scores, relations)
-        outputs = project_heads(attended, self.output_kernel)
+        attended, *found = self.attend(entities, symbols, mask, use_causal_mask)
+        outputs = multiply(from_heads(attended), self.output_kernel)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
         if return_attention_scores:
-            found = scores, relations
-            return outputs, tuple(
-                ops.cast(x, self.compute_dtype) for x in found
-            )
+            return outputs, examples_first(found, self.compute_dtype)
         return outputs
 
     def compute_output_shape(
@@ -207,55 +202,71 @@ class RelationalAttention(EntitiesAndSymbols):
             "kernel_initializer": serialize(self.kernel_initializer),
         }
 
-    def _relations(self, entities):
-        """r, `(batch, num_relations, n, n)`."""
-        kernels = [self.relation_query_kernel] * 2
+    def attend(self, entities, symbols, mask, causal, sensory=((), (), ())):
+        """What heads find, `(heads, batch, n, key_dim)`, α and r, heads first.
+
+        `sensory` are kernels of queries, keys and values of self-attention,
+        whose heads come before the relational ones.
+        """
+        check_symbols(self, entities.shape, symbols.shape)
+        queries, keys, values = sensory
+        kernels = [*queries, self.query_kernel, *keys, self.key_kernel, *values]
+        width = sum(kernel.shape[1] for kernel in kernels)
+        kernels.append(self.relation_query_kernel)
         if not self.symmetric:
-            kernels[1] = self.relation_key_kernel
-        queries, keys = (
-            project_to_heads(entities, kernel, self.num_relations)
-            for kernel in kernels
+            kernels.append(self.relation_key_kernel)
+        of_heads, of_relations = ops.split(
+            multiply(entities, joined(*kernels)), [width], axis=-1
         )
-        return self.activation(scaled_dot_products(queries, keys))
+        others = sum(kernel.shape[1] for kernel in values) // self.key_dim
+        ends = [others + self.num_heads, 2 * (others + self.num_heads)]
+        queries, keys, values = ops.split(
+            to_heads(of_heads, self.key_dim), ends, axis=0
+        )
+        if self.rotary:
+            queries, keys = rotated(queries), rotated(keys)
+        scores = masked_softmax(
+            scaled_dot_products(queries, keys),
+            pair_mask(mask, ops.shape(entities)[1], causal),
+        )
+        relations = self._relations(of_relations)
+        _, own_scores = ops.split(scores, [others], axis=0)
+        if len(symbols.shape) == 3:
+            symbols, _ = flatten_entities(self, symbols, mask)
+            names = to_heads(multiply(symbols, self.value_kernel), self.key_dim)
+            values = ops.concatenate([values, names], axis=0)
+            attended = ops.matmul(ops.cast(scores, values.dtype), values)
+            first, attended = ops.split(attended, [others], axis=0)
+        else:
+            first = ops.cast(scores[:others], values.dtype)
+            first = ops.matmul(first, values)
+            attended = sum_of_symbols(
+                ops.swapaxes(own_scores, 0, 1), symbols, self.value_kernel
+            )
+            attended = ops.swapaxes(attended, 0, 1)
+        attended = attended + self._sum_of_relations(own_scores, relations)
+        return ops.concatenate([first, attended], axis=0), scores, relations
+
+    def _relations(self, projected):
+        """r, `(num_relations, batch, n, n)`."""
+        size = self.num_heads * self.key_dim // self.num_relations
+        heads = to_heads(projected, size)
+        pair = [heads, heads] if self.symmetric else ops.split(heads, 2, axis=0)
+        return self.activation(scaled_dot_products(*pair))
 
     def _sum_of_relations(self, scores, relations):
-        """`Σ_j α_h,ij r_ij W_R,h`, `(batch, num_heads, n, key_dim)`."""
+        """`Σ_j α_h,ij r_ij W_R,h`, `(num_heads, batch, n, key_dim)`."""
         kernel = self.relation_kernel
-        scores, relations = (
-            ops.cast(x, kernel.dtype) for x in (scores, relations)
-        )
         shape = (self.num_relations, self.num_heads, self.key_dim)
-        sums = ops.einsum("bhij,brij->bihr", scores, relations)
-        return ops.einsum("bihr,rhd->bhid", sums, ops.reshape(kernel, shape))
-
-
-def pair_mask(
-    mask: keras.KerasTensor | None, n: int, causal: bool
-) -> keras.KerasTensor | None:
-    """Which entity may attend to which.
-
-    Args:
-        mask: Optional boolean tensor `(batch, n)`, `True` for a valid entity.
-        n: Number of entities.
-        causal: If `True`, no entity may attend to later ones.
-
-    Returns:
-        Boolean tensor that broadcasts to `(batch, num_heads, n, n)`, or `None`
-        if all may attend to all.
-    """
-    pairs = None if mask is None else mask[:, None, None]
-    if not causal:
-        return pairs
-    places = ops.arange(n)
-    earlier = (places[None] <= places[:, None])[None, None]
-    return earlier if pairs is None else pairs & earlier
-
-
-def queries_and_keys(layer, entities, rotary):
-    """Both `(batch, num_heads, n, key_dim)`."""
-    for kernel in (layer.query_kernel, layer.key_kernel):
-        heads = project_to_heads(entities, kernel, layer.num_heads)
-        yield rotated(heads) if rotary else heads
+        if self.num_heads * self.num_relations <= FEW_SUMS:
+            sums = ops.sum(scores[:, None] * relations, axis=-1)
+        else:
+            sums = ops.einsum("hbij,rbij->hrbi", scores, relations)
+        return ops.einsum(
+            "hrbi,rhd->hbid",
+            ops.cast(sums, kernel.dtype),
+            ops.reshape(kernel, shape),
+        )
 
 
 def check_divides(name, number, what, size):

@@ -1,0 +1,80 @@
+"""Heads of attention as the first axis: `(heads, batch, n, size)`.
+
+Some of the heads then are one piece of memory. So heads of several kinds come
+from one product and share the next ones, and are told apart without a copy.
+"""
+
+import keras
+from keras import ops
+
+
+def joined(*kernels: keras.KerasTensor) -> keras.KerasTensor:
+    """Kernels `(m, k)` side by side.
+
+    Joined as rows, since XLA fuses what is done to the parts of a gradient if
+    each of them is one piece of memory.
+    """
+    return ops.transpose(
+        ops.concatenate([ops.transpose(x) for x in kernels], axis=0)
+    )
+
+
+def block_diagonal(
+    first: keras.KerasTensor, second: keras.KerasTensor
+) -> keras.KerasTensor:
+    """Two square kernels as one, which multiplies each part by its own."""
+    sizes = first.shape[0], second.shape[0]
+    rows = [
+        ops.pad(first, ((0, 0), (0, sizes[1]))),
+        ops.pad(second, ((0, 0), (sizes[0], 0))),
+    ]
+    return ops.concatenate(rows, axis=0)
+
+
+def multiply(
+    x: keras.KerasTensor, kernel: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`(batch, n, m)` times `(m, k)`, as a product of two matrices."""
+    rows = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel)
+    return ops.reshape(rows, (-1, ops.shape(x)[1], kernel.shape[1]))
+
+
+def to_heads(x: keras.KerasTensor, size: int) -> keras.KerasTensor:
+    """`(batch, n, heads * size)` → `(heads, batch, n, size)`."""
+    batch, n, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
+    heads = ops.reshape(x, (batch, n, width // size, size))
+    return ops.transpose(heads, (2, 0, 1, 3))
+
+
+def from_heads(heads: keras.KerasTensor) -> keras.KerasTensor:
+    """`(heads, batch, n, size)` → `(batch, n, heads * size)`."""
+    num_heads, batch, n, size = ops.shape(heads)
+    merged = ops.transpose(heads, (1, 2, 0, 3))
+    return ops.reshape(merged, (batch, n, num_heads * size))
+
+
+def pair_mask(
+    mask: keras.KerasTensor | None, n: int, causal: bool
+) -> keras.KerasTensor | None:
+    """Which entity may attend to which.
+
+    Args:
+        mask: Optional boolean tensor `(batch, n)`, `True` for a valid entity.
+        n: Number of entities.
+        causal: If `True`, no entity may attend to later ones.
+
+    Returns:
+        Boolean tensor that broadcasts to `(num_heads, batch, n, n)`, or `None`
+        if all may attend to all.
+    """
+    pairs = None if mask is None else mask[None, :, None]
+    if not causal:
+        return pairs
+    places = ops.arange(n)
+    earlier = (places[None] <= places[:, None])[None, None]
+    return earlier if pairs is None else pairs & earlier
+
+
+def examples_first(scores, dtype):
+    """Scores `(batch, heads, n, n)`, as layers return them."""
+    return tuple(ops.cast(ops.swapaxes(x, 0, 1), dtype) for x in scores)
