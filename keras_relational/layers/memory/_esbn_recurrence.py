@@ -89,7 +89,7 @@ def esbn_recurrence(
     def forward(t, logs):
         results, saved = logs
         before = ops.maximum(t - 1, 0)
-        h, c, gate = (results[before, of] for of in (of_h, of_c, of_gate))
+        h, c, gate = (results[before][of] for of in (of_h, of_c, of_gate))
         keys = key_scores[before][:, None] * results[:, of_key]
         k = gate * ops.concatenate(
             [ops.sum(keys, axis=0), confidence[before]], axis=0
@@ -130,23 +130,23 @@ def esbn_recurrence(
             before, after = ops.maximum(t - 1, 0), ops.minimum(t + 1, steps - 1)
             dx, dkeys, log = carry
             dk, dh = dx[:size], dx[size:]
-            key, gate = results[t, of_key], results[t, of_gate]
+            key, gate = results[t][of_key], results[t][of_gate]
             dmean = dk * gate
-            dgate = ops.sum(dk * saved[after, of_k], axis=0) * (1 - gate)
+            dgate = ops.sum(dk * saved[after][of_k], axis=0) * (1 - gate)
             dkeys = dkeys + key_scores[t][:, None] * dmean[:key_dim]
             dkey = ops.where(key > 0, dkeys[t] + upstream[t][units:], 0)
             dh = dh + upstream[t][:units] + to_gate * dgate
             dh = dh + ops.matmul(to_key, dkey)
             by_i, by_g, by_o, by_c, f = ops.split(
-                saved[t, of_slopes], 5, axis=0
+                saved[t][of_slopes], 5, axis=0
             )
-            earlier_c = ops.where(t > 0, results[before, of_c], 0)
+            earlier_c = ops.where(t > 0, results[before][of_c], 0)
             by_f = earlier_c * f * (1 - f)
-            dc = log[after, of_dc] + dh * by_c
+            dc = log[after][of_dc] + dh * by_c
             row = dc * by_i, dc * by_f, dc * by_g, dh * by_o, dc * f
             row = ops.concatenate([*row, dmean, dkey, dgate], axis=0)
             log = update_row(log, t, row)
-            dx = ops.matmul(kernels, log[t, of_dgates])
+            dx = ops.matmul(kernels, log[t][of_dgates])
             # A padded step passes its gradient to the step before.
             passed = ops.concatenate([ops.zeros_like(dk), dh], axis=0)
             return ops.where(valid[t] > 0, dx, passed), dkeys, log
