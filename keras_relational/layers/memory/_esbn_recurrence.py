@@ -83,6 +83,7 @@ def esbn_recurrence(
     # A step writes one row of each log: on a GPU each write is a launch. The
     # rows of later steps are zero, and so is the first state. The second log is
     # for the gradient alone: what reads it in this loop would keep it.
+    # XLA on TensorFlow slices `log[t, part]` wrongly in this loop.
     of_h, of_c, of_key, of_gate = _slices(units, units, key_dim, 1)
     of_k, of_slopes = _slices(size, 5 * units)
 
