@@ -12,6 +12,7 @@ import argparse
 import keras
 
 from benchmarks import measuring
+from benchmarks import processes
 
 SUBJECTS = (
     "predinet",
@@ -53,7 +54,7 @@ def main():
             print(f"{subject} needs TensorFlow: left out.")
             continue
         # In a process of its own, which gives its memory back.
-        measuring.in_a_process(measuring.run_main, f"benchmarks.{subject}")
+        processes.in_a_process(processes.run_main, f"benchmarks.{subject}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from benchmarks import measuring
+from benchmarks import processes
 from experiments.context_normalization.vaec import AnalogyBatches
 from fuzz.memory import memory_of
 from keras_relational import models
@@ -14,7 +15,7 @@ from keras_relational.datasets import vaec
 
 def main():
     training_step()
-    problems, mebibytes = measuring.in_a_process(_vaec_epoch)
+    problems, mebibytes = processes.in_a_process(_vaec_epoch)
     print(
         f"VAEC, an epoch drawn at 128 pixels: {problems:,.0f} problems a second"
         f" in {mebibytes:.0f} MiB"

@@ -1,9 +1,6 @@
 """What the benchmarks share: seconds, memory, and how they are told."""
 
-import concurrent.futures
 import functools
-import importlib
-import multiprocessing
 import statistics
 import time
 
@@ -190,18 +187,6 @@ def check_equal(ours, theirs):
     np.testing.assert_allclose(
         ops.convert_to_numpy(ours), ops.convert_to_numpy(theirs), atol=1e-4
     )
-
-
-def in_a_process(function, *arguments):
-    with concurrent.futures.ProcessPoolExecutor(
-        1, multiprocessing.get_context("spawn")
-    ) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def run_main(module):
-    """Calls `main` of a module, by its name: for `in_a_process`."""
-    importlib.import_module(module).main()
 
 
 def dense(kernel, bias=None, activation=None):

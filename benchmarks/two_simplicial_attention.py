@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from benchmarks import measuring
+from benchmarks import processes
 from benchmarks.measuring import own
 from fuzz.memory import memory_of
 from keras_relational import layers
@@ -40,7 +41,7 @@ def main():
 
 def report_peak_memory(n, v, batch):
     theirs, ours = (
-        measuring.in_a_process(peak_memory, kind, n, v, batch)
+        processes.in_a_process(peak_memory, kind, n, v, batch)
         for kind in ("plain", "ours")
     )
     print(

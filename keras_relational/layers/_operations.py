@@ -65,6 +65,9 @@ def update_row(
     Returns:
         Tensor like `rows`.
     """
+    if keras.backend.backend() == "jax":
+        zeros = [0] * len(row.shape)
+        return ops.slice_update(rows, (index, *zeros), row[None])
     return ops.scatter_update(rows, ops.reshape(index, (1, 1)), row[None])
 
 

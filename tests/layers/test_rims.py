@@ -12,6 +12,7 @@ from layers_for_tests import with_random_weights
 
 from keras_relational.layers import RIMs
 from keras_relational.layers import RIMsCell
+from keras_relational.layers.slots._active import most_relevant
 
 MODULES, UNITS, ACTIVE = 4, 3, 2
 HEADS, KEY, VALUE = 2, 3, 5
@@ -183,3 +184,14 @@ def test_dropout_takes_as_much_as_it_says(rate):
         values = [0, 1 / (1 - rate)]
         np.testing.assert_allclose(np.unique(mask), values, rtol=1e-6)
         assert (mask == 0).mean() == pytest.approx(rate, abs=0.02)
+
+
+def test_the_most_relevant_while_keras_has_float64_as_default():
+    relevance = keras.ops.convert_to_tensor([[1.0, 3.0, 2.0]])
+    keras.config.set_floatx("float64")
+    try:
+        active = array(most_relevant(relevance, 2))
+    finally:
+        keras.config.set_floatx("float32")
+    np.testing.assert_array_equal(active.argmax(-1), [[1, 2]])
+    np.testing.assert_array_equal(active.sum(-1), [[1, 1]])

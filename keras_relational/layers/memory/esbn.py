@@ -259,29 +259,32 @@ class ESBN(keras.layers.Layer):
         """
         time = ops.shape(values)[1]
         similarities = dot_products(values, values)
-        if self.extra_step:  # The extra step reads no key.
-            similarities = ops.pad(similarities, [(0, 0), (0, 1), (0, 0)])
-        has_value = ops.arange(ops.shape(similarities)[1])[:, None] < time
-        key_scores = masked_softmax(similarities, readable & has_value)
-        if not self.confidence:
-            return key_scores, similarities[..., :0]
-        confidence = ops.sigmoid(
-            at_least_float32(self.confidence_gain) * similarities
-            + at_least_float32(self.confidence_bias)
-        )
-        return key_scores, ops.sum(
-            key_scores * confidence, axis=-1, keepdims=True
-        )
+        key_scores = masked_softmax(similarities, readable[..., :time, :])
+        confidence = similarities[..., :0]
+        if self.confidence:
+            matches = ops.sigmoid(
+                at_least_float32(self.confidence_gain) * similarities
+                + at_least_float32(self.confidence_bias)
+            )
+            confidence = ops.sum(key_scores * matches, axis=-1, keepdims=True)
+        # The extra step reads no key.
+        rows = [(0, 0), (0, int(self.extra_step)), (0, 0)]
+        return ops.pad(key_scores, rows), ops.pad(confidence, rows)
 
     def _control(self, key_scores, confidence, valid):
         """h_t and k_w,t of all steps. `esbn_step` is one of them."""
         batch, steps, time = ops.shape(key_scores)
+        if valid is None:
+            valid = ops.ones((batch, steps), "bool")
+        else:
+            # At a padded step, the key that was read last is read again.
+            read = ops.concatenate([key_scores, confidence], axis=-1)
+            read = _repeat_last_valid(read, valid)
+            key_scores, confidence = read[..., :time], read[..., time:]
         # The key of the extra step is never read.
         key_scores = ops.pad(
             key_scores, [(0, 0), (0, 0), (0, int(self.extra_step))]
         )
-        if valid is None:
-            valid = ops.ones((batch, steps), "bool")
         arguments = (
             *(key_scores, confidence, ops.expand_dims(valid, -1)),
             *(self.kernel, self.recurrent_kernel, self.bias),

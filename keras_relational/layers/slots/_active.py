@@ -56,7 +56,8 @@ def most_relevant(
     """
     chosen = ops.argsort(-relevance, axis=-1)[:, :num_active]
     # ONNX has no one-hot rows of booleans.
-    return ops.expand_dims(chosen, -1) == ops.arange(relevance.shape[-1])
+    slots = ops.cast(ops.arange(relevance.shape[-1]), chosen.dtype)
+    return ops.expand_dims(chosen, -1) == slots
 
 
 def gather_active(
