@@ -86,9 +86,10 @@ def rates_of_tf_agents(batch=256, steps=200):
     )
     rng = np.random.default_rng(0)
     actions = tf.constant(rng.integers(4, size=(steps, batch)), tf.int32)
+    one_by_one = tf.unstack(actions)  # It takes half as long as a step.
 
     def play():
-        for action in actions:
+        for action in one_by_one:
             step = environment.step(action)
         return step.observation.numpy()
 

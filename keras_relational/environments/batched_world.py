@@ -174,16 +174,32 @@ class World:
         `where` is a boolean tensor `(batch,)` that marks these rows.
         """
 
-        def restarted():
-            new = self.next_episode(state)
-            return {name: chosen(x, new[name]) for name, x in state.items()}
+        # A new episode takes longer than a step, and at most steps few episodes
+        # or none are over. So new ones are made for a part of the rows at once.
+        some = max((where.shape[0] or 1) // 16, 1)
+        numbers = np.arange(some, dtype="int32")[:, None]
 
-        def chosen(old, new):
-            shape = (-1,) + (1,) * (len(old.shape) - 1)
-            return ops.where(ops.reshape(where, shape), new, old)
+        def some_begun(state, left):
+            number = ops.cumsum(ops.cast(left, "int32")) - 1
+            rows = ops.argmax(left & (number == numbers), axis=1)
+            new = self.next_episode(
+                {name: ops.take(x, rows, axis=0) for name, x in state.items()}
+            )
+            begun = left & (number < some)
+            number = ops.clip(number, 0, some - 1)
 
-        # At most steps no episode is over, so no new episode is needed.
-        return ops.cond(ops.any(where), restarted, lambda: dict(state))
+            def chosen(old, new):
+                shape = (-1,) + (1,) * (len(old.shape) - 1)
+                new = ops.take(new, number, axis=0)
+                return ops.where(ops.reshape(begun, shape), new, old)
+
+            state = {name: chosen(x, new[name]) for name, x in state.items()}
+            return state, left & ~begun
+
+        state, _ = ops.while_loop(
+            lambda state, left: ops.any(left), some_begun, (dict(state), where)
+        )
+        return state
 
     def next_episode(self, state: State) -> State:
         """Makes the first state of the next episode of each seed."""

@@ -70,7 +70,6 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         state = world.reset(seeds)
         time_step = ts.restart(world.render(state), batch_size)
         self.state = tf.nest.map_structure(tf.Variable, (state, time_step))
-        self._stepped = _stepped(world, batch_size)
 
     def level(
         self, state: tuple[dict[str, tf.Tensor], ts.TimeStep] | None = None
@@ -92,6 +91,13 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         """
         return _advanced(self.world, state, action)
 
+    @functools.cached_property
+    def _stepped(self):
+        # To find the trace anew takes as long as a step.
+        return _stepped(self.world, self.batch_size).get_concrete_function(
+            self.state, tf.TensorSpec((self.batch_size,), tf.int32)
+        )
+
     def _current_time_step(self):
         return tf.nest.map_structure(tf.identity, self.state[1])
 
@@ -101,8 +107,8 @@ class WorldTFEnvironment(tf_environment.TFEnvironment):
         return self._stepped(self.state, tf.zeros([self.batch_size], tf.int32))
 
     def _step(self, action):
-        action = checked_actions(action, (self.batch_size,), self.world.actions)
-        return self._stepped(self.state, tf.convert_to_tensor(action))
+        checked_actions(action, (self.batch_size,), self.world.actions)
+        return self._stepped(self.state, tf.cast(action, tf.int32))
 
 
 def _advanced(world, state, action):
@@ -123,16 +129,16 @@ def _advanced(world, state, action):
 @functools.lru_cache(maxsize=32)
 def _stepped(world, batch_size):
     """Compiles a step once for all equal worlds and each batch size."""
-    advanced = compiled(functools.partial(_advanced, world))
 
     def stepped(variables, action):
-        state = advanced(tf.nest.map_structure(tf.identity, variables), action)
+        state = tf.nest.map_structure(tf.identity, variables)
+        state = _advanced(world, state, action)
         tf.nest.map_structure(
             lambda variable, value: variable.assign(value), variables, state
         )
-        return tf.nest.map_structure(tf.identity, state[1])
+        return state[1]
 
-    return tf.function(functools.partial(stepped), autograph=False)
+    return compiled(stepped)
 
 
 class GymnasiumPyEnvironment(py_environment.PyEnvironment):

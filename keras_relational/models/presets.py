@@ -279,11 +279,16 @@ def _folder(preset, file_hash) -> Iterator[pathlib.Path]:
             yield pathlib.Path(unpacked)
         return
     folder = _SHIPPED / preset if preset in names else path
-    if not (folder / _METADATA).is_file() or not (folder / _MODEL).is_file():
+    files = (_MODEL, _METADATA)
+    absent = [name for name in files if not (folder / name).is_file()]
+    if absent:
+        wrong = f"The folder {str(folder)!r} has no {' and no '.join(absent)}"
+        if not folder.is_dir():
+            wrong = f"There is no preset, folder or archive {str(folder)!r}"
         raise ValueError(
-            f"`preset` must be one of {', '.join(names)}, or a folder or a "
-            f".zip archive with {_MODEL} and {_METADATA}, or the URL of such "
-            f"an archive. Received: preset={str(preset)!r}"
+            f"{wrong}. `preset` must be one of {', '.join(names)}, or a folder "
+            f"or a .zip archive with {_MODEL} and {_METADATA}, or the URL of "
+            f"such an archive. Received: preset={str(preset)!r}"
         )
     if file_hash is not None:
         raise ValueError(

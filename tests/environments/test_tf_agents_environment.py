@@ -118,6 +118,13 @@ def test_current_time_step_and_seeds():
     np.testing.assert_array_equal(
         one.current_time_step().observation, after.observation
     )
+    # Both share a compiled step, and neither the other's state.
+    np.testing.assert_array_equal(
+        first.observation, same.current_time_step().observation
+    )
+    np.testing.assert_array_equal(
+        after.observation, same.step(tf.fill([4], 2)).observation
+    )
     assert one.level().shape == (4, 3)
     # A reset begins a new episode everywhere.
     again = one.reset()

@@ -254,6 +254,18 @@ def test_finds_damage(tmp_path):
         models.from_preset(tmp_path)
 
 
+def test_says_first_what_is_wrong(tmp_path):
+    path = tmp_path / "preset"
+    with pytest.raises(ValueError, match=r"^There is no preset, folder or"):
+        models.from_preset(path)
+    path.mkdir()
+    with pytest.raises(ValueError, match=r"no model\.keras and no metadata\.j"):
+        models.from_preset(path)
+    (path / "metadata.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"^The folder '.*' has no model\.k"):
+        models.from_preset(path)
+
+
 def test_runs_no_code_of_a_preset(tmp_path):
     x = keras.Input((3,))
     unsafe = keras.layers.Lambda(lambda x: x, output_shape=(3,))
