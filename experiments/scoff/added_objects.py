@@ -20,6 +20,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from experiments import command_line
 from experiments.generated_batches import GeneratedBatches
 from experiments.scoff import tracking
 from experiments.scoff.adding_ablation import compile_with_decay
@@ -66,6 +67,7 @@ def main(command):
     add("--num-objects", int, 4, "balls in training")
     add("--tested", int, list(range(2, 9)), "balls in tests", nargs="+")
     add("--learning-rate", float, 3e-3, "of Adam; it falls to 0")
+    add("--clip", command_line.number, 0.0, "norm of gradients; 0: no bound")
     add("--num-batches", int, 5_000, "training steps")
     add("--batch-size", int, 32, "sequences of a batch")
     add("--num-train", int, 16_000, "training sequences")
@@ -75,10 +77,10 @@ def main(command):
 
     keras.utils.set_random_seed(args.seed)
 
-    def simulate(size, number, *name):
+    def simulate(size, num_balls, *name):
         return bouncing_balls.generate_coordinates(
             size,
-            number,
+            num_balls,
             NUM_GIVEN + NUM_ROLLED,
             collide=not args.pass_through,
             seed=stream(args.seed, *name),
@@ -90,6 +92,7 @@ def main(command):
         model,
         args.learning_rate,
         args.num_batches,
+        args.clip,
         loss=set_error if args.set_loss else "mse",
     )
 
@@ -109,21 +112,21 @@ def main(command):
             verbose=args.verbose,
         )
         metrics = {"weights": model.count_params()}
-        for number in sorted(args.tested):
-            name = "test_beside_batches", number
-            balls = simulate(args.num_test, number, *name)
+        for num_balls in sorted(args.tested):
+            test = "test_beside_batches", num_balls
+            balls = simulate(args.num_test, num_balls, *test)
             found, followers = measure(args, model, balls)
             for name, figure in found.items():
-                metrics.setdefault(name, {})[number] = figure
+                metrics.setdefault(name, {})[num_balls] = figure
         if followers is not None:  # Of the largest number.
             path = run.directory / "followed.gif"
             draw_followers(balls[0], followers[0], path)
         figure = plot_added_objects({args.core: [metrics]})
         analysis.save_figure(figure, run.directory / "errors.png")
         lines = [
-            f"{number} balls: error of the next step {{next_step[{number}]"
-            f":.3f}}, of a roll-out {{roll_out[{number}]:.4f}}"
-            for number in args.tested
+            f"{tested} balls: error of the next step {{next_step[{tested}]"
+            f":.3f}}, of a roll-out {{roll_out[{tested}]:.4f}}"
+            for tested in args.tested
         ]
         command.finish(run, model, metrics, lines, NEXT)
 
@@ -141,7 +144,7 @@ def check_options(options):
         raise ValueError("A ball alone has nothing to collide with")
 
 
-def make_model(options, number, trained=None):
+def make_model(options, num_balls, trained=None):
     """The model for a number of balls, with the weights of the trained one."""
     if trained is not None and options.core == "gru":
         return trained
@@ -149,8 +152,8 @@ def make_model(options, number, trained=None):
     if not options.shuffle:
         sizes["sharpness"] = None
     if options.core == "gru":
-        number = options.num_objects
-    model = object_predictor(options.core, number, **sizes)
+        num_balls = options.num_objects
+    model = object_predictor(options.core, num_balls, **sizes)
     if trained is not None:
         model.set_weights(trained.get_weights())
     return model
@@ -185,18 +188,17 @@ def in_places(positions, places):
 
 def set_error(true, predicted):
     """The mean squared error of each step, with its balls in the best order."""
-    number = true.shape[2]
+    num_balls = true.shape[2]
     away = ops.expand_dims(predicted, 3) - ops.expand_dims(true, 2)
     away = ops.mean(ops.square(away), axis=-1)
-    away = ops.reshape(away, (*ops.shape(away)[:2], number**2))
-    orders = np.array([*itertools.permutations(range(number))])
-    each = ops.take(away, number * np.arange(number) + orders, axis=-1)
+    away = ops.reshape(away, (*ops.shape(away)[:2], num_balls**2))
+    orders = np.array([*itertools.permutations(range(num_balls))])
+    each = ops.take(away, num_balls * np.arange(num_balls) + orders, axis=-1)
     return ops.mean(ops.min(ops.mean(each, axis=-1), axis=-1))
 
 
-def predictor(options, trained, number):
-    """A function from positions of that many balls to the next ones."""
-    model = make_model(options, number, trained)
+def predictor(options, model):
+    """A function from positions of the model's balls to the next ones."""
     if options.core != "gru":
         return lambda x: training.predictions(model, x)
 
@@ -215,10 +217,10 @@ def measure(options, trained, balls):
     The second is the file or the GRU on each ball, `(n, time, balls)`, or
     `None` where nobody has to choose.
     """
-    number = balls.shape[2]
-    seen, owners = balls, np.broadcast_to(np.arange(number), balls.shape[:3])
+    num_balls = balls.shape[2]
+    seen, owners = balls, np.broadcast_to(np.arange(num_balls), balls.shape[:3])
     if options.shuffle:
-        name = "objects_beside_batches", number
+        name = "objects_beside_batches", num_balls
         rng = np.random.default_rng(stream(options.seed, *name))
         seen, owners = tracking.shuffle_steps(balls, rng)
 
@@ -226,10 +228,10 @@ def measure(options, trained, balls):
         known, followers = tracking.track(predict, seen)
         return known, tracking.on_balls(followers, owners)
 
-    predict = predictor(options, trained, number)
+    model = make_model(options, num_balls, trained)
+    predict = predictor(options, model)
     known, followers = seen, None
     if options.core == "scoff":
-        model = make_model(options, number, trained)
         scores = analysis.object_files(model, seen).inputs.mean(axis=2)
         followers = tracking.on_balls(scores.argmax(axis=2), owners)
     elif options.shuffle:
@@ -274,9 +276,9 @@ def draw_followers(balls, followers, path, pixels=240):
     """
     images = np.zeros((len(balls), pixels, pixels, 3), "uint8")
     radius = bouncing_balls.COORDINATES_RADIUS
-    for number in range(balls.shape[1]):
-        centres = (balls[:, number] + 1) * pixels / 2
-        for share, colours in ((1, number), (0.6, followers[:, number])):
+    for ball in range(balls.shape[1]):
+        centres = (balls[:, ball] + 1) * pixels / 2
+        for share, colours in ((1, ball), (0.6, followers[:, ball])):
             sizes = np.full(len(balls), share * radius * pixels / 2)
             colours = np.take(COLOURS, colours, axis=0, mode="wrap")
             shown = np.broadcast_to(colours, (len(balls), 3))

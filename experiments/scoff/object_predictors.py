@@ -14,6 +14,7 @@ from keras_relational import models
 
 CORES = ("scoff", "attention", "shared_gru", "gru")
 NUM_PLACES = 8
+LENGTH = 0.1  # Of a step, about: the unit of the read-out.
 
 
 def object_predictor(
@@ -28,8 +29,8 @@ def object_predictor(
 ):
     """A model from positions `(batch, time, num_objects, 2)` to the next ones.
 
-    States start from the first positions. The position of an object and its
-    state tell how it moves next. With a `sharpness` the objects may have
+    States start from the first positions. A dense layer reads how an object
+    moves from its state and its position. With a `sharpness` objects may have
     another order at each step: the position of a file of SCOFF is where it
     attends, and file i predicts the object that was number i at first. `"gru"`
     takes and gives `NUM_PLACES` objects, and has `num_objects * units` units.
@@ -75,8 +76,8 @@ def object_predictor(
         h = recurrent(x, initial_state=[first])
     h = keras.layers.Reshape((-1, num_objects, units))(h)
     known = keras.layers.Concatenate()([h, place])
-    change = keras.layers.Dense(2, name="read_out")(known)
-    return _declared(positions, keras.layers.Add()([place, change]))
+    change = LENGTH * keras.layers.Dense(2, name="read_out")(known)
+    return _declared(positions, place + change)
 
 
 def gru_predictor(units, num_bumps=7):
@@ -93,6 +94,7 @@ def gru_predictor(units, num_bumps=7):
     flat = keras.layers.Reshape((-1, 2 * NUM_PLACES))(positions)
     known = keras.layers.Concatenate()([h, flat])
     change = keras.layers.Dense(2 * NUM_PLACES, name="read_out")(known)
+    change = LENGTH * change
     change = keras.layers.Reshape((-1, NUM_PLACES, 2))(change)
     return _declared(places, (positions + change) * is_there)
 
