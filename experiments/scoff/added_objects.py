@@ -6,7 +6,9 @@ step. Its rivals are a GRU that all balls share, with attention between balls or
 without, and one GRU over all. All read the same code of positions, and see the
 same batches. The error of the next step is a mean squared error relative to
 that of balls that go on as in their last step. The error of a roll-out is the
-mean squared error of ten steps that are predicted from predictions.
+mean squared error of ten steps that are predicted from predictions. Gradients
+are clipped to a small norm: without it files of SCOFF lose their balls again
+while they learn.
 
 With `--shuffle` the balls have another order at each step. A file of SCOFF then
 must find its ball by itself, and a shared GRU gets its ball from a tracker: the
@@ -67,7 +69,7 @@ def main(command):
     add("--num-objects", int, 4, "balls in training")
     add("--tested", int, list(range(2, 9)), "balls in tests", nargs="+")
     add("--learning-rate", float, 3e-3, "of Adam; it falls to 0")
-    add("--clip", command_line.number, 0.0, "norm of gradients; 0: no bound")
+    add("--clip", command_line.number, 1e-3, "norm of gradients; 0: no bound")
     add("--num-batches", int, 5_000, "training steps")
     add("--batch-size", int, 32, "sequences of a batch")
     add("--num-train", int, 16_000, "training sequences")
