@@ -6,6 +6,7 @@ from experiments import command_line
 command_line.choose(
     "experiments.scoff",
     {
+        "added_objects": "added_objects",
         "adding": "adding",
         "adding_ablation": "adding_ablation",
         "ball_coordinates": "ball_coordinates",

@@ -156,7 +156,7 @@ def set_forget_bias(cell, value):
     cell.bias.assign(bias)
 
 
-def compile_with_decay(model, learning_rate, num_batches, clip):
+def compile_with_decay(model, learning_rate, num_batches, clip=0, loss="mse"):
     """Compiles with Adam, whose rate falls to 0 in a line."""
     schedule = keras.optimizers.schedules.PolynomialDecay(
         learning_rate, num_batches, 0.0
@@ -164,7 +164,7 @@ def compile_with_decay(model, learning_rate, num_batches, clip):
     optimizer = keras.optimizers.Adam(
         schedule, epsilon=1e-8, global_clipnorm=clip or None
     )
-    model.compile(optimizer, "mse")
+    model.compile(optimizer, loss)
 
 
 def channels(x, by_half):

@@ -1,4 +1,4 @@
-"""SCOFF: adding, balls, scenes of intuitive physics, and a maze.
+"""SCOFF: adding, balls, added ones, scenes of intuitive physics, and a maze.
 
 Goyal et al., 2020, *Factorizing Declarative and Procedural Knowledge in
 Structured, Dynamical Environments*: Tables 1 and 3, Figs. 3, 4 and 5, and the
@@ -79,6 +79,45 @@ def adding_ablation_table(records: list[Record]) -> str:
             line[title] = mean_text([x[figures][name] for x in results], 3)
         lines.append(line)
     return table(lines)
+
+
+def added_objects_table(records: list[Record]) -> str:
+    """Errors of next steps and of roll-outs, by the number of balls."""
+    rows, common = group_by_seed(records, ("core", "shuffle"))
+    found = [
+        (row.settings["core"], row, [x.result for x in row.records])
+        for row in _sorted(rows, "core")
+    ]
+    # The same for all runs of a seed.
+    of_seeds = {x.arguments["seed"]: x.result for x in records}
+    found += [
+        (name, None, [_by_figure(x[name]) for x in of_seeds.values()])
+        for name in SAME_VELOCITY
+    ]
+    tested = sorted({int(x) for r in records for x in r.result["next_step"]})
+    shown = [x for x in (2, 4, 6, 8) if x in tested] or tested
+    lines = []
+    for name, row, results in found:
+        line = {
+            "core": name.replace("_", " "),
+            "options": row.options if row else "",
+            "batches": f"{row.length:,}" if row else "",
+            "seeds": len(results),
+            "minutes": row.minutes if row else "",
+            "weights": f"{results[0]['weights']:,}" if row else "",
+        }
+        for figure, title in ADDED_FIGURES.items():
+            for number in map(str, shown):
+                each = [x.get(figure, {}).get(number) for x in results]
+                each = [x for x in each if x is not None]
+                line[f"{title}, {number}"] = mean_text(each, 3)
+        lines.append(line)
+    errors = [
+        f"{ADDED_FIGURES[figure]}, {number}"
+        for figure in ("next_step", "roll_out")
+        for number in shown
+    ]
+    return table(lines, common, errors, smaller=True)
 
 
 def single_ball_table(records: list[Record]) -> str:
@@ -255,9 +294,11 @@ def maze_table(records: list[Record]) -> str:
 
 def figures(records: list[Record]) -> dict:
     """Shares of mazes solved, and errors of roll-outs."""
-    mazes, balls = {}, {}
+    mazes, balls, added = {}, {}, []
     for record in records:
-        if _table_name(record) == "maze":
+        if _table_name(record) == "added_objects":
+            added.append(record)
+        elif _table_name(record) == "maze":
             curves = record.read_curves()
             mazes.setdefault(_memory(record), []).append(curves)
         elif _table_name(record) == "roll_outs":
@@ -276,7 +317,43 @@ def figures(records: list[Record]) -> dict:
             drawn[name] = analysis.plot_learning_curves(mazes, curve, "steps")
     if balls:
         drawn["roll_outs"] = plot_roll_out_errors(balls)
+    if added:
+        rows, _ = group_by_seed(added, ("core",))
+        drawn["added_objects"] = plot_added_objects(
+            {
+                f"{row.settings['core']} {row.options}".strip(): [
+                    record.result for record in row.records
+                ]
+                for row in _sorted(rows, "core")
+            }
+        )
     return drawn
+
+
+def plot_added_objects(results):
+    """Draws errors of next steps and of roll-outs by the number of balls.
+
+    `results` has for each line those of each run. A line is their mean, its
+    band one standard deviation to each side.
+    """
+    every = [result for runs in results.values() for result in runs]
+    lines = dict(results)
+    for name in SAME_VELOCITY:
+        lines[name] = [_by_figure(result[name]) for result in every]
+    figure = new_figure(9.2, 3.6)
+    panels = figure.subplots(1, 2)
+    for panel, name in zip(panels, ("next_step", "roll_out"), strict=True):
+        for line, runs in lines.items():
+            numbers = sorted(runs[0][name], key=int)
+            errors = [[run[name][x] for x in numbers] for run in runs]
+            mean, spread = np.mean(errors, axis=0), np.std(errors, axis=0)
+            title = line.replace("_", " ")
+            draw_line(panel, title, np.array(numbers, int), mean, spread)
+        panel.set(xlabel="balls", title=ADDED_FIGURES[name])
+        panel.set_ylim(bottom=0)
+    panels[0].set_ylabel("error")
+    label_ends(figure)
+    return figure
 
 
 def plot_roll_out_errors(errors):
@@ -306,7 +383,17 @@ def plot_roll_out_errors(errors):
 # Predictions without a model, which the run of any core also measures.
 SIMPLE = "mean_image", "last_frame"
 
+# Predictions without a model, which each run of `added_objects` measures.
+SAME_VELOCITY = "same_velocity", "same_velocity_and_walls"
+ADDED_FIGURES = {
+    "next_step": "next step, relative",
+    "roll_out": "roll-out",
+    "kept": "kept",
+}
+
 TABLES = {
+    "added_objects": added_objects_table,
+    "shuffled_objects": added_objects_table,
     "adding": adding_table,
     "adding_ablation": adding_ablation_table,
     "single_ball": single_ball_table,
@@ -362,6 +449,15 @@ def _changes(settings):
     return ", ".join(changed)
 
 
+def _by_figure(of_numbers):
+    """`{number: {figure: …}}`, as `{figure: {number: …}}`."""
+    found = {}
+    for number, figures_of_number in of_numbers.items():
+        for name, value in figures_of_number.items():
+            found.setdefault(name, {})[number] = value
+    return found
+
+
 def _memory(record):
     """The memory of an agent of the maze, and its batch size."""
     settings = record.settings
@@ -383,6 +479,8 @@ def _table_name(record):
         return LINEAR[record.experiment]
     if record.experiment == "goto_object_maze":
         return "maze"
+    if record.arguments.get("shuffle"):
+        return "shuffled_objects"
     return record.experiment
 
 

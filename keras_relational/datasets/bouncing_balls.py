@@ -18,7 +18,8 @@ frame.
 
 A video takes 209 kB, or 627 kB in colour. The balls that `simulate` returns
 take 10 kB, so a data set can keep the balls and `render` each batch when it is
-needed.
+needed. `generate_coordinates` gives where any number of equal balls are,
+without images.
 """
 
 from collections.abc import Sequence
@@ -36,6 +37,10 @@ TASKS = ("4balls", "678balls", "curtain", "colored_4balls", "colored_678balls")
 IMAGE_SIZE = 64
 NUM_FRAMES = 51
 SPEEDS = (1, 3)
+# Of the balls of `generate_coordinates`, in halves of the box.
+COORDINATES_RADIUS = 0.12
+COORDINATES_SPEEDS = (0.08, 0.2)
+MAX_BALLS = 12
 # First and last row of pixels behind the curtain. The columns are the same.
 CURTAIN = (20, 43)
 COLOURS = np.array(
@@ -143,8 +148,7 @@ def simulate(
     radii = np.tile(np.array(_RADII[shape], "float64"), (num_sequences, 1))
     if shape == "678balls":
         radii[np.arange(8) >= rng.integers(6, 9, (num_sequences, 1))] = 0
-    angle, speed = rng.uniform(0, 2 * np.pi, size), rng.uniform(*SPEEDS, size)
-    velocities = np.stack([np.cos(angle), np.sin(angle)], -1) * speed[..., None]
+    velocities = _velocities(rng, size, SPEEDS)
     velocities[radii == 0] = 0
     masses = (radii / 5) ** 2
     positions, velocities = bounce(
@@ -158,6 +162,64 @@ def simulate(
     else:
         colours = np.full((*size, 1), 255, "uint8")
     return Balls(positions, velocities, masses, radii, colours)
+
+
+def generate_coordinates(
+    num_sequences: int,
+    num_balls: int = 4,
+    num_frames: int = 21,
+    collide: bool = True,
+    seed: int | Sequence[int] | None = None,
+) -> np.ndarray:
+    """Makes the coordinates of equal balls, without images.
+
+    They start as in `simulate`, with a radius of `COORDINATES_RADIUS` and
+    `COORDINATES_SPEEDS` in a box from -1 to 1.
+
+    Args:
+        num_sequences: Positive integer, the number of sequences.
+        num_balls: Integer from 1 to `MAX_BALLS`.
+        num_frames: Positive integer, the number of steps of a sequence.
+        collide: If `False`, balls pass through each other, and overlap.
+        seed: As for `generate`.
+
+    Returns:
+        float32 array `(num_sequences, num_frames, num_balls, 2)`: where the
+        balls' centres are, from left to right and from top to bottom.
+
+    Raises:
+        ValueError: If a number is out of its range.
+
+    Example:
+
+    >>> generate_coordinates(5, num_balls=8, seed=0).shape
+    (5, 21, 8, 2)
+    """
+    check_positive_integers(
+        num_sequences=num_sequences, num_balls=num_balls, num_frames=num_frames
+    )
+    if num_balls > MAX_BALLS:
+        raise ValueError(
+            f"`num_balls` must be {MAX_BALLS} or less: more do not fit into "
+            f"the box. Received: num_balls={num_balls}"
+        )
+    rng = np.random.default_rng(seed)
+    half, size = IMAGE_SIZE / 2, (num_sequences, num_balls)
+    radii = np.full(size, half * COORDINATES_RADIUS)
+    speeds = [half * speed for speed in COORDINATES_SPEEDS]
+    velocities = _velocities(rng, size, speeds)
+    # A ball that passes through all others is alone in its box.
+    shape = size if collide else (num_sequences * num_balls, 1)
+    positions, _ = bounce(
+        _places(rng, radii.reshape(shape)),
+        velocities.reshape(*shape, 2),
+        np.ones(shape),
+        radii.reshape(shape),
+        num_frames,
+    )
+    if not collide:
+        positions = positions.reshape(*size, num_frames, 2).swapaxes(1, 2)
+    return (positions / half - 1).astype("float32")
 
 
 def render(task: str, balls: Balls) -> np.ndarray:
@@ -323,6 +385,12 @@ def _collide(position, velocity, masses, event):
     velocity[one] -= (push / masses[one])[:, None] * line
     velocity[other] += (push / masses[other])[:, None] * line
     return velocity
+
+
+def _velocities(rng, size, speeds):
+    """Draws directions, and speeds between two."""
+    angle, speed = rng.uniform(0, 2 * np.pi, size), rng.uniform(*speeds, size)
+    return np.stack([np.cos(angle), np.sin(angle)], -1) * speed[..., None]
 
 
 def _places(rng, radii):

@@ -96,6 +96,48 @@ class TestSimulate:
         assert places.max(0).min() > 55
 
 
+class TestCoordinates:
+    @pytest.mark.parametrize("number", [1, 4, 8])
+    def test_balls_stay_in_the_box_and_apart(self, number):
+        balls = bouncing_balls.generate_coordinates(60, number, seed=0)
+        assert balls.shape == (60, 21, number, 2)
+        assert balls.dtype == np.float32
+        assert 0.8 < abs(balls).max() < 0.88 + 1e-6
+        for one, other in itertools.combinations(range(number), 2):
+            way = np.linalg.norm(balls[:, :, one] - balls[:, :, other], axis=-1)
+            assert way.min() > 0.24 - 1e-6
+
+    def test_speeds_and_collisions(self):
+        alone = bouncing_balls.generate_coordinates(200, 1, seed=0)
+        speeds = np.linalg.norm(np.diff(alone, axis=1), axis=-1)
+        straight = speeds.max(axis=1)  # And less where a wall is met.
+        assert 0.08 - 1e-5 < straight.min() < straight.max() < 0.2 + 1e-5
+        # In a crowd more steps are not as the last one.
+        turned = [
+            abs(np.diff(balls, 2, axis=1)).max(-1).mean()
+            for balls in (
+                alone,
+                bouncing_balls.generate_coordinates(200, 8, seed=0),
+            )
+        ]
+        assert turned[1] > 1.5 * turned[0]
+
+    def test_balls_may_pass_through_each_other(self):
+        balls = bouncing_balls.generate_coordinates(
+            60, 3, collide=False, seed=0
+        )
+        assert abs(balls).max() < 0.88 + 1e-6
+        way = np.linalg.norm(balls[:, :, 0] - balls[:, :, 1], axis=-1)
+        assert way.min() < 0.1
+        speeds = np.linalg.norm(np.diff(balls, axis=1), axis=-1)
+        free = np.isclose(speeds, speeds.max(1, keepdims=True), atol=1e-5)
+        assert free.mean() > 0.7
+
+    def test_more_than_fit_are_refused(self):
+        with pytest.raises(ValueError, match=r"12 or less.*num_balls=13"):
+            bouncing_balls.generate_coordinates(1, 13)
+
+
 class TestBounce:
     def test_many_collisions_far_from_walls_keep_momentum(self):
         """Three balls that fly to the centre, of any masses and radii."""

@@ -51,6 +51,9 @@ GENERATORS = {
     "coordinates": some(
         single_ball.generate_coordinates, num_sequences=4, num_frames=9
     ),
+    "coordinates_of_balls": some(
+        bouncing_balls.generate_coordinates, num_sequences=4, num_frames=9
+    ),
     "vaec": some(vaec.generate, regime="scale", region=2),
     "visual_analogies": some(
         visual_analogies.generate, num_problems=5, image_size=24

@@ -52,6 +52,14 @@ def run_of(tmp_path, monkeypatch):
 
 # An option and a bad value for it, for each experiment.
 BAD_VALUES = {
+    "scoff added_objects": [
+        ("--core", "gru", "--shuffle"),
+        ("--core", "gru", "--tested", "4", "9"),
+        ("--core", "attention", "--shuffle", "--set-loss"),
+        ("--set-loss",),
+        ("--num-objects", "1"),
+        ("--num-bumps", "-1"),
+    ],
     "scoff adding": [("--epochs", "0"), ("--core", "transformer")],
     "scoff adding_ablation": [
         ("--lengths", "3"),
