@@ -149,7 +149,7 @@ def test_actors_have_the_configuration_of_the_agent():
     actor = distributed._Actor(
         agent.network.model.to_json(),
         distributed._configuration(agent),
-        agents.small_environment,
+        lambda seed: agents.small_environment(seed=seed),
         unroll_length=5,
         seed=0,
     )
