@@ -184,7 +184,7 @@ LAYERS = {
     ),
     "Keras' GRU": lambda: of_sequence(keras.layers.GRU(600), (50, 64), 64),
     "ESBN": lambda: of_sequence(layers.ESBN(512, 256), (9, 128), 32),
-    "NTMCell": lambda: of_cell(layers.NTMCell(512, 256, 10), (9, 128), 32),
+    "NTMCell": lambda: of_cell(layers.NTMCell(512), (9, 128), 32),
     "LayerNormLSTMCell": lambda: of_cell(
         layers.LayerNormLSTMCell(512), (9, 128), 32
     ),
