@@ -129,7 +129,7 @@ def test_the_initial_state_is_a_weight(name):
 )
 def test_a_cell_does_what_the_layer_around_it_does(layer, cell):
     cell, inputs = cell(), random_array(2, 6, 5)
-    with_random_weights(layer, inputs.shape, scale=0.4)
+    with_random_weights(layer, inputs.shape, scale=0.2)
     rnn = keras.layers.RNN(cell)
     rnn.build(inputs.shape)
     rnn.set_weights(layer.get_weights())
