@@ -110,7 +110,7 @@ class SlotCell(keras.layers.Layer):
             lambda inputs, states: self.step(
                 self.keys_and_values(inputs), states, self.products(), **noise
             )
-        )(inputs, states)
+        )(inputs, list(states))
         if return_attention_scores:
             return states[0], states, tuple(at_least_float32(x) for x in scores)
         return states[0], states

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 from keras.initializers import serialize
@@ -202,7 +204,14 @@ class RelationalAttention(EntitiesAndSymbols):
             "kernel_initializer": serialize(self.kernel_initializer),
         }
 
-    def attend(self, entities, symbols, mask, causal, sensory=((), (), ())):
+    def attend(
+        self,
+        entities: keras.KerasTensor,
+        symbols: keras.KerasTensor,
+        mask: keras.KerasTensor | None,
+        causal: bool,
+        sensory: Sequence[Sequence[keras.KerasTensor]] = ((), (), ()),
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
         """What heads find, `(heads, batch, n, key_dim)`, α and r, heads first.
 
         `sensory` are kernels of queries, keys and values of self-attention,
