@@ -234,4 +234,7 @@ def test_the_command_refuses_what_is_not_there():
     )
     assert ended.returncode == 1
     last = ended.stderr.strip().splitlines()[-1]
-    assert last.startswith("python -m keras_relational.playground: `preset`")
+    assert last.startswith(
+        "python -m keras_relational.playground: There is no preset, folder or "
+        "archive 'none'. `preset` must be "
+    )
