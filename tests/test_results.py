@@ -119,7 +119,9 @@ def test_a_page_cannot_name_a_table_without_runs(published):
 
 def test_no_table_is_left_out(published):
     (published / "scoff.md").unlink()
-    with pytest.raises(ValueError, match=r"No page .* adding, ball_coord"):
+    with pytest.raises(
+        ValueError, match=r"No page .* adding, adding_ablation, ball_coord"
+    ):
         tables.update_pages(published)
 
 
