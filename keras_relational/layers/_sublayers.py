@@ -49,10 +49,7 @@ class RowNormalization(keras.layers.LayerNormalization):
     def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
         if keras.backend.backend() != "jax":
             return super().call(inputs)
-        x = at_least_float32(inputs)
-        x = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
-        x = x * ops.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+        x = _standardized(inputs, self.epsilon) * self.gamma + self.beta
         return ops.cast(x, self.compute_dtype)
 
 
@@ -107,10 +104,15 @@ def normalized_dense(
     kernel = ops.expand_dims(gamma, -1) * kernel
 
     def outputs(rows):
-        x = at_least_float32(rows)
-        x = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
-        x = x * ops.rsqrt(variance + normalization.epsilon)
+        x = _standardized(rows, normalization.epsilon)
         return ops.matmul(ops.cast(x, rows.dtype), kernel) + bias
 
     return outputs
+
+
+def _standardized(rows, epsilon):
+    """Rows of mean 0 and variance 1, in float32 or float64."""
+    x = at_least_float32(rows)
+    x = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
+    return x * ops.rsqrt(variance + epsilon)
