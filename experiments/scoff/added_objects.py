@@ -113,13 +113,22 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
-        metrics = {"weights": model.count_params()}
+        own, straight, walls = {}, {}, {}  # By figure, then by number.
         for num_balls in sorted(args.tested):
             test = "test_beside_batches", num_balls
             balls = simulate(args.num_test, num_balls, *test)
-            found, followers = measure(args, model, balls)
-            for name, figure in found.items():
-                metrics.setdefault(name, {})[num_balls] = figure
+            *found, followers = measure(args, model, balls)
+            for figures, of_balls in zip(
+                (own, straight, walls), found, strict=True
+            ):
+                for name, figure in of_balls.items():
+                    figures.setdefault(name, {})[num_balls] = figure
+        metrics = {
+            "weights": model.count_params(),
+            **own,
+            "same_velocity": straight,
+            "same_velocity_and_walls": walls,
+        }
         if followers is not None:  # Of the largest number.
             path = run.directory / "followed.gif"
             draw_followers(balls[0], followers[0], path)
@@ -216,8 +225,9 @@ def predictor(options, model):
 def measure(options, trained, balls):
     """Errors on sequences of some number of balls, and who follows which ball.
 
-    The second is the file or the GRU on each ball, `(n, time, balls)`, or
-    `None` where nobody has to choose.
+    Three errors: of the model, of balls that go on as in their last step, and
+    of such balls between walls. The last is the file or the GRU on each ball,
+    `(n, time, balls)`, or `None` where nobody has to choose.
     """
     num_balls = balls.shape[2]
     seen, owners = balls, np.broadcast_to(np.arange(num_balls), balls.shape[:3])
@@ -246,10 +256,13 @@ def measure(options, trained, balls):
         known, others = tracked(tracking.same_velocity)
     straight = tracking.same_velocity(known[:, :-1])
     rolled = tracking.straight_on(known[:, :NUM_GIVEN], NUM_ROLLED)
-    found["same_velocity"] = errors(straight, rolled, balls, others)
     bounced = tracking.bounced(straight), tracking.bounced(rolled)
-    found["same_velocity_and_walls"] = errors(*bounced, balls, others)
-    return found, followers
+    return (
+        found,
+        errors(straight, rolled, balls, others),
+        errors(*bounced, balls, others),
+        followers,
+    )
 
 
 def errors(predicted, rolled, balls, followers=None):

@@ -91,7 +91,7 @@ def added_objects_table(records: list[Record]) -> str:
     # The same for all runs of a seed.
     of_seeds = {x.arguments["seed"]: x.result for x in records}
     found += [
-        (name, None, [_by_figure(x[name]) for x in of_seeds.values()])
+        (name, None, [x[name] for x in of_seeds.values()])
         for name in SAME_VELOCITY
     ]
     tested = sorted({int(x) for r in records for x in r.result["next_step"]})
@@ -339,7 +339,7 @@ def plot_added_objects(results):
     every = [result for runs in results.values() for result in runs]
     lines = dict(results)
     for name in SAME_VELOCITY:
-        lines[name] = [_by_figure(result[name]) for result in every]
+        lines[name] = [result[name] for result in every]
     figure = new_figure(9.2, 3.6)
     panels = figure.subplots(1, 2)
     for panel, name in zip(panels, ("next_step", "roll_out"), strict=True):
@@ -447,15 +447,6 @@ def _changes(settings):
             shown = "" if value is True else " " + " ".join(map(str, values))
             changed.append(name.replace("_", " ") + shown)
     return ", ".join(changed)
-
-
-def _by_figure(of_numbers):
-    """`{number: {figure: …}}`, as `{figure: {number: …}}`."""
-    found = {}
-    for number, figures_of_number in of_numbers.items():
-        for name, value in figures_of_number.items():
-            found.setdefault(name, {})[number] = value
-    return found
 
 
 def _memory(record):

@@ -295,6 +295,7 @@ def test_a_run(line, tmp_path):
     assert record.length == 4
     assert set(record.result["next_step"]) == {"2", "4"}
     assert record.result["roll_out"]["4"] > 0
+    assert record.result["same_velocity"]["next_step"]["4"] > 0
     chooses = line[1] == "scoff" or "--shuffle" in line
     assert ("kept" in record.result) == chooses
     folder = tmp_path / record.name
@@ -308,7 +309,10 @@ def test_a_run(line, tmp_path):
 def record(core, seed, error, **changes):
     arguments = {"core": core, "shuffle": False, "seed": seed, **changes}
     errors = {"2": error, "8": 2 * error}
-    simple = {x: {"next_step": 1.0, "roll_out": 0.5} for x in errors}
+    simple = {
+        "next_step": dict.fromkeys(errors, 1.0),
+        "roll_out": dict.fromkeys(errors, 0.5),
+    }
     result = {"batches": 10, "minutes": 1.0, "weights": 1234}
     result |= {"next_step": errors, "roll_out": errors}
     result |= {"same_velocity": simple, "same_velocity_and_walls": simple}
