@@ -68,7 +68,7 @@ def main(command):
     add("--key-scale", float, 3.0, "of SCOFF's first queries and keys")
     add("--num-objects", int, 4, "balls in training")
     add("--tested", int, list(range(2, 9)), "balls in tests", nargs="+")
-    add("--learning-rate", float, 3e-3, "of Adam; it falls to 0")
+    add("--learning-rate", float, 1e-2, "of Adam; it falls to 0")
     add("--clip", command_line.number, 1e-3, "norm of gradients; 0: no bound")
     add("--num-batches", int, 5_000, "training steps")
     add("--batch-size", int, 32, "sequences of a batch")
