@@ -131,7 +131,7 @@ def main(command):
         }
         if followers is not None:  # Of the largest number.
             path = run.directory / "followed.gif"
-            draw_followers(balls[0], followers[0], path)
+            draw_followers(balls[:3], followers[:3], path)
         figure = plot_added_objects({args.core: [metrics]})
         analysis.save_figure(figure, run.directory / "errors.png")
         lines = [
@@ -284,18 +284,22 @@ def errors(predicted, rolled, balls, followers=None):
 
 
 def draw_followers(balls, followers, path, pixels=240):
-    """Writes an animation of one sequence, `(time, balls, 2)`.
+    """Writes an animation of sequences, `(n, time, balls, 2)`, side by side.
 
     A ring has a colour for each ball, and the disc in it that of the file, or
     of the GRU, which is on the ball: one disc where each has kept its own.
     """
-    images = np.zeros((len(balls), pixels, pixels, 3), "uint8")
-    radius = bouncing_balls.COORDINATES_RADIUS
-    for ball in range(balls.shape[1]):
-        centres = (balls[:, ball] + 1) * pixels / 2
+    size, time, num_balls, _ = balls.shape
+    images = np.zeros((size * time, pixels, pixels, 3), "uint8")
+    images[:, :, :1] = 128  # The left wall.
+    centres = (balls.reshape(-1, num_balls, 2) + 1) * pixels / 2
+    followers = followers.reshape(-1, num_balls)
+    radius = bouncing_balls.COORDINATES_RADIUS * pixels / 2
+    for ball in range(num_balls):
         for share, colours in ((1, ball), (0.6, followers[:, ball])):
-            sizes = np.full(len(balls), share * radius * pixels / 2)
+            sizes = np.full(len(images), share * radius)
             colours = np.take(COLOURS, colours, axis=0, mode="wrap")
-            shown = np.broadcast_to(colours, (len(balls), 3))
-            draw(images, centres, sizes, shown)
-    save_gif(images, path, milliseconds=200)
+            shown = np.broadcast_to(colours, (len(images), 3))
+            draw(images, centres[:, ball], sizes, shown)
+    images = images.reshape(size, time, *images.shape[1:])
+    save_gif(np.concatenate(images, axis=2), path, milliseconds=200)

@@ -248,18 +248,20 @@ def test_errors_are_relative_to_the_same_velocity():
 
 
 def test_a_ball_has_the_colour_of_its_file(tmp_path):
-    x = balls(2)[0]
-    followers = np.tile([0, 1], (21, 1))
-    followers[20] = [1, 0]
+    x = balls(2)[:3]
+    followers = np.tile([0, 1], (3, 21, 1))
+    followers[1, 20] = [1, 0]
     path = tmp_path / "followed.gif"
     added_objects.draw_followers(x, followers, path, pixels=200)
     with Image.open(path) as gif:
         assert gif.n_frames == 21
-        for frame in (0, 20):
+        assert gif.size == (600, 200)
+        for which, frame in ((0, 0), (1, 0), (1, 20), (2, 20)):
             gif.seek(frame)
             pixels = np.asarray(gif.convert("RGB")).astype(int)
-            for ball, follower in enumerate(followers[frame]):
-                column, row = ((x[frame, ball] + 1) * 100).astype(int)
+            for ball, follower in enumerate(followers[which, frame]):
+                column, row = ((x[which, frame, ball] + 1) * 100).astype(int)
+                column += 200 * which
                 for shown, away in ((follower, 0), (ball, 9)):
                     expected = added_objects.COLOURS[shown]
                     near = abs(pixels[row, column + away] - expected)
