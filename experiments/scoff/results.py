@@ -319,14 +319,14 @@ def figures(records: list[Record]) -> dict:
         drawn["roll_outs"] = plot_roll_out_errors(balls)
     if added:
         rows, _ = group_by_seed(added, ("core",))
-        drawn["added_objects"] = plot_added_objects(
-            {
-                f"{row.settings['core']} {row.options}".strip(): [
-                    record.result for record in row.records
-                ]
-                for row in _sorted(rows, "core")
-            }
-        )
+        cores = [row.settings["core"] for row in rows]
+        lines = {}
+        for row in _sorted(rows, "core"):
+            name = row.settings["core"]
+            if cores.count(name) > 1:
+                name = f"{name} {row.options}".strip()
+            lines[name] = [record.result for record in row.records]
+        drawn["added_objects"] = plot_added_objects(lines)
     return drawn
 
 

@@ -355,4 +355,7 @@ def test_tables_and_a_figure():
     ]
     np.testing.assert_allclose(right.lines[1].get_ydata(), [0.3, 0.6])
     np.testing.assert_array_equal(right.lines[1].get_xdata(), [2, 8])
+    figure = results.figures([*found, record("gru", 0, 0.5, units=8)])
+    names = [line.get_label() for line in figure["added_objects"].axes[0].lines]
+    assert names[:3] == ["gru", "scoff", "gru units=8"]
     assert results.tables([]) == results.figures([]) == {}
