@@ -70,7 +70,7 @@ def built_normalization(
     Returns:
         The layer normalization.
     """
-    normalization = keras.layers.LayerNormalization(
+    normalization = RowNormalization(
         epsilon=epsilon, dtype=layer.dtype_policy, name=name
     )
     normalization.build(shape)

@@ -3,12 +3,12 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from keras_relational.layers._attention import over_rows
 from keras_relational.layers._cells import check_step_shape
 from keras_relational.layers._cells import repeat_for_batch
 from keras_relational.layers._operations import recomputed
 from keras_relational.layers._sublayers import RowNormalization
 from keras_relational.layers.slots._active import attend_to_slots
-from keras_relational.layers.slots._products import over_rows
 from keras_relational.validation import check_positive_integers
 
 
