@@ -192,7 +192,7 @@ def projections(
     Returns:
         A tensor `(batch, n, size)` for each kernel.
     """
-    projected = ops.matmul(inputs, ops.concatenate(kernels, axis=-1))
+    projected = project(inputs, ops.concatenate(kernels, axis=-1))
     return ops.split(projected, len(kernels), axis=-1)
 
 
