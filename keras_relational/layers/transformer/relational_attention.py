@@ -23,7 +23,6 @@ from keras_relational.layers.transformer._heads import examples_first
 from keras_relational.layers.transformer._heads import from_heads
 from keras_relational.layers.transformer._heads import heads_of
 from keras_relational.layers.transformer._heads import pair_mask
-from keras_relational.layers.transformer._heads import sum_over_keys
 from keras_relational.layers.transformer._heads import to_heads
 from keras_relational.validation import check_positive_integers
 
@@ -255,7 +254,8 @@ class RelationalAttention(EntitiesAndSymbols):
         """`Σ_j α_h,ij r_ij W_R,h`, `(num_heads, batch, n, key_dim)`."""
         kernel = self.relation_kernel
         shape = (self.num_relations, self.num_heads, self.key_dim)
-        sums = ops.cast(sum_over_keys(scores, relations), kernel.dtype)
+        sums = ops.einsum("hbij,rbij->hrbi", scores, relations)
+        sums = ops.cast(sums, kernel.dtype)
         return ops.einsum("hrbi,rhd->hbid", sums, ops.reshape(kernel, shape))
 
 
