@@ -12,6 +12,10 @@ from keras import ops
 
 from keras_relational.layers._attention import project
 
+# So many sums for a pair of entities are faster than a product, whose axes are
+# transposed first.
+FEW_SUMS = 16
+
 
 def joined(*kernels: keras.KerasTensor) -> keras.KerasTensor:
     """Kernels `(m, k)` side by side.
@@ -63,6 +67,15 @@ def heads_of(
     counts = [sum(x.shape[1] for x in group) // size for group in groups]
     ends = list(itertools.accumulate(counts))[:-1]
     return ops.split(heads, ends, axis=0)
+
+
+def sum_over_keys(
+    scores: keras.KerasTensor, relations: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`Σ_j scores[h, b, i, j] relations[r, b, i, j]`, `(h, r, b, i)`."""
+    if scores.shape[0] * relations.shape[0] <= FEW_SUMS:
+        return ops.sum(scores[:, None] * relations, axis=-1)
+    return ops.einsum("hbij,rbij->hrbi", scores, relations)
 
 
 def pair_mask(

@@ -23,6 +23,7 @@ from keras_relational.layers.transformer._heads import examples_first
 from keras_relational.layers.transformer._heads import from_heads
 from keras_relational.layers.transformer._heads import heads_of
 from keras_relational.layers.transformer._heads import pair_mask
+from keras_relational.layers.transformer._heads import sum_over_keys
 from keras_relational.layers.transformer._heads import to_heads
 from keras_relational.validation import check_positive_integers
 
@@ -215,21 +216,19 @@ class RelationalAttention(EntitiesAndSymbols):
         if not self.symmetric:
             related.append([self.relation_key_kernel])
         queries, keys, values = sensory
+        groups = [*queries, self.query_kernel], [*keys, self.key_kernel], values
         queries, keys, values, *related = heads_of(
-            entities,
-            self.key_dim,
-            [*queries, self.query_kernel],
-            [*keys, self.key_kernel],
-            values,
-            *related,
+            entities, self.key_dim, *groups, *related
         )
         if self.rotary:
             queries, keys = rotated(queries), rotated(keys)
         pairs = pair_mask(mask, ops.shape(entities)[1], causal)
-        scores = masked_softmax(scaled_dot_products(queries, keys), pairs)
-        relations = self._relations(related)
         split, kernel = [values.shape[0]], self.value_kernel
-        first, own = ops.split(scores, split, axis=0)
+        # Before the softmax, or else XLA on a CPU has a slow gradient of it.
+        logits = ops.split(scaled_dot_products(queries, keys), split, axis=0)
+        first, own = (masked_softmax(x, pairs) for x in logits)
+        scores = ops.concatenate([first, own], axis=0)
+        relations = self._relations(related)
         if len(symbols.shape) == 3:
             symbols, _ = flatten_entities(self, symbols, mask)
             names = to_heads(project(symbols, kernel), self.key_dim)
@@ -254,8 +253,7 @@ class RelationalAttention(EntitiesAndSymbols):
         """`Σ_j α_h,ij r_ij W_R,h`, `(num_heads, batch, n, key_dim)`."""
         kernel = self.relation_kernel
         shape = (self.num_relations, self.num_heads, self.key_dim)
-        sums = ops.einsum("hbij,rbij->hrbi", scores, relations)
-        sums = ops.cast(sums, kernel.dtype)
+        sums = ops.cast(sum_over_keys(scores, relations), kernel.dtype)
         return ops.einsum("hrbi,rhd->hbid", sums, ops.reshape(kernel, shape))
 
 
