@@ -168,8 +168,7 @@ class SlotAttention(keras.layers.Layer):
     ) -> keras.KerasTensor | tuple:
         entities, mask = flatten_entities(self, inputs, mask)
         x = self.input_normalization(entities)
-        # x W_K · q = x · q W_Kᵀ, and W_V may follow the sum: so all kernels
-        # multiply slots, which are fewer than entities.
+        # x W_K · q = x · q W_Kᵀ, and W_V may follow the sum: slots are few.
         kernel = ops.matmul(self.query_kernel, ops.transpose(self.key_kernel))
         queries_of = normalized_dense(self.query_normalization, kernel)
         gru = joined_gru(self.gru, self.value_kernel)
@@ -177,6 +176,7 @@ class SlotAttention(keras.layers.Layer):
             self.update_normalization, self.hidden.kernel, self.hidden.bias
         )
         slots = self._first_slots(ops.shape(entities)[0], training)
+        slots = ops.reshape(slots, (-1, self.units))
         scores = None
         for _ in range(self.num_iterations):
             update, scores = self._read(queries_of(slots), x, mask)
@@ -230,7 +230,7 @@ class SlotAttention(keras.layers.Layer):
             noise = fixed_normal(self.num_slots, self.units)
         noise = ops.cast(noise, self.compute_dtype)
         slots = self.initial_mean + ops.exp(self.initial_log_scale) * noise
-        return ops.reshape(ops.broadcast_to(slots, shape), (-1, self.units))
+        return ops.broadcast_to(slots, shape)
 
     def _read(self, queries, x, mask):
         """What slots read, as rows, and the scores `(batch, num_slots, n)`."""
