@@ -33,11 +33,10 @@ def esbn_recurrence(
 ) -> tuple[keras.KerasTensor, Callable]:
     """The outputs h_t and the written keys k_w,t of all steps.
 
-    Two things make it fast. First, the batch is the last axis inside the loop,
-    so each example is a column. On a CPU the product of a large kernel with a
-    few columns takes half as long as the product of a few rows with that
-    kernel. Second, the gradient of each weight is one product over all steps.
-    Automatic differentiation would add up one product for each step.
+    Two things make it fast. First, each example is a column inside the loop: on
+    a CPU a large kernel times a few columns takes half as long as a few rows
+    times that kernel. Second, the gradient of each weight is one product over
+    all steps. Automatic differentiation would add up one for each step.
 
     Args:
         key_scores: Float tensor `(batch, steps, steps)`, the weights with which
@@ -65,6 +64,7 @@ def esbn_recurrence(
     key_scores, confidence, valid = (
         ops.transpose(x, (1, 2, 0)) for x in (key_scores, confidence, valid)
     )
+    confidence = ops.reshape(confidence, (steps, size - key_dim, batch))
     kernels = ops.concatenate([kernel, recurrent_kernel], axis=0)
     # The kernels are transposed before the loop. In the loop, XLA would fold
     # the transpose into a product that takes twice as long.
