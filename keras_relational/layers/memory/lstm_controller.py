@@ -83,8 +83,8 @@ def add_key_and_gate_weights(
     blocks = (key_dim, relu_initializer()), (1, sigmoid_initializer())
     kernel = concatenate_initializers(*blocks), shape
     bias = bias_initializer(layer.units), shape[1:]
-    for part, (initializer, shape) in {"kernel": kernel, "bias": bias}.items():
-        weight = layer.add_weight(shape, initializer, name=f"{name}_{part}")
+    for part, (initializer, sizes) in {"kernel": kernel, "bias": bias}.items():
+        weight = layer.add_weight(sizes, initializer, name=f"{name}_{part}")
         setattr(layer, f"{name}_{part}", weight)
 
 
