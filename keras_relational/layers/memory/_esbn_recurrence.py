@@ -136,8 +136,8 @@ def esbn_recurrence(
             log = update_row(log, t, row)
             dx = ops.matmul(kernels, log[t][of_dgates])
             # A padded step passes its gradient to the step before.
-            passed = ops.where(valid[t] > 0, 0, dh)
-            return dx + ops.pad(passed, [(size, 0), (0, 0)]), dkeys, log
+            passed = ops.concatenate([ops.zeros_like(dk), dh], axis=0)
+            return ops.where(valid[t] > 0, dx, passed), dkeys, log
 
         of_all = [zeros(steps, n, batch) for n in (key_dim, of_dhead.stop)]
         *_, log = ops.fori_loop(0, steps, backward, (start, *of_all))
