@@ -80,15 +80,12 @@ def add_key_and_gate_weights(
             gate.
     """
     shape = (layer.units, key_dim + 1)
-    initializer = concatenate_initializers(
-        (key_dim, relu_initializer()), (1, sigmoid_initializer())
-    )
-    kernel = layer.add_weight(shape, initializer, name=f"{name}_kernel")
-    setattr(layer, f"{name}_kernel", kernel)
-    bias = layer.add_weight(
-        shape[1:], bias_initializer(layer.units), name=f"{name}_bias"
-    )
-    setattr(layer, f"{name}_bias", bias)
+    blocks = (key_dim, relu_initializer()), (1, sigmoid_initializer())
+    kernel = concatenate_initializers(*blocks), shape
+    bias = bias_initializer(layer.units), shape[1:]
+    for part, (initializer, sizes) in {"kernel": kernel, "bias": bias}.items():
+        weight = layer.add_weight(sizes, initializer, name=f"{name}_{part}")
+        setattr(layer, f"{name}_{part}", weight)
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -109,14 +106,10 @@ class LSTMKernel(keras.initializers.Initializer):
     def __call__(
         self, shape: tuple[int, ...], dtype: str | None = None
     ) -> keras.KerasTensor:
-        units = shape[-1] // 4
-        gates = concatenate_initializers(
-            (units, sigmoid_initializer()),
-            (units, sigmoid_initializer()),
-            (units, tanh_initializer()),
-            (units, sigmoid_initializer()),
-        )
-        return gates(shape, dtype)
+        units, sigmoid = shape[-1] // 4, sigmoid_initializer
+        initializers = sigmoid, sigmoid, tanh_initializer, sigmoid
+        gates = [(units, each()) for each in initializers]
+        return concatenate_initializers(*gates)(shape, dtype)
 
 
 def concatenate_initializers(*blocks: tuple[int, Callable]) -> Callable:

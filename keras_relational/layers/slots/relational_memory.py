@@ -9,6 +9,7 @@ from keras_relational.layers._cells import repeat_for_batch
 from keras_relational.layers._operations import recomputed
 from keras_relational.layers._sublayers import LayerNormalization
 from keras_relational.layers.slots._active import attend_to_slots
+from keras_relational.layers.slots._products import Products
 from keras_relational.validation import check_positive_integers
 
 
@@ -139,9 +140,8 @@ class RelationalMemoryCell(keras.layers.Layer):
         memory = ops.reshape(memory, shape)
         x = ops.expand_dims(self.embedding(inputs), 1)
         rows = ops.concatenate([memory, x], axis=1)
-        # Of the same rows, XLA makes one product with all three kernels.
-        layers = (self.query, self.key, self.value)
-        queries, keys, values = (over_rows(layer, rows) for layer in layers)
+        kernels = [x.kernel for x in (self.query, self.key, self.value)]
+        queries, keys, values = Products(*kernels)(rows)
         attended, scores = attend_to_slots(
             queries[:, : self.num_slots], keys, values, self.num_heads
         )
