@@ -80,12 +80,15 @@ def add_key_and_gate_weights(
             gate.
     """
     shape = (layer.units, key_dim + 1)
-    blocks = (key_dim, relu_initializer()), (1, sigmoid_initializer())
-    kernel = concatenate_initializers(*blocks), shape
-    bias = bias_initializer(layer.units), shape[1:]
-    for part, (initializer, sizes) in {"kernel": kernel, "bias": bias}.items():
-        weight = layer.add_weight(sizes, initializer, name=f"{name}_{part}")
-        setattr(layer, f"{name}_{part}", weight)
+    initializer = concatenate_initializers(
+        (key_dim, relu_initializer()), (1, sigmoid_initializer())
+    )
+    kernel = layer.add_weight(shape, initializer, name=f"{name}_kernel")
+    setattr(layer, f"{name}_kernel", kernel)
+    bias = layer.add_weight(
+        shape[1:], bias_initializer(layer.units), name=f"{name}_bias"
+    )
+    setattr(layer, f"{name}_bias", bias)
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -108,7 +111,7 @@ class LSTMKernel(keras.initializers.Initializer):
     ) -> keras.KerasTensor:
         units, sigmoid = shape[-1] // 4, sigmoid_initializer
         initializers = sigmoid, sigmoid, tanh_initializer, sigmoid
-        gates = [(units, each()) for each in initializers]
+        gates = [(units, initializer()) for initializer in initializers]
         return concatenate_initializers(*gates)(shape, dtype)
 
 
@@ -149,11 +152,7 @@ def relu_initializer() -> keras.initializers.Initializer:
 
 
 def bias_initializer(fan_in: int) -> keras.initializers.Initializer:
-    """Uniform within ±1/√fan_in.
-
-    Args:
-        fan_in: Number of inputs of the linear layer.
-    """
+    """Uniform within ±1/√fan_in, for a linear layer of `fan_in` inputs."""
     return keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5)
 
 
