@@ -39,6 +39,7 @@ ADDED_LATER = {
         "num_schemata": 4,
         "schema_keys": "shared",
         "dynamics": "lstm",
+        "room_size": 6,
     },
     "intuitive_physics": {"units": 85, "num_object_files": 6},
 }

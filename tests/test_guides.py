@@ -11,16 +11,9 @@ import keras
 import pytest
 
 from keras_relational import layers
+from tools.guide_settings import OTHER_START
 
 GUIDES = pathlib.Path(__file__).parents[1] / "docs" / "guides"
-# Pages that need another start of Python than the tests have.
-OTHER_START = {
-    "several_devices": {
-        "KERAS_BACKEND": "jax",
-        "PYTHONPATH": str(GUIDES.parents[1]),
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-    }
-}
 NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
 
 

@@ -235,29 +235,40 @@ def test_errors_beside_a_gru_that_was_trained_alike():
         assert row in tables["bouncing_balls"]
 
 
-def test_options_at_their_defaults_are_as_if_not_given():
-    def maze(seed, steps, share, **later):
-        played = {"solved": share, "length": 9.0}
-        return record(
-            "goto_object_maze",
-            {
-                "parameters": 12345,
-                "steps": steps,
-                "minutes": 45.0,
-                **dict.fromkeys(("sampled_6", "random_6"), played),
-                **dict.fromkeys(("sampled_10", "random_10"), played),
-            },
-            core="gru_of_equal_size",
-            seed=seed,
-            **later,
-        )
+def maze(seed, steps, share, size=6, **later):
+    players = f"sampled_{size}", f"random_{size}", "sampled_10", "random_10"
+    played = {"solved": share, "length": 9.0}
+    return record(
+        "goto_object_maze",
+        {
+            "parameters": 12345,
+            "steps": steps,
+            "minutes": 45.0,
+            **dict.fromkeys(players, played),
+        },
+        core="gru_of_equal_size",
+        seed=seed,
+        **later,
+    )
 
+
+def test_options_at_their_defaults_are_as_if_not_given():
     later = {"num_schemata": 4, "schema_keys": "shared", "dynamics": "lstm"}
     runs = [maze(0, 1_000_234, 0.25), maze(1, 1_000_301, 0.75, **later)]
     assert (
         "| gru_of_equal_size | 4 LSTMs, shared keys | 1.0 | 0, 1 | 45.0 | "
         "12,345 | 50.0 ± 35.4 | 50.0 | 50.0 ± 35.4 | 50.0 | 74 |"
     ) in all_tables(runs)["maze"]
+
+
+def test_mazes_of_another_size_have_a_table():
+    of_four = {"num_schemata": 1, "schema_keys": "separate", "dynamics": "gru"}
+    small = maze(0, 4_000_000, 0.25, 4, room_size=4, **of_four)
+    found = all_tables([small, maze(0, 1_000_234, 0.5)])
+    of_small = found["small_mazes"]
+    assert "solved, 4 by 4 | random, 4 by 4 | solved, 10" in of_small
+    assert "1 GRU, separate keys | 4.0 | 0 |" in of_small
+    assert "solved, 6 by 6 | random, 6 by 6 | solved, 10" in found["maze"]
 
 
 def test_one_run_is_not_two_seeds():

@@ -17,13 +17,13 @@ import nbclient
 import nbformat
 from nbformat import v4
 
-from tests.test_guides import OTHER_START
 from tools.gather_pages import CHECKS
 from tools.gather_pages import CODE
 from tools.gather_pages import NOTEBOOKS
 from tools.gather_pages import PICTURES
 from tools.gather_pages import PRINTED
 from tools.gather_pages import ROOT
+from tools.guide_settings import OTHER_START
 from tools.library_state import library_state
 
 DOCS = ROOT / "docs"

@@ -249,7 +249,10 @@ def intuitive_physics_table(records: list[Record]) -> str:
 
 
 def maze_table(records: list[Record]) -> str:
-    """Percent of fixed mazes solved, beside a random player."""
+    """Percent of fixed mazes solved, beside a random player.
+
+    All agents were trained in rooms of one size.
+    """
     paper = read_paper("scoff")["maze"]["figures"]
 
     def rounded(record):
@@ -257,12 +260,13 @@ def maze_table(records: list[Record]) -> str:
         return round(record.length, -4)
 
     columns = "core", "num_schemata", "dynamics", "schema_keys", "batch_size"
+    columns += ("room_size",)
     rows, common = group_by_seed(records, columns, length=rounded)
+    size = records[0].settings["room_size"]
     players = {
-        "sampled_6": "solved, 6 by 6",
-        "random_6": "random, 6 by 6",
-        "sampled_10": "solved, 10 by 10",
-        "random_10": "random, 10 by 10",
+        f"{player}_{number}": f"{title}, {number} by {number}"
+        for number in (size, 10)
+        for player, title in (("sampled", "solved"), ("random", "random"))
     }
     lines = []
     for row in _sorted(rows, "core"):
@@ -288,7 +292,8 @@ def maze_table(records: list[Record]) -> str:
             line[column] = random if "random" in name else mean_text(shares)
         line["paper, 10 by 10"] = paper.get(row.settings["core"], "")
         lines.append(line)
-    solved = [players["sampled_6"], players["sampled_10"], "paper, 10 by 10"]
+    solved = [players[f"sampled_{number}"] for number in (size, 10)]
+    solved.append("paper, 10 by 10")
     return table(lines, common, solved)
 
 
@@ -404,6 +409,7 @@ TABLES = {
     "intuitive_physics": intuitive_physics_table,
     "scenes": intuitive_physics_table,
     "maze": maze_table,
+    "small_mazes": maze_table,
 }
 
 # The settings that are columns of an `information_table`.
@@ -469,7 +475,7 @@ def _table_name(record):
     if record.arguments.get("networks") == "linear":
         return LINEAR[record.experiment]
     if record.experiment == "goto_object_maze":
-        return "maze"
+        return "maze" if record.settings["room_size"] == 6 else "small_mazes"
     if record.arguments.get("shuffle"):
         return "shuffled_objects"
     return record.experiment

@@ -1,6 +1,7 @@
 """Dot-product attention: scores, softmax under a mask, and heads."""
 
 import math
+from collections.abc import Callable
 from collections.abc import Sequence
 
 import keras
@@ -138,6 +139,26 @@ def weighted_sum(
     return merge_heads(ops.matmul(weights, values))
 
 
+def over_rows(layer: Callable, x: keras.KerasTensor) -> keras.KerasTensor:
+    """Applies a layer of `(rows, m)` to each row of `(batch, n, m)`.
+
+    TensorFlow would transpose a tensor with three axes before it multiplies,
+    and XLA cannot tell the order of the axes then, in the gradient of a loop
+    over batches of any size.
+    """
+    rows = layer(ops.reshape(x, (-1, x.shape[-1])))
+    return ops.reshape(rows, (-1, *ops.shape(x)[1:-1], rows.shape[-1]))
+
+
+def project(
+    x: keras.KerasTensor, kernel: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`(batch, n, m)` times `(m, ...)`: the same kernel for all n."""
+    matrix = ops.reshape(kernel, (kernel.shape[0], -1))
+    rows = over_rows(lambda rows: ops.matmul(rows, matrix), x)
+    return ops.reshape(rows, (-1, ops.shape(x)[1], *kernel.shape[1:]))
+
+
 def project_to_heads(
     inputs: keras.KerasTensor, kernel: keras.KerasTensor, num_heads: int
 ) -> keras.KerasTensor:
@@ -171,7 +192,7 @@ def projections(
     Returns:
         A tensor `(batch, n, size)` for each kernel.
     """
-    projected = ops.matmul(inputs, ops.concatenate(kernels, axis=-1))
+    projected = project(inputs, ops.concatenate(kernels, axis=-1))
     return ops.split(projected, len(kernels), axis=-1)
 
 

@@ -39,11 +39,12 @@ def built_dense(
     return dense
 
 
-class RowNormalization(keras.layers.LayerNormalization):
+class LayerNormalization(keras.layers.LayerNormalization):
     """Keras' layer normalization of the last axis, as one kernel on a GPU.
 
     XLA finds a row's mean and variance in this order of the operations. In
-    Keras' order it launches three kernels.
+    Keras' order it launches three kernels. The class has Keras' name, by which
+    files know a layer that is in a list.
     """
 
     def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
@@ -70,7 +71,7 @@ def built_normalization(
     Returns:
         The layer normalization.
     """
-    normalization = keras.layers.LayerNormalization(
+    normalization = LayerNormalization(
         epsilon=epsilon, dtype=layer.dtype_policy, name=name
     )
     normalization.build(shape)

@@ -13,6 +13,7 @@ from layers_for_tests import random_array
 from layers_for_tests import with_random_weights
 
 from keras_relational import layers
+from keras_relational.layers._sublayers import built_normalization
 
 
 @pytest.mark.parametrize(
@@ -230,6 +231,25 @@ def test_half_precision_does_not_round_the_inputs():
     ):
         near, far = in_float32(call(x)), in_float32(call(1000 + x))
         assert_close(far, near, atol=0.05)
+
+
+@pytest.mark.any_backend
+@pytest.mark.parametrize(
+    ("policy", "atol"), [("float32", 1e-6), ("mixed_float16", 1e-3)]
+)
+def test_a_normalization_inside_a_layer_is_keras_own(policy, atol):
+    x, *weights = (random_array(*size) for size in ((2, 3, 8), (8,), (8,)))
+    around = keras.layers.Layer(dtype=policy)
+    ours = built_normalization(around, (2, 3, 8), "inside", epsilon=0.1)
+    keras_own = keras.layers.LayerNormalization(epsilon=0.1, dtype=policy)
+    keras_own.build((2, 3, 8))
+    for layer in (ours, keras_own):
+        layer.set_weights(weights)
+    found, expected = ours(x), keras_own(x)
+    assert found.dtype == expected.dtype
+    assert_close(in_float32(found), in_float32(expected), atol=atol)
+    # Files know a layer in a list by its class.
+    assert type(ours).__name__ == type(keras_own).__name__
 
 
 CORES = {

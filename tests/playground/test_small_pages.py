@@ -133,6 +133,15 @@ def test_rules_with_a_symbol_that_is_drawn(opened):
     for key in ("Space", "ArrowLeft", "ArrowDown", "Space"):
         page.keyboard.press(key)
     page.click("#wipe")
+    page.wait_for_function(
+        """() => {
+          const canvas = document.querySelector("[title='your symbol'] canvas");
+          const { width, height } = canvas;
+          const { data } = canvas.getContext("2d")
+            .getImageData(0, 0, width, height);
+          return data.every((x, i) => i % 4 === 3 || x === 0);
+        }"""
+    )
     page.click("#use")
     says(page, "message", "^Draw a symbol first")
     page.click("#next")

@@ -1,19 +1,13 @@
 """The controller of an ESBN over all steps, with a gradient written by hand.
 
-`esbn.esbn_steps` is a plain loop with the same result. Tests check that both
-are equal. This function exists because it trains faster under XLA, and the
-library trains with XLA on TensorFlow and JAX.
+`esbn.esbn_steps` is a plain loop with the same result, as tests check. This
+function trains faster under XLA, with which the library trains.
 
-Measured by `benchmarks/esbn.py` on 25 November 2026, with TensorFlow 2.21 on
-two cores of an Intel Xeon (AVX-512, AMX). Sizes: 512 units, keys of 256
-numbers, 9 values of 128 numbers, batch 32. The figures compare the medians of
-alternating rounds. With XLA, `esbn_steps` took 1.2 times as long to train (1.22
-to 1.25 in four runs), and 1.3 times with 32 values. Without XLA it took about
-1.1 times as long. Prediction took 1.0 to 1.15 times as long, with XLA and
-without. These times are of an earlier form of this function. Compiled for a
-GPU, the same training step launches 193 operations and takes 16 MiB. With
-`esbn_steps` it launches 494 and takes 46 MiB; with `esbn_steps` and each step
-computed again by the gradient, 390 and 17 MiB.
+With 512 units, keys of 256 numbers and 9 values, batch 32, `benchmarks/esbn.py`
+found on two cores of a Xeon (25 November 2026, TensorFlow, an earlier form)
+that `esbn_steps` takes 1.2 times as long to train with XLA, 1.1 times without.
+Compiled for a GPU, this launches 192 operations and takes 15 MiB, `esbn_steps`
+494 and 46 MiB, or 390 and 17 MiB if the gradient computes each step again.
 """
 
 from collections.abc import Callable
@@ -39,11 +33,10 @@ def esbn_recurrence(
 ) -> tuple[keras.KerasTensor, Callable]:
     """The outputs h_t and the written keys k_w,t of all steps.
 
-    Two things make it fast. First, the batch is the last axis inside the loop,
-    so each example is a column. On a CPU the product of a large kernel with a
-    few columns takes half as long as the product of a few rows with that
-    kernel. Second, the gradient of each weight is one product over all steps.
-    Automatic differentiation would add up one product for each step.
+    Two things make it fast. First, each example is a column inside the loop: on
+    a CPU a large kernel times a few columns takes half as long as a few rows
+    times that kernel. Second, the gradient of each weight is one product over
+    all steps. Automatic differentiation would add up one for each step.
 
     Args:
         key_scores: Float tensor `(batch, steps, steps)`, the weights with which
@@ -71,6 +64,7 @@ def esbn_recurrence(
     key_scores, confidence, valid = (
         ops.transpose(x, (1, 2, 0)) for x in (key_scores, confidence, valid)
     )
+    confidence = ops.reshape(confidence, (steps, size - key_dim, batch))
     kernels = ops.concatenate([kernel, recurrent_kernel], axis=0)
     # The kernels are transposed before the loop. In the loop, XLA would fold
     # the transpose into a product that takes twice as long.
@@ -81,22 +75,14 @@ def esbn_recurrence(
         return ops.zeros(shape, key_scores.dtype)
 
     # A step writes one row of each log: on a GPU each write is a launch. The
-    # rows of later steps are zero, and so is the first state. The second log is
-    # for the gradient alone: what reads it in this loop would keep it.
-    # XLA on TensorFlow slices `log[t, part]` wrongly in this loop.
-    of_h, of_c, of_key, of_gate = _slices(units, units, key_dim, 1)
-    of_k, of_slopes = _slices(size, 5 * units)
+    # second is for the gradient alone. XLA on TensorFlow copies a log if all of
+    # it is read before it is written, and slices `log[t, part]` wrongly here.
+    of_h, of_key, of_gate, of_c = _slices(units, key_dim, 1, units)
+    of_x, of_slopes = _slices(size + units, 5 * units)
 
-    def forward(t, logs):
-        results, saved = logs
-        before = ops.maximum(t - 1, 0)
-        h, c, gate = (results[before][of] for of in (of_h, of_c, of_gate))
-        keys = key_scores[before][:, None] * results[:, of_key]
-        k = gate * ops.concatenate(
-            [ops.sum(keys, axis=0), confidence[before]], axis=0
-        )
-        gates = ops.matmul(to_gates, ops.concatenate([k, h], axis=0)) + bias
-        i, f, g, o = ops.split(gates, 4, axis=0)
+    def forward(t, carry):
+        x, results, saved = carry
+        i, f, g, o = ops.split(ops.matmul(to_gates, x) + bias, 4, axis=0)
         i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
         # These gates keep the state of a padded step.
         is_valid = valid[t] > 0
@@ -104,27 +90,30 @@ def esbn_recurrence(
             ops.where(is_valid, x, y) for x, y in ((i, 0), (f, 1), (o, 0))
         )
         by_i, by_g = g * i * (1 - i), i * (1 - g * g)
-        c = f * c + i * g
+        c = f * results[ops.maximum(t - 1, 0)][of_c] + i * g
         tanh_c = ops.tanh(c)
         by_o, by_c = tanh_c * o * (1 - o), o * (1 - tanh_c * tanh_c)
-        h = ops.where(is_valid, o * tanh_c, h)
+        h = ops.where(is_valid, o * tanh_c, x[size:])
         head = ops.matmul(to_head, h) + write_bias
         key, gate = ops.relu(head[:key_dim]), ops.sigmoid(head[key_dim:])
-        result = ops.concatenate([h, c, key, gate], axis=0)
-        slopes = ops.concatenate([k, by_i, by_g, by_o, by_c, f], axis=0)
-        return update_row(results, t, result), update_row(saved, t, slopes)
+        row = ops.concatenate([h, key, gate, c], axis=0)
+        results = update_row(results, t, row)
+        row = ops.concatenate([x, by_i, by_g, by_o, by_c, f], axis=0)
+        saved = update_row(saved, t, row)
+        keys = key_scores[t][:, None] * results[:, of_key]
+        mean = ops.concatenate([ops.sum(keys, axis=0), confidence[t]], axis=0)
+        return ops.concatenate([gate * mean, h], axis=0), results, saved
 
-    logs = [zeros(steps, of.stop, batch) for of in (of_gate, of_slopes)]
-    results, saved = ops.fori_loop(0, steps, forward, tuple(logs))
-    hs, keys = results[:, of_h], results[:, of_key]
-    outputs = ops.transpose(ops.concatenate([hs, keys], axis=1), (2, 0, 1))
+    start = zeros(size + units, batch)
+    logs = [zeros(steps, of.stop, batch) for of in (of_c, of_slopes)]
+    _, results, saved = ops.fori_loop(0, steps, forward, (start, *logs))
+    outputs = ops.transpose(results[:, : of_key.stop], (2, 0, 1))
 
     def gradient(upstream):
         upstream = ops.transpose(upstream, (1, 2, 0))
         to_key, to_gate = write_kernel[:, :key_dim], write_kernel[:, key_dim:]
-        of_dgates, of_dc, of_dmean, of_dhead = _slices(
-            4 * units, units, size, key_dim + 1
-        )
+        sizes = 4 * units, units, size, key_dim + 1
+        of_dgates, of_dc, of_dmean, of_dhead = _slices(*sizes)
 
         def backward(number, carry):
             t = steps - 1 - number
@@ -133,16 +122,14 @@ def esbn_recurrence(
             dk, dh = dx[:size], dx[size:]
             key, gate = results[t][of_key], results[t][of_gate]
             dmean = dk * gate
-            dgate = ops.sum(dk * saved[after][of_k], axis=0) * (1 - gate)
+            dgate = ops.sum(dk * saved[after][:size], axis=0) * (1 - gate)
             dkeys = dkeys + key_scores[t][:, None] * dmean[:key_dim]
             dkey = ops.where(key > 0, dkeys[t] + upstream[t][units:], 0)
             dh = dh + upstream[t][:units] + to_gate * dgate
             dh = dh + ops.matmul(to_key, dkey)
-            by_i, by_g, by_o, by_c, f = ops.split(
-                saved[t][of_slopes], 5, axis=0
-            )
-            earlier_c = ops.where(t > 0, results[before][of_c], 0)
-            by_f = earlier_c * f * (1 - f)
+            slopes = saved[t][of_slopes]
+            by_i, by_g, by_o, by_c, f = ops.split(slopes, 5, axis=0)
+            by_f = f * (1 - f) * ops.where(t > 0, results[before][of_c], 0)
             dc = log[after][of_dc] + dh * by_c
             row = dc * by_i, dc * by_f, dc * by_g, dh * by_o, dc * f
             row = ops.concatenate([*row, dmean, dkey, dgate], axis=0)
@@ -152,24 +139,21 @@ def esbn_recurrence(
             passed = ops.concatenate([ops.zeros_like(dk), dh], axis=0)
             return ops.where(valid[t] > 0, dx, passed), dkeys, log
 
-        start = zeros(size + units, batch), zeros(steps, key_dim, batch)
-        log = zeros(steps, of_dhead.stop, batch)
-        *_, log = ops.fori_loop(0, steps, backward, (*start, log))
+        of_all = [zeros(steps, n, batch) for n in (key_dim, of_dhead.stop)]
+        *_, log = ops.fori_loop(0, steps, backward, (start, *of_all))
         dgates, dmeans = log[:, of_dgates], log[:, of_dmean]
-        dheads = log[:, of_dhead]
-        earlier_h = ops.concatenate([zeros(1, units, batch), hs[:-1]], axis=0)
-        xs = ops.concatenate([saved[:, of_k], earlier_h], axis=1)
-        dkernels = _kernel_gradient(xs, dgates)
+        dweights = _gradients(saved[:, of_x], dgates)
+        dwrite_weights = _gradients(results[:, of_h], log[:, of_dhead])
         keys = outputs[..., units:]
         return (
             ops.einsum("tkb,bsk->bts", dmeans[:, :key_dim], keys),
             ops.transpose(dmeans[:, key_dim:], (2, 0, 1)),
             ops.zeros_like(ops.transpose(valid, (2, 0, 1))),
-            dkernels[:size],
-            dkernels[size:],
-            ops.sum(dgates, axis=(0, 2)),
-            _kernel_gradient(hs, dheads),
-            ops.sum(dheads, axis=(0, 2)),
+            dweights[:size],
+            dweights[size:-1],
+            dweights[-1],
+            dwrite_weights[:-1],
+            dwrite_weights[-1],
         )
 
     return outputs, gradient
@@ -178,18 +162,15 @@ def esbn_recurrence(
 def _slices(*sizes):
     """Where parts of these sizes are in a row."""
     ends = np.cumsum(sizes).tolist()
-    return [
-        slice(end - size, end) for size, end in zip(sizes, ends, strict=True)
-    ]
+    return list(map(slice, [0, *ends], ends))
 
 
-def _kernel_gradient(inputs, outputs_gradient):
-    """Gradient of the kernel in `outputs = kernelᵀ inputs`, over all steps."""
-    inputs = ops.reshape(
-        ops.transpose(inputs, (1, 0, 2)), (inputs.shape[1], -1)
+def _gradients(inputs, outputs_gradient):
+    """Gradient of a kernel over all steps, and in the last row of a bias."""
+    ones = ops.ones_like(inputs[:, :1])
+    inputs = ops.transpose(ops.concatenate([inputs, ones], axis=1), (1, 0, 2))
+    outputs_gradient = ops.transpose(outputs_gradient, (0, 2, 1))
+    return ops.matmul(
+        ops.reshape(inputs, (inputs.shape[0], -1)),
+        ops.reshape(outputs_gradient, (-1, outputs_gradient.shape[2])),
     )
-    outputs_gradient = ops.reshape(
-        ops.transpose(outputs_gradient, (0, 2, 1)),
-        (-1, outputs_gradient.shape[1]),
-    )
-    return ops.matmul(inputs, outputs_gradient)

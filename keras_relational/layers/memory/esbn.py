@@ -352,15 +352,12 @@ class ESBN(keras.layers.Layer):
         )
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "key_dim": self.key_dim,
-            "extra_step": self.extra_step,
-            "return_sequences": self.return_sequences,
-            "return_retrieved": self.return_retrieved,
-            "confidence": self.confidence,
-        }
+        names = (
+            *("units", "key_dim", "extra_step", "return_sequences"),
+            *("return_retrieved", "confidence"),
+        )
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own}
 
 
 def esbn_step(

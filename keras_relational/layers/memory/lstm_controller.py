@@ -109,14 +109,10 @@ class LSTMKernel(keras.initializers.Initializer):
     def __call__(
         self, shape: tuple[int, ...], dtype: str | None = None
     ) -> keras.KerasTensor:
-        units = shape[-1] // 4
-        gates = concatenate_initializers(
-            (units, sigmoid_initializer()),
-            (units, sigmoid_initializer()),
-            (units, tanh_initializer()),
-            (units, sigmoid_initializer()),
-        )
-        return gates(shape, dtype)
+        units, sigmoid = shape[-1] // 4, sigmoid_initializer
+        initializers = sigmoid, sigmoid, tanh_initializer, sigmoid
+        gates = [(units, initializer()) for initializer in initializers]
+        return concatenate_initializers(*gates)(shape, dtype)
 
 
 def concatenate_initializers(*blocks: tuple[int, Callable]) -> Callable:
@@ -156,11 +152,7 @@ def relu_initializer() -> keras.initializers.Initializer:
 
 
 def bias_initializer(fan_in: int) -> keras.initializers.Initializer:
-    """Uniform within ±1/√fan_in.
-
-    Args:
-        fan_in: Number of inputs of the linear layer.
-    """
+    """Uniform within ±1/√fan_in, for a linear layer of `fan_in` inputs."""
     return keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5)
 
 

@@ -112,13 +112,9 @@ class NTMCell(keras.layers.Layer):
         return_attention_scores: bool = False,
     ) -> tuple:
         h, c, read, memory = states
+        x = ops.concatenate([inputs, read], axis=-1)
         h, c = lstm_controller.lstm_step(
-            ops.concatenate([inputs, read], axis=-1),
-            h,
-            c,
-            self.kernel,
-            self.recurrent_kernel,
-            self.bias,
+            x, h, c, self.kernel, self.recurrent_kernel, self.bias
         )
         heads = ops.matmul(h, self.head_kernel) + self.head_bias
         read, memory, weights = recomputed(self._address)(heads, memory)

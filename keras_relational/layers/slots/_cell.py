@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from keras_relational.layers._attention import project
 from keras_relational.layers._attention import split_heads
 from keras_relational.layers._operations import at_least_float32
 from keras_relational.layers._operations import recomputed
 from keras_relational.layers.slots._dynamics import NUM_GATES
 from keras_relational.layers.slots._noise import dropout_mask
 from keras_relational.layers.slots._positions import flatten_positions
-from keras_relational.layers.slots._products import project
 from keras_relational.validation import check_choice
 from keras_relational.validation import check_dropout
 from keras_relational.validation import check_positive_integers

@@ -81,20 +81,19 @@ def gru(
 
 
 def joined_gru(
-    kernel: keras.KerasTensor,
-    recurrent_kernel: keras.KerasTensor,
-    bias: keras.KerasTensor,
+    cell: keras.layers.GRUCell, value_kernel: keras.KerasTensor
 ) -> Callable:
-    """A function `(x, h) → h` of one GRU, with one product for x and h.
+    """A function `(x, h) → h` of a GRU, with one product for x and h.
 
-    The kernels are joined here, so once for all steps. The product has z, r,
-    and for the new state the part from x and that from h, which r multiplies:
-    there the other kernel is zero.
+    The inputs of the GRU are `x value_kernel`. The kernels are joined here, so
+    once for all steps. The product has z, r, and for the new state the part
+    from x and that from h, which r multiplies: there the other kernel is zero.
     """
-    ends = [2 * recurrent_kernel.shape[0]]
+    kernel = ops.matmul(value_kernel, cell.kernel)
+    ends = [2 * cell.units]
     w, w_new = ops.split(kernel, ends, axis=1)
-    u, u_new = ops.split(recurrent_kernel, ends, axis=1)
-    b, b_new = ops.split(bias, ends, axis=1)
+    u, u_new = ops.split(cell.recurrent_kernel, ends, axis=1)
+    b, b_new = ops.split(cell.bias, ends, axis=1)
     from_x = ops.concatenate([w, w_new, ops.zeros_like(w_new)], axis=1)
     from_h = ops.concatenate([u, ops.zeros_like(u_new), u_new], axis=1)
     joined = ops.concatenate([from_x, from_h], axis=0)

@@ -1,32 +1,12 @@
-"""Products of slots, or of positions, and kernels.
-
-A tensor `(batch, n, m)` is multiplied as a matrix `(batch * n, m)`. TensorFlow
-would transpose a tensor with three axes first, and XLA cannot tell the order of
-the axes then, in the gradient of a loop over batches of any size.
-"""
+"""Products of slots, or of positions, and kernels."""
 
 import itertools
-from collections.abc import Callable
 
 import keras
 from keras import ops
 
+from keras_relational.layers._attention import project
 from keras_relational.layers._attention import weighted_sum
-
-
-def over_rows(layer: Callable, x: keras.KerasTensor) -> keras.KerasTensor:
-    """Applies a layer of `(rows, m)` to each row of `(batch, n, m)`."""
-    rows = layer(ops.reshape(x, (-1, x.shape[-1])))
-    return ops.reshape(rows, (-1, *x.shape[1:-1], rows.shape[-1]))
-
-
-def project(
-    x: keras.KerasTensor, kernel: keras.KerasTensor
-) -> keras.KerasTensor:
-    """`(batch, n, m)` times `(m, ...)`: the same kernel for all n."""
-    matrix = ops.reshape(kernel, (kernel.shape[0], -1))
-    rows = over_rows(lambda rows: ops.matmul(rows, matrix), x)
-    return ops.reshape(rows, (-1, x.shape[1], *kernel.shape[1:]))
 
 
 def project_each(

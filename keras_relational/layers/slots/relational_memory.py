@@ -3,12 +3,13 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from keras_relational.layers._attention import over_rows
 from keras_relational.layers._cells import check_step_shape
 from keras_relational.layers._cells import repeat_for_batch
 from keras_relational.layers._operations import recomputed
-from keras_relational.layers._sublayers import RowNormalization
+from keras_relational.layers._sublayers import LayerNormalization
 from keras_relational.layers.slots._active import attend_to_slots
-from keras_relational.layers.slots._products import over_rows
+from keras_relational.layers.slots._products import Products
 from keras_relational.validation import check_positive_integers
 
 
@@ -95,12 +96,12 @@ class RelationalMemoryCell(keras.layers.Layer):
         self.query = self._dense("query", keys, use_bias=False)
         self.key = self._dense("key", keys, use_bias=False)
         self.value = self._dense("value", units, use_bias=False)
-        self.attention_norm = RowNormalization(
+        self.attention_norm = LayerNormalization(
             dtype=self.dtype_policy, name="attention_norm"
         )
         self.hidden = self._dense("hidden", units, activation="relu")
         self.transformed = self._dense("transformed", units)
-        self.norm = RowNormalization(dtype=self.dtype_policy, name="norm")
+        self.norm = LayerNormalization(dtype=self.dtype_policy, name="norm")
         self.input_gates = self._dense("input_gates", 2 * units)
         self.memory_gates = self._dense(
             "memory_gates", 2 * units, use_bias=False
@@ -139,9 +140,8 @@ class RelationalMemoryCell(keras.layers.Layer):
         memory = ops.reshape(memory, shape)
         x = ops.expand_dims(self.embedding(inputs), 1)
         rows = ops.concatenate([memory, x], axis=1)
-        # Of the same rows, XLA makes one product with all three kernels.
-        layers = (self.query, self.key, self.value)
-        queries, keys, values = (over_rows(layer, rows) for layer in layers)
+        kernels = [x.kernel for x in (self.query, self.key, self.value)]
+        queries, keys, values = Products(*kernels)(rows)
         attended, scores = attend_to_slots(
             queries[:, : self.num_slots], keys, values, self.num_heads
         )

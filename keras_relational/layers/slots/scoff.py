@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_relational.layers._attention import masked_softmax
+from keras_relational.layers._attention import project
 from keras_relational.layers._attention import scaled_dot_products
 from keras_relational.layers._attention import split_heads
 from keras_relational.layers._cells import check_built
@@ -26,7 +27,6 @@ from keras_relational.layers.slots._positions import append_encodings
 from keras_relational.layers.slots._positions import check_step_inputs
 from keras_relational.layers.slots._positions import num_positions
 from keras_relational.layers.slots._products import Products
-from keras_relational.layers.slots._products import project
 from keras_relational.layers.slots._products import project_attended
 from keras_relational.layers.slots._rnn import SlotRNN
 from keras_relational.validation import check_choice

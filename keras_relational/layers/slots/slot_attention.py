@@ -168,16 +168,10 @@ class SlotAttention(keras.layers.Layer):
     ) -> keras.KerasTensor | tuple:
         entities, mask = flatten_entities(self, inputs, mask)
         x = self.input_normalization(entities)
-        # x W_K · q = x · q W_Kᵀ, and W_V may follow the sum: so all kernels
-        # multiply slots, which are fewer than entities.
-        query_kernel = ops.matmul(
-            self.query_kernel, ops.transpose(self.key_kernel)
-        )
-        queries_of = normalized_dense(self.query_normalization, query_kernel)
-        update_kernel = ops.matmul(self.value_kernel, self.gru.kernel)
-        gru = joined_gru(
-            update_kernel, self.gru.recurrent_kernel, self.gru.bias
-        )
+        # x W_K · q = x · q W_Kᵀ, and W_V may follow the sum: slots are few.
+        kernel = ops.matmul(self.query_kernel, ops.transpose(self.key_kernel))
+        queries_of = normalized_dense(self.query_normalization, kernel)
+        gru = joined_gru(self.gru, self.value_kernel)
         hidden_of = normalized_dense(
             self.update_normalization, self.hidden.kernel, self.hidden.bias
         )

@@ -4,8 +4,17 @@ Some of the heads then are one piece of memory. So heads of several kinds come
 from one product and share the next ones, and are told apart without a copy.
 """
 
+import itertools
+from collections.abc import Sequence
+
 import keras
 from keras import ops
+
+from keras_relational.layers._attention import project
+
+# So many sums for a pair of entities are faster than a product, whose axes are
+# transposed first.
+FEW_SUMS = 16
 
 
 def joined(*kernels: keras.KerasTensor) -> keras.KerasTensor:
@@ -31,14 +40,6 @@ def block_diagonal(
     return ops.concatenate(rows, axis=0)
 
 
-def multiply(
-    x: keras.KerasTensor, kernel: keras.KerasTensor
-) -> keras.KerasTensor:
-    """`(batch, n, m)` times `(m, k)`, as a product of two matrices."""
-    rows = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), kernel)
-    return ops.reshape(rows, (-1, ops.shape(x)[1], kernel.shape[1]))
-
-
 def to_heads(x: keras.KerasTensor, size: int) -> keras.KerasTensor:
     """`(batch, n, heads * size)` → `(heads, batch, n, size)`."""
     batch, n, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
@@ -51,6 +52,30 @@ def from_heads(heads: keras.KerasTensor) -> keras.KerasTensor:
     num_heads, batch, n, size = ops.shape(heads)
     merged = ops.transpose(heads, (1, 2, 0, 3))
     return ops.reshape(merged, (batch, n, num_heads * size))
+
+
+def heads_of(
+    x: keras.KerasTensor, size: int, *groups: Sequence[keras.KerasTensor]
+) -> list[keras.KerasTensor]:
+    """Heads of several groups of kernels `(m, heads * size)`, by one product.
+
+    Returns:
+        A tensor `(heads, batch, n, size)` for each group.
+    """
+    kernels = [kernel for group in groups for kernel in group]
+    heads = to_heads(project(x, joined(*kernels)), size)
+    counts = [sum(x.shape[1] for x in group) // size for group in groups]
+    ends = list(itertools.accumulate(counts))[:-1]
+    return ops.split(heads, ends, axis=0)
+
+
+def sum_over_keys(
+    scores: keras.KerasTensor, relations: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`Σ_j scores[h, b, i, j] relations[r, b, i, j]`, `(h, r, b, i)`."""
+    if scores.shape[0] * relations.shape[0] <= FEW_SUMS:
+        return ops.sum(scores[:, None] * relations, axis=-1)
+    return ops.einsum("hbij,rbij->hrbi", scores, relations)
 
 
 def pair_mask(

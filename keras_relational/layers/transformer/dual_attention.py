@@ -2,6 +2,7 @@ import keras
 from keras import ops
 from keras.initializers import serialize
 
+from keras_relational.layers._attention import project
 from keras_relational.layers._entities import check_entities_shape
 from keras_relational.layers._entities import flatten_entities
 from keras_relational.layers._initial_weights import InitializerLike
@@ -17,7 +18,6 @@ from keras_relational.layers.transformer._entities_and_symbols import (
 from keras_relational.layers.transformer._heads import block_diagonal
 from keras_relational.layers.transformer._heads import examples_first
 from keras_relational.layers.transformer._heads import from_heads
-from keras_relational.layers.transformer._heads import multiply
 from keras_relational.layers.transformer.relational_attention import (
     RelationalAttention,
 )
@@ -168,7 +168,7 @@ class DualAttention(EntitiesAndSymbols):
             ([self.query_kernel], [self.key_kernel], [self.value_kernel]),
         )
         kernel = block_diagonal(self.output_kernel, relational.output_kernel)
-        outputs = multiply(from_heads(attended), kernel)
+        outputs = project(from_heads(attended), kernel)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
         if return_attention_scores:

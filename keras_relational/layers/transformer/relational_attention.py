@@ -1,10 +1,9 @@
-from collections.abc import Sequence
-
 import keras
 from keras import ops
 from keras.initializers import serialize
 
 from keras_relational.layers._attention import masked_softmax
+from keras_relational.layers._attention import project
 from keras_relational.layers._attention import rotated
 from keras_relational.layers._attention import scaled_dot_products
 from keras_relational.layers._entities import check_entities_shape
@@ -22,15 +21,11 @@ from keras_relational.layers.transformer._entities_and_symbols import (
 )
 from keras_relational.layers.transformer._heads import examples_first
 from keras_relational.layers.transformer._heads import from_heads
-from keras_relational.layers.transformer._heads import joined
-from keras_relational.layers.transformer._heads import multiply
+from keras_relational.layers.transformer._heads import heads_of
 from keras_relational.layers.transformer._heads import pair_mask
+from keras_relational.layers.transformer._heads import sum_over_keys
 from keras_relational.layers.transformer._heads import to_heads
 from keras_relational.validation import check_positive_integers
-
-# So many sums of a pair of entities are faster than a product, whose axes are
-# transposed first.
-FEW_SUMS = 16
 
 
 @keras.saving.register_keras_serializable(package="keras_relational")
@@ -166,7 +161,7 @@ class RelationalAttention(EntitiesAndSymbols):
     ) -> keras.KerasTensor | tuple:
         entities, mask = flatten_entities(self, entities, entities_mask)
         attended, *found = self.attend(entities, symbols, mask, use_causal_mask)
-        outputs = multiply(from_heads(attended), self.output_kernel)
+        outputs = project(from_heads(attended), self.output_kernel)
         if mask is not None:
             outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0)
         if return_attention_scores:
@@ -210,72 +205,56 @@ class RelationalAttention(EntitiesAndSymbols):
         symbols: keras.KerasTensor,
         mask: keras.KerasTensor | None,
         causal: bool,
-        sensory: Sequence[Sequence[keras.KerasTensor]] = ((), (), ()),
+        sensory: tuple = ((), (), ()),
     ) -> tuple[keras.KerasTensor, keras.KerasTensor, keras.KerasTensor]:
         """What heads find, `(heads, batch, n, key_dim)`, α and r, heads first.
 
-        `sensory` are kernels of queries, keys and values of self-attention,
-        whose heads come before the relational ones.
+        First come the heads of `sensory`: kernels of queries, keys and values.
         """
         check_symbols(self, entities.shape, symbols.shape)
-        queries, keys, values = sensory
-        kernels = [*queries, self.query_kernel, *keys, self.key_kernel, *values]
-        width = sum(kernel.shape[1] for kernel in kernels)
-        kernels.append(self.relation_query_kernel)
+        related = [[self.relation_query_kernel]]
         if not self.symmetric:
-            kernels.append(self.relation_key_kernel)
-        of_heads, of_relations = ops.split(
-            multiply(entities, joined(*kernels)), [width], axis=-1
-        )
-        others = sum(kernel.shape[1] for kernel in values) // self.key_dim
-        ends = [others + self.num_heads, 2 * (others + self.num_heads)]
-        queries, keys, values = ops.split(
-            to_heads(of_heads, self.key_dim), ends, axis=0
+            related.append([self.relation_key_kernel])
+        queries, keys, values = sensory
+        groups = [*queries, self.query_kernel], [*keys, self.key_kernel], values
+        queries, keys, values, *related = heads_of(
+            entities, self.key_dim, *groups, *related
         )
         if self.rotary:
             queries, keys = rotated(queries), rotated(keys)
-        scores = masked_softmax(
-            scaled_dot_products(queries, keys),
-            pair_mask(mask, ops.shape(entities)[1], causal),
-        )
-        relations = self._relations(of_relations)
-        _, own_scores = ops.split(scores, [others], axis=0)
+        pairs = pair_mask(mask, ops.shape(entities)[1], causal)
+        split, kernel = [values.shape[0]], self.value_kernel
+        # Before the softmax, or else XLA on a CPU has a slow gradient of it.
+        logits = ops.split(scaled_dot_products(queries, keys), split, axis=0)
+        first, own = (masked_softmax(x, pairs) for x in logits)
+        scores = ops.concatenate([first, own], axis=0)
+        relations = self._relations(related)
         if len(symbols.shape) == 3:
             symbols, _ = flatten_entities(self, symbols, mask)
-            names = to_heads(multiply(symbols, self.value_kernel), self.key_dim)
+            names = to_heads(project(symbols, kernel), self.key_dim)
             values = ops.concatenate([values, names], axis=0)
-            attended = ops.matmul(ops.cast(scores, values.dtype), values)
-            first, attended = ops.split(attended, [others], axis=0)
+            found = ops.matmul(ops.cast(scores, values.dtype), values)
+            first, found = ops.split(found, split, axis=0)
         else:
-            first = ops.cast(scores[:others], values.dtype)
-            first = ops.matmul(first, values)
-            attended = sum_of_symbols(
-                ops.swapaxes(own_scores, 0, 1), symbols, self.value_kernel
-            )
-            attended = ops.swapaxes(attended, 0, 1)
-        attended = attended + self._sum_of_relations(own_scores, relations)
-        return ops.concatenate([first, attended], axis=0), scores, relations
+            first = ops.matmul(ops.cast(first, values.dtype), values)
+            found = sum_of_symbols(ops.swapaxes(own, 0, 1), symbols, kernel)
+            found = ops.swapaxes(found, 0, 1)
+        found = found + self._sum_of_relations(own, relations)
+        return ops.concatenate([first, found], axis=0), scores, relations
 
-    def _relations(self, projected):
+    def _relations(self, heads):
         """r, `(num_relations, batch, n, n)`."""
-        size = self.num_heads * self.key_dim // self.num_relations
-        heads = to_heads(projected, size)
-        pair = [heads, heads] if self.symmetric else ops.split(heads, 2, axis=0)
-        return self.activation(scaled_dot_products(*pair))
+        if self.num_relations != self.num_heads:
+            size = self.num_heads * self.key_dim // self.num_relations
+            heads = [to_heads(from_heads(x), size) for x in heads]
+        return self.activation(scaled_dot_products(heads[0], heads[-1]))
 
     def _sum_of_relations(self, scores, relations):
         """`Σ_j α_h,ij r_ij W_R,h`, `(num_heads, batch, n, key_dim)`."""
         kernel = self.relation_kernel
         shape = (self.num_relations, self.num_heads, self.key_dim)
-        if self.num_heads * self.num_relations <= FEW_SUMS:
-            sums = ops.sum(scores[:, None] * relations, axis=-1)
-        else:
-            sums = ops.einsum("hbij,rbij->hrbi", scores, relations)
-        return ops.einsum(
-            "hrbi,rhd->hbid",
-            ops.cast(sums, kernel.dtype),
-            ops.reshape(kernel, shape),
-        )
+        sums = ops.cast(sum_over_keys(scores, relations), kernel.dtype)
+        return ops.einsum("hrbi,rhd->hbid", sums, ops.reshape(kernel, shape))
 
 
 def check_divides(name, number, what, size):
@@ -289,6 +268,5 @@ def check_divides(name, number, what, size):
 def check_rotary(rotary, key_dim):
     if rotary and key_dim % 2:
         raise ValueError(
-            "Rotary positions turn pairs of features, so the size of a head "
-            f"must be even. Received: {key_dim}"
+            f"With rotary, the size of a head must be even. Received: {key_dim}"
         )

@@ -156,9 +156,12 @@ class TwoSimplicialAttention(keras.layers.Layer):
         self._check_base(query, base)
         query, query_mask = flatten_entities(self, query, query_mask)
         base, base_mask = flatten_entities(self, base, base_mask)
-        queries = self._heads(ops.matmul(query, self.query_kernel))
         kernels = (self.key_1_kernel, self.key_2_kernel, self.value_kernel)
-        *keys, values = map(self._heads, projections(base, kernels))
+        projected = ops.matmul(query, self.query_kernel)
+        projected = [projected, *projections(base, kernels)]
+        queries, *keys, values = (
+            split_heads(x, self.num_heads) for x in projected
+        )
         pair_mask = None
         if base_mask is not None:
             valid = base_mask[:, None, None]
@@ -257,10 +260,6 @@ class TwoSimplicialAttention(keras.layers.Layer):
                 f"Received: base.shape={tuple(base.shape)}, query.shape="
                 f"{tuple(query.shape)}"
             )
-
-    def _heads(self, projected):
-        """`(batch, size, width)` → `(batch, num_heads, size, key_dim)`."""
-        return split_heads(projected, self.num_heads)
 
     def _weights(self, *queries_and_keys, pair_mask):
         vectors = [at_least_float32(x) for x in queries_and_keys]

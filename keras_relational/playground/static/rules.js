@@ -85,7 +85,7 @@ export async function show(root, page, described) {
         el("div", { class: "row" }, drawing,
           el("div", { class: "rules-tools" },
             el("button", { id: "use", onclick: reporting(useOwn) }, "Use it"),
-            el("button", { id: "wipe", onclick: wipe }, "Wipe")),
+            el("button", { id: "wipe", onclick: reporting(wipe) }, "Wipe")),
           el("span", { class: "quiet" }, "Draw with the mouse or a finger; or "
             + "with arrow keys and the space bar.")))),
     el("h3", {}, "Which memory each step reads"),
@@ -276,10 +276,11 @@ export async function show(root, page, described) {
     if (event.key === " " && numbers.includes(ownSymbol)) await ask();
   });
 
-  function wipe() {
+  async function wipe() {
     own.fill(0);
     cursor = null;
     paintDrawing();
+    if (numbers.includes(ownSymbol)) await ask();
   }
 
   // Puts the drawn symbol where the symbol of the chosen place stands.
