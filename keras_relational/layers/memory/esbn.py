@@ -241,10 +241,10 @@ class ESBN(keras.layers.Layer):
         )
 
     def _readable(self, values, mask, valid):
-        """The values that each step may read, `(steps, time)` or with batch."""
+        """The values that each step may read, `(1 or batch, steps, time)`."""
         time = ops.shape(values)[1]
         steps = time + 1 if self.extra_step else time
-        readable = ops.arange(steps)[:, None] > ops.arange(time)
+        readable = ops.arange(steps)[None, :, None] > ops.arange(time)
         if mask is not None:
             readable = readable & valid[..., None] & mask[:, None]
         return readable
@@ -259,7 +259,7 @@ class ESBN(keras.layers.Layer):
         """
         time = ops.shape(values)[1]
         similarities = dot_products(values, values)
-        key_scores = masked_softmax(similarities, readable[..., :time, :])
+        key_scores = masked_softmax(similarities, readable[:, :time])
         confidence = similarities[..., :0]
         if self.confidence:
             matches = ops.sigmoid(
