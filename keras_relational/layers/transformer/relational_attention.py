@@ -268,5 +268,6 @@ def check_divides(name, number, what, size):
 def check_rotary(rotary, key_dim):
     if rotary and key_dim % 2:
         raise ValueError(
-            f"With rotary, the size of a head must be even. Received: {key_dim}"
+            "Rotary positions turn pairs of features, so the size of a head "
+            f"must be even. Received: {key_dim}"
         )
