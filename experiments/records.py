@@ -21,8 +21,10 @@ from keras_relational.file_io import read_json
 PUBLISHED = pathlib.Path(__file__).parents[1] / "docs" / "results"
 PAPERS = pathlib.Path(__file__).with_name("papers.json")
 
+# Files from another run of the same seed: their digests are no settings.
+OF_A_SEED = ("detector", "grown_from")
 # Options that belong to a machine, and not to a result.
-MACHINE_OPTIONS = ("directory", "export", "ray", "verbose")
+MACHINE_OPTIONS = ("directory", "export", "ray", "verbose", *OF_A_SEED)
 # Arguments that do not change the training from a seed. The length of a run is
 # read from its result: there a run that was continued has its last length.
 NOT_SETTINGS = {
@@ -78,19 +80,25 @@ class Record:
     def settings(self) -> dict:
         """The arguments that all seeds of one setting share.
 
-        The digest of a file stands in place of its path. An option that is off
-        or was not given is left out: an older version may not have had it.
+        The digest of a file stands in place of its path, or `True`, if each
+        seed has another. An option that is off or was not given is left out: an
+        older version may not have had it.
         """
         before = ADDED_LATER.get(self.experiment, {})
         data = self.config.get("data") or {}
-        digests = {k: v for k, v in data.items() if v is not None}
-        return {
+        files = {
+            name: True if name in OF_A_SEED else digest
+            for name, digest in data.items()
+            if digest is not None
+        }
+        arguments = {
             name: value
-            for name, value in (before | self.arguments | digests).items()
+            for name, value in (before | self.arguments).items()
             if name not in NOT_SETTINGS
             and value is not None
             and value is not False
         }
+        return arguments | files
 
     def read_curves(self, file: str = "curves.csv") -> np.ndarray:
         """Learning curves, as a structured array with one row a point."""

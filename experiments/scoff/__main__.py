@@ -11,6 +11,8 @@ command_line.choose(
         "adding_ablation": "adding_ablation",
         "ball_coordinates": "ball_coordinates",
         "bouncing_balls": "bouncing_balls",
+        "find_objects": "find_objects",
+        "follow_objects": "follow_objects",
         "single_ball": "single_ball",
         "intuitive_physics": "intuitive_physics",
         "maze": "goto_object_maze",

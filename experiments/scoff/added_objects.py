@@ -16,11 +16,8 @@ assignment with the least squared distance to what the GRUs predict. A run takes
 one to four minutes on one core.
 """
 
-import itertools
-
 import keras
 import numpy as np
-from keras import ops
 
 from experiments import command_line
 from experiments.generated_batches import GeneratedBatches
@@ -30,6 +27,7 @@ from experiments.scoff.object_predictors import CORES
 from experiments.scoff.object_predictors import NUM_PLACES
 from experiments.scoff.object_predictors import object_predictor
 from experiments.scoff.results import plot_added_objects
+from experiments.scoff.set_losses import set_error
 from keras_relational import analysis
 from keras_relational import training
 from keras_relational.analysis.plotting import save_gif
@@ -195,17 +193,6 @@ def in_places(positions, places):
     x[every, :, places, :2] = positions.swapaxes(1, 2)
     x[every, :, places, 2] = 1
     return x
-
-
-def set_error(true, predicted):
-    """The mean squared error of each step, with its balls in the best order."""
-    num_balls = true.shape[2]
-    away = ops.expand_dims(predicted, 3) - ops.expand_dims(true, 2)
-    away = ops.mean(ops.square(away), axis=-1)
-    away = ops.reshape(away, (*ops.shape(away)[:2], num_balls**2))
-    orders = np.array([*itertools.permutations(range(num_balls))])
-    each = ops.take(away, num_balls * np.arange(num_balls) + orders, axis=-1)
-    return ops.mean(ops.min(ops.mean(each, axis=-1), axis=-1))
 
 
 def predictor(options, model):

@@ -43,30 +43,17 @@ def object_predictor(
     first = keras.layers.Reshape((num_objects * units,))(first)
     place = positions
     if core == "scoff":
-        recurrent = layers.SCOFF(
+        h, scores = scoff(
+            x,
+            first,
+            num_objects,
             units,
-            num_object_files=num_objects,
+            num_message_heads,
+            key_scale,
             num_schemata=num_schemata,
-            key_dim=units,
-            value_dim=units,
-            num_message_heads=num_message_heads,
-            message_key_dim=16,
-            message_value_dim=16,
-            gated_messages=num_message_heads > 0,
-            position_dim=0,
-            return_sequences=True,
-            name="core",
         )
-        h, (scores, *_) = recurrent(
-            x, initial_state=[first], return_attention_scores=True
-        )
-        cell = recurrent.cell
-        for kernel in (cell.query_kernel, cell.key_kernel):
-            kernel.assign(key_scale * kernel)
-        # The first positions start the files in place of these.
-        cell.initial_mean.trainable = cell.initial_scale.trainable = False
         if sharpness is not None:
-            attended = ops.log(scores[:, :, 0] + 1e-9)
+            attended = ops.log(scores + 1e-9)
             attended = ops.softmax(sharpness * attended, axis=-1)
             place = ops.matmul(attended, positions)
     else:
@@ -78,6 +65,38 @@ def object_predictor(
     known = keras.layers.Concatenate()([h, place])
     change = LENGTH * keras.layers.Dense(2, name="read_out")(known)
     return _declared(positions, place + change)
+
+
+def scoff(
+    x, first, num_files, units, num_message_heads, key_scale, num_schemata=1
+):
+    """States of SCOFF's files at each step, and what each attends to.
+
+    The second is `(batch, time, num_files, positions)`.
+    """
+    recurrent = layers.SCOFF(
+        units,
+        num_object_files=num_files,
+        num_schemata=num_schemata,
+        key_dim=units,
+        value_dim=units,
+        num_message_heads=num_message_heads,
+        message_key_dim=16,
+        message_value_dim=16,
+        gated_messages=num_message_heads > 0,
+        position_dim=0,
+        return_sequences=True,
+        name="core",
+    )
+    h, (scores, *_) = recurrent(
+        x, initial_state=[first], return_attention_scores=True
+    )
+    cell = recurrent.cell
+    for kernel in (cell.query_kernel, cell.key_kernel):
+        kernel.assign(key_scale * kernel)
+    # The first positions start the files in place of these.
+    cell.initial_mean.trainable = cell.initial_scale.trainable = False
+    return h, scores[:, :, 0]
 
 
 def gru_predictor(units, num_bumps=7):
@@ -185,3 +204,44 @@ class SharedGRUCell(keras.layers.Layer):
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
         }
+
+
+@keras.saving.register_keras_serializable(package="experiments")
+class CompetingGRUCell(SharedGRUCell):
+    """One GRU for each slot, which reads what the slots compete for.
+
+    It reads a mean of the inputs as in slot attention: the softmax is over the
+    slots, and the weights of a slot then sum to 1. Inputs are `(batch, n, m)`.
+    The output is the state with the scores, `num_objects * (units + n)`.
+    """
+
+    def __init__(
+        self, units, num_objects, num_heads=0, key_scale=1, key_dim=16, **kwargs
+    ):
+        super().__init__(units, num_objects, num_heads, key_dim, **kwargs)
+        self.key_scale = key_scale
+        self.normalization = keras.layers.LayerNormalization(name="norm")
+
+    def build(self, input_shape):
+        num_inputs, features = input_shape[1:]
+        self.output_size = self.num_objects * (self.units + num_inputs)
+        self.normalization.build((None, self.num_objects, self.units))
+        self.query = keras.layers.Dense(features, use_bias=False, name="query")
+        self.query.build((None, self.num_objects, self.units))
+        super().build((None, self.num_objects, features))
+
+    def call(self, inputs, states):
+        h = ops.reshape(states[0], (-1, self.num_objects, self.units))
+        queries = self.key_scale * self.query(self.normalization(h))
+        logits = ops.matmul(queries, ops.swapaxes(inputs, 1, 2))
+        scores = ops.softmax(logits / self.units**0.5, axis=1)
+        # The last feature of an input is 0 where there is nothing.
+        weights = scores * ops.expand_dims(inputs[..., -1], 1)
+        total = ops.sum(weights, axis=-1, keepdims=True)
+        read = ops.matmul(weights / (total + 1e-6), inputs)
+        h, states = super().call(read, states)
+        scores = ops.reshape(scores, (-1, self.output_size - h.shape[-1]))
+        return ops.concatenate([h, scores], axis=-1), states
+
+    def get_config(self):
+        return {**super().get_config(), "key_scale": self.key_scale}

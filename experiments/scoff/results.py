@@ -93,9 +93,15 @@ def added_objects_table(records: list[Record]) -> str:
     found += [
         (name, None, [x[name] for x in of_seeds.values()])
         for name in SAME_VELOCITY
+        if name in records[0].result
     ]
     tested = sorted({int(x) for r in records for x in r.result["next_step"]})
     shown = [x for x in (2, 4, 6, 8) if x in tested] or tested
+    shown_figures = [
+        name
+        for name in ADDED_FIGURES
+        if any(name in result for *_, results in found for result in results)
+    ]
     lines = []
     for name, row, results in found:
         line = {
@@ -106,18 +112,38 @@ def added_objects_table(records: list[Record]) -> str:
             "minutes": row.minutes if row else "",
             "weights": f"{results[0]['weights']:,}" if row else "",
         }
-        for figure, title in ADDED_FIGURES.items():
+        for figure in shown_figures:
             for number in map(str, shown):
                 each = [x.get(figure, {}).get(number) for x in results]
                 each = [x for x in each if x is not None]
-                line[f"{title}, {number}"] = mean_text(each, 3)
+                title = f"{ADDED_FIGURES[figure]}, {number}"
+                line[title] = mean_text(each, 3)
         lines.append(line)
     errors = [
         f"{ADDED_FIGURES[figure]}, {number}"
-        for figure in ("next_step", "roll_out")
+        for figure in shown_figures
+        if figure not in ("found", "kept")
         for number in shown
     ]
     return table(lines, common, errors, smaller=True)
+
+
+def find_objects_table(records: list[Record]) -> str:
+    """The share of balls that slots find, by the number of balls."""
+    rows, common = group_by_seed(records, ())
+    lines = []
+    for row in rows:
+        found = [record.result["found"] for record in row.records]
+        line = {
+            "options": row.options,
+            "batches": f"{row.length:,}",
+            "seeds": len(found),
+            "minutes": row.minutes,
+        }
+        for number in sorted(found[0], key=int):
+            line[f"found, {number}"] = mean_text([x[number] for x in found], 3)
+        lines.append(line)
+    return table(lines, common)
 
 
 def single_ball_table(records: list[Record]) -> str:
@@ -391,7 +417,9 @@ SIMPLE = "mean_image", "last_frame"
 # Predictions without a model, which each run of `added_objects` measures.
 SAME_VELOCITY = "same_velocity", "same_velocity_and_walls"
 ADDED_FIGURES = {
+    "found": "found",
     "next_step": "next step, relative",
+    "next_step_of_kept": "of kept balls",
     "roll_out": "roll-out",
     "kept": "kept",
 }
@@ -399,6 +427,8 @@ ADDED_FIGURES = {
 TABLES = {
     "added_objects": added_objects_table,
     "shuffled_objects": added_objects_table,
+    "find_objects": find_objects_table,
+    "follow_objects": added_objects_table,
     "adding": adding_table,
     "adding_ablation": adding_ablation_table,
     "single_ball": single_ball_table,

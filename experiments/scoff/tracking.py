@@ -8,7 +8,8 @@ import numpy as np
 
 from keras_relational.datasets.bouncing_balls import COORDINATES_RADIUS
 
-REACH = 1 - COORDINATES_RADIUS  # Where centres of balls turn at a wall.
+RADIUS = COORDINATES_RADIUS
+REACH = 1 - RADIUS  # Where centres of balls turn at a wall.
 
 
 def same_velocity(positions):
@@ -75,13 +76,23 @@ def on_balls(followers, owners):
     return found
 
 
+def distances(objects, others):
+    """Of each object `(..., n, 2)` to each of the others: `(..., n, m)`."""
+    away = objects[..., :, None, :] - others[..., None, :, :]
+    return np.sqrt(np.sum(away**2, axis=-1))
+
+
 def assignments(costs):
     """The column of each row for which the sum of costs is smallest.
 
-    `costs` is `(n, rows, rows)`. All sets of columns are tried for the first
-    rows, one row more at a time, which takes 2^rows steps.
+    `costs` is `(n, rows, columns)`, with no more rows than columns. All sets of
+    columns are tried for the first rows, one row more at a time, which takes
+    2^columns steps.
     """
-    size, num_rows, _ = costs.shape
+    size, num_found, num_rows = costs.shape
+    # Rows without costs take the columns that are left over.
+    spare = np.zeros((size, num_rows - num_found, num_rows))
+    costs = np.concatenate([costs, spare], axis=1)
     every = np.arange(size)
     least = np.zeros((2**num_rows, size))
     last = np.zeros((2**num_rows, size), int)
@@ -97,4 +108,4 @@ def assignments(costs):
     for row in reversed(range(num_rows)):
         found[:, row] = last[columns, every]
         columns ^= 1 << found[:, row]
-    return found
+    return found[:, :num_found]

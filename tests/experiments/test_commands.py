@@ -100,6 +100,12 @@ BAD_VALUES = {
         ("--withheld", "200"),
         ("--images", "nofolder"),
     ],
+    "scoff find_objects": [("--num-objects", "6"), ("--tested", "4", "9")],
+    "scoff follow_objects": [
+        (),
+        ("--detector", "nofile"),
+        ("--detector", "setup.cfg", "--tested", "9"),
+    ],
     "few_examples": [
         ("--task", "sorting", "--reasoners", "lstm"),
         ("--num-train", "0"),

@@ -15,6 +15,7 @@ from experiments.scoff import tracking
 from experiments.scoff.object_predictors import CORES
 from experiments.scoff.object_predictors import PositionCode
 from experiments.scoff.object_predictors import object_predictor
+from experiments.scoff.set_losses import set_error
 from keras_relational import analysis
 from keras_relational.datasets import bouncing_balls
 
@@ -171,7 +172,7 @@ def test_set_error_takes_the_best_order():
         ((given - true[:, :, list(order)]) ** 2).mean((2, 3))
         for order in itertools.permutations(range(3))
     ]
-    error = float(added_objects.set_error(true, given))
+    error = float(set_error(true, given))
     assert error == pytest.approx(np.min(each, axis=0).mean(), rel=1e-5)
 
 
