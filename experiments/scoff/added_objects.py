@@ -111,21 +111,19 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
-        own, straight, walls = {}, {}, {}  # By figure, then by number.
-        for num_balls in sorted(args.tested):
-            test = "test_beside_batches", num_balls
-            balls = simulate(args.num_test, num_balls, *test)
-            *found, followers = measure(args, model, balls)
-            for figures, of_balls in zip(
-                (own, straight, walls), found, strict=True
-            ):
-                for name, figure in of_balls.items():
-                    figures.setdefault(name, {})[num_balls] = figure
+        own, straight, walls = {}, {}, {}  # Errors for each number of balls.
+        for number in sorted(args.tested):
+            balls = simulate(
+                args.num_test, number, "test_beside_batches", number
+            )
+            own[number], straight[number], walls[number], followers = measure(
+                args, model, balls
+            )
         metrics = {
             "weights": model.count_params(),
-            **own,
-            "same_velocity": straight,
-            "same_velocity_and_walls": walls,
+            **by_figure(own),
+            "same_velocity": by_figure(straight),
+            "same_velocity_and_walls": by_figure(walls),
         }
         if followers is not None:  # Of the largest number.
             path = run.directory / "followed.gif"
@@ -268,6 +266,15 @@ def errors(predicted, rolled, balls, followers=None):
         kept = followers[:, 1:] == np.arange(balls.shape[2])
         found["kept"] = float(kept.mean())
     return found
+
+
+def by_figure(of_numbers):
+    """Figures of each number of balls, as numbers of balls of each figure."""
+    turned = {}
+    for number, figures in of_numbers.items():
+        for name, figure in figures.items():
+            turned.setdefault(name, {})[number] = figure
+    return turned
 
 
 def draw_followers(balls, followers, path, pixels=240):

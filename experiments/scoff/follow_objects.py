@@ -20,6 +20,7 @@ from experiments import command_line
 from experiments.generated_batches import GeneratedBatches
 from experiments.scoff import find_objects
 from experiments.scoff import tracking
+from experiments.scoff.added_objects import by_figure
 from experiments.scoff.added_objects import draw_followers
 from experiments.scoff.adding_ablation import compile_with_decay
 from experiments.scoff.object_predictors import LENGTH
@@ -97,19 +98,18 @@ def main(command):
             run=run,
             verbose=args.verbose,
         )
-        metrics = {"weights": trained_weights(model), "same_velocity": {}}
+        own, straight = {}, {}  # Figures for each number of balls.
         for number in sorted(args.tested):
             test = "test_beside_batches", number
             balls = simulate(args.num_test, number, *test)
             tested = make_model(args, number, detector)
             tested.set_weights(model.get_weights())
-            own, straight, followers = measure(tested, balls)
-            for metric, found in (
-                (metrics, own),
-                (metrics["same_velocity"], straight),
-            ):
-                for name, figure in found.items():
-                    metric.setdefault(name, {})[number] = figure
+            own[number], straight[number], followers = measure(tested, balls)
+        metrics = {
+            "weights": trained_weights(model),
+            **by_figure(own),
+            "same_velocity": by_figure(straight),
+        }
         path = run.directory / "followed.gif"  # Of the largest number.
         draw_followers(balls[:3, :-1], followers[:3], path)
         lines = [
