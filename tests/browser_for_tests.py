@@ -124,7 +124,7 @@ def says(page, name, pattern):
 
 def kept(page, name):
     """Asserts that nothing went wrong, and keeps a picture if asked to."""
-    assert page.faults == []
+    assert page.faults == [], page.faults
     assert page.inner_text("#message") == ""
     if SCREENSHOTS:
         path = pathlib.Path(SCREENSHOTS) / f"playground_{name}.png"
