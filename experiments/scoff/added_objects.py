@@ -42,11 +42,12 @@ SIZES = (
     *("units", "num_bumps", "num_schemata", "num_message_heads"),
     *("key_scale", "sharpness"),
 )
-# A colour for each file, wrapped around.
+# A colour for each file, wrapped around, and white for -1.
 COLOURS = np.array(
     [
         *((230, 126, 34), (57, 135, 217), (43, 154, 90), (168, 102, 216)),
         *((221, 79, 98), (130, 130, 130), (240, 200, 40), (60, 200, 200)),
+        (255, 255, 255),
     ]
 )
 NEXT = "python -m experiments.scoff added_objects --core attention"

@@ -111,7 +111,7 @@ def main(command):
             "same_velocity": by_figure(straight),
         }
         path = run.directory / "followed.gif"  # Of the largest number.
-        draw_followers(balls[:3, :-1], followers[:3], path)
+        draw_followers(balls[:3, :-1], by_first_frame(followers[:3]), path)
         lines = [
             f"{n} balls: a file is on its ball at {{kept[{n}]:.1%}} of steps, "
             f"error of the next step {{next_step[{n}]:.2f}}"
@@ -223,3 +223,15 @@ def figures(predicted, places, balls):
         of_kept = own[there].mean() / of_same.mean()
         found["next_step_of_kept"] = float(of_kept)
     return found, nearest
+
+
+def by_first_frame(followers):
+    """The ball that each file was on in the first frame, or -1 if on none.
+
+    `followers` are files, `(n, time, balls)`.
+    """
+    size, _, num_balls = followers.shape
+    owners = np.full((size, find_objects.num_slots(num_balls)), -1)
+    balls = np.tile(np.arange(num_balls), (size, 1))
+    np.put_along_axis(owners, followers[:, 0], balls, axis=1)
+    return np.take_along_axis(owners[:, None], followers, axis=2)

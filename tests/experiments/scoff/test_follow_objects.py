@@ -166,6 +166,12 @@ def test_figures_of_files_that_know_and_of_one_that_leaves():
     assert found["next_step_of_kept"] == 0
 
 
+def test_files_are_numbered_by_their_first_ball():
+    followers = np.array([[[2, 0, 1], [2, 1, 3], [0, 2, 1]]])
+    shown = follow_objects.by_first_frame(followers)
+    np.testing.assert_array_equal(shown, [[[0, 1, 2], [0, 2, -1], [1, 0, 2]]])
+
+
 SMALL = (
     *("--num-batches", "4", "--batch-size", "4", "--num-train", "8"),
     *("--num-test", "3", "--tested", "2", "4", "--num-objects", "3"),
