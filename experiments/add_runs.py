@@ -73,7 +73,7 @@ def _with_short_command(config):
     if not config.get("command"):
         return dict(config)
     words = shlex.split(config["command"])
-    flags = {f"--{name}" for name in MACHINE_OPTIONS}
+    flags = {f"--{name.replace('_', '-')}" for name in MACHINE_OPTIONS}
     # `--directory runs` is two words, and `--directory=runs` is one.
     kept = [
         word

@@ -231,7 +231,7 @@ def test_add_runs_leaves_out_paths(published, tmp_path):
     config["arguments"] |= {"directory": "/home/me", "verbose": 0}
     config["command"] = (
         "python -m experiments.scoff adding --directory /home/me --seed 7 "
-        "--verbose 0 --export=/home/me/model"
+        "--verbose 0 --export=/home/me/model --grown-from /home/me/model.keras"
     )
     later = {"command": f"{config['command']} --resume", "commit": "abc"}
     config["continued"] = [later]

@@ -316,10 +316,10 @@ def maze_table(records: list[Record]) -> str:
             # A random player plays alike beside each seed.
             random = f"{np.mean(shares):.1f}"
             line[column] = random if "random" in name else mean_text(shares)
-        line["paper, 10 by 10"] = paper.get(row.settings["core"], "")
+        if size == 6:  # As in the paper.
+            line["paper, 10 by 10"] = paper.get(row.settings["core"], "")
         lines.append(line)
-    solved = [players[f"sampled_{number}"] for number in (size, 10)]
-    solved.append("paper, 10 by 10")
+    solved = [x for x in lines[0] if x.startswith(("solved", "paper"))]
     return table(lines, common, solved)
 
 

@@ -209,6 +209,9 @@ def test_a_run_that_follows_objects(core, found, tmp_path):
         assert 0 <= result["kept"]["4"] <= 1
         assert result["next_step"]["2"] > 0
     assert (tmp_path / record.name / "followed.gif").stat().st_size
+    file = tmp_path / record.name / "model.keras"
+    loaded = keras.saving.load_model(file, compile=False)
+    assert loaded.output_shape == (None, 4, 4, 4)
     # Each seed has a detector of its own.
     assert record.settings["detector"] is True
     text = results.tables([record])["follow_objects"]
