@@ -1,6 +1,7 @@
 """Batches from any number on: of arrays, and of new examples without end."""
 
 import keras
+import numpy as np
 
 from keras_relational import training
 from keras_relational.random_streams import stream
@@ -16,6 +17,24 @@ def shuffled(x, y, batch_size, seed):
         initial_batch=first,
         seed=seed,
     )
+
+
+def generated(generate, batch_size=32, seed=0):
+    """A function from the number of a batch to `GeneratedBatches` from it."""
+    return lambda first: GeneratedBatches(generate, batch_size, first, seed)
+
+
+def drawn(data, examples):
+    """A function that makes examples of rows of an array, drawn at random.
+
+    `examples(rows, rng)` returns x and y.
+    """
+
+    def generate(size, seed):
+        rng = np.random.default_rng(seed)
+        return examples(data[rng.integers(len(data), size=size)], rng)
+
+    return generate
 
 
 class GeneratedBatches(keras.utils.PyDataset):

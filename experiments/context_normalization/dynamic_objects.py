@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.context_normalization.object_predictor import image_autoencoder
 from experiments.context_normalization.object_predictor import object_predictor
-from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import generated
 from experiments.generated_batches import shuffled
 from keras_relational import models
 from keras_relational import training
@@ -46,9 +46,7 @@ def main(command):
     ) as run:
         training.fit(
             autoencoder,
-            lambda first: GeneratedBatches(
-                single_frames, initial_batch=first, seed=args.seed
-            ),
+            generated(single_frames, seed=args.seed),
             num_batches=args.num_autoencoder_batches,
             batches_per_epoch=1_000,
             run=run,

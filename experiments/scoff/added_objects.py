@@ -16,11 +16,14 @@ assignment with the least squared distance to what the GRUs predict. A run takes
 one to four minutes on one core.
 """
 
+import functools
+
 import keras
 import numpy as np
 
 from experiments import command_line
-from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import drawn
+from experiments.generated_batches import generated
 from experiments.scoff import tracking
 from experiments.scoff.adding_ablation import compile_with_decay
 from experiments.scoff.object_predictors import CORES
@@ -97,16 +100,12 @@ def main(command):
         loss=set_error if args.set_loss else "mse",
     )
 
-    def generate(size, seed):
-        rng = np.random.default_rng(seed)
-        return examples(args, train[rng.integers(len(train), size=size)], rng)
+    shown = functools.partial(examples, args)
 
     with command.open_run(["core"], ["tested", "num_test"]) as run:
         training.fit(
             model,
-            lambda first: GeneratedBatches(
-                generate, args.batch_size, first, args.seed
-            ),
+            generated(drawn(train, shown), args.batch_size, args.seed),
             num_batches=args.num_batches,
             batches_per_epoch=500,
             run=run,

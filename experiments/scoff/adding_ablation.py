@@ -20,7 +20,7 @@ import keras
 import numpy as np
 
 from experiments.command_line import number
-from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import generated
 from experiments.scoff.adding import CORES
 from experiments.scoff.adding import adding_core
 from keras_relational import analysis
@@ -92,7 +92,7 @@ def main(command):
     with command.open_run(["core"]) as run:
         curves = training.fit(
             model,
-            lambda first: GeneratedBatches(generate, 64, first, args.seed),
+            generated(generate, 64, args.seed),
             num_batches=args.num_batches,
             batches_per_epoch=200,
             measure=functools.partial(errors, model, tests, args.divisor),

@@ -12,7 +12,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import drawn
+from experiments.generated_batches import generated
 from experiments.scoff import tracking
 from experiments.scoff.adding_ablation import compile_with_decay
 from experiments.scoff.object_predictors import PositionCode
@@ -57,17 +58,13 @@ def main(command):
         model, args.learning_rate, args.num_batches, clip=1e-3, loss=set_error
     )
 
-    def generate(size, seed):
-        rng = np.random.default_rng(seed)
-        balls = train[rng.integers(len(train), size=size)]
+    def examples(balls, _):
         return draw_balls(balls), balls
 
     with command.open_run(always=[], may_differ=["tested", "num_test"]) as run:
         training.fit(
             model,
-            lambda first: GeneratedBatches(
-                generate, args.batch_size, first, args.seed
-            ),
+            generated(drawn(train, examples), args.batch_size, args.seed),
             num_batches=args.num_batches,
             batches_per_epoch=500,
             run=run,
@@ -79,10 +76,10 @@ def main(command):
             finder = object_finder(num_slots(number))
             finder.set_weights(model.get_weights())
             slots = training.predictions(finder, draw_balls(balls))
-            away = tracking.distances(balls, slots)
-            columns = tracking.assignments(away**2)
+            away = tracking.squared_distances(balls, slots)
+            columns = tracking.assignments(away)
             away = np.take_along_axis(away, columns[..., None], axis=-1)
-            found[number] = float(np.mean(away < tracking.RADIUS))
+            found[number] = float(np.mean(away < tracking.RADIUS**2))
         lines = [f"{n} balls: {{found[{n}]:.1%}} are found" for n in found]
         metrics = {"weights": model.count_params(), "found": found}
         after = NEXT.format(run.directory / "model.keras")

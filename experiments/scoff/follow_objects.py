@@ -17,7 +17,8 @@ import numpy as np
 from keras import ops
 
 from experiments import command_line
-from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import drawn
+from experiments.generated_batches import generated
 from experiments.scoff import find_objects
 from experiments.scoff import tracking
 from experiments.scoff.added_objects import by_figure
@@ -77,9 +78,7 @@ def main(command):
         model, args.learning_rate, args.num_batches, 1e-3, loss=video_error
     )
 
-    def generate(size, seed):
-        rng = np.random.default_rng(seed)
-        balls = train[rng.integers(len(train), size=size)]
+    def examples(balls, _):
         frames = find_objects.draw_balls(balls[:, :-1])
         return frames, np.concatenate([balls[:, 1:], balls[:, :-1]], axis=-1)
 
@@ -90,9 +89,7 @@ def main(command):
     ) as run:
         training.fit(
             model,
-            lambda first: GeneratedBatches(
-                generate, args.batch_size, first, args.seed
-            ),
+            generated(drawn(train, examples), args.batch_size, args.seed),
             num_batches=args.num_batches,
             batches_per_epoch=500,
             run=run,
@@ -203,11 +200,12 @@ def figures(predicted, places, balls):
     is relative to that of balls that go on as in their last step.
     """
     size, time = places.shape[:2]
-    away = tracking.distances(balls[:, :-1], places)
-    flat = away.reshape(-1, *away.shape[2:])
-    nearest = tracking.assignments(flat**2).reshape(size, time, -1)
+    away = tracking.squared_distances(balls[:, :-1], places)
+    nearest = tracking.assignments(away.reshape(-1, *away.shape[2:]))
+    nearest = nearest.reshape(size, time, -1)
     files = np.broadcast_to(nearest[:, :1], nearest.shape)[..., None]
-    kept = np.take_along_axis(away, files, axis=-1)[..., 0] < tracking.RADIUS
+    away = np.take_along_axis(away, files, axis=-1)[..., 0]
+    kept = away < tracking.RADIUS**2
     predicted = np.take_along_axis(predicted, files, axis=2)
     straight = tracking.same_velocity(balls[:, :-1])
     own, of_same = (

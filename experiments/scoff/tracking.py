@@ -60,8 +60,8 @@ def track(predict, detections):
     owners = np.tile(np.arange(num_objects), (size, time, 1))
     for now in range(1, time):
         predicted = predict(known[:, :-1])[:, now - 1]
-        away = predicted[:, :, None] - detections[:, now, None]
-        taken = assignments((away**2).sum(-1))
+        away = squared_distances(predicted, detections[:, now])
+        taken = assignments(away)
         known[:, now] = np.take_along_axis(
             detections[:, now], taken[..., None], axis=1
         )
@@ -76,10 +76,10 @@ def on_balls(followers, owners):
     return found
 
 
-def distances(objects, others):
+def squared_distances(objects, others):
     """Of each object `(..., n, 2)` to each of the others: `(..., n, m)`."""
     away = objects[..., :, None, :] - others[..., None, :, :]
-    return np.sqrt(np.sum(away**2, axis=-1))
+    return np.sum(away**2, axis=-1)
 
 
 def assignments(costs):

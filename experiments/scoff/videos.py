@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.generated_batches import GeneratedBatches
+from experiments.generated_batches import generated
 from keras_relational import models
 from keras_relational import training
 from keras_relational.models.image_model import to_pixels
@@ -18,11 +18,10 @@ def train_predictor(command, model, make_videos, num_given=None):
     )
     training.fit(
         model,
-        lambda first: GeneratedBatches(
+        generated(
             given_and_targets(make_videos, num_given),
-            batch_size=args.batch_size,
-            initial_batch=first,
-            seed=args.seed,
+            args.batch_size,
+            args.seed,
         ),
         num_batches=args.num_batches,
         batches_per_epoch=100,
