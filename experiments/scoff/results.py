@@ -58,7 +58,7 @@ def adding_ablation_table(records: list[Record]) -> str:
     """Errors on short and long sequences, by what differs from the library."""
     rows, _ = group_by_seed(records, ("core",))
     lines = []
-    for row in _sorted(rows, "core"):
+    for row in sorted(rows, key=_order_of_changes):
         results = [record.result for record in row.records]
         line = {
             "core": row.settings["core"],
@@ -456,6 +456,16 @@ LINEAR = {
 }
 
 
+# Changes of `adding_ablation` from RIMs' program and from our trials.
+SIX = {
+    "embedding": "linear",
+    "dropout": 0.2,
+    "clip": 0.1,
+    "gated_messages": True,
+    "divisor": 5,
+    "forget_bias": 10,
+}
+
 # The library's settings of `adding_ablation`.
 UNCHANGED = {
     "embedding": "relu",
@@ -475,14 +485,37 @@ UNCHANGED = {
 
 
 def _changes(settings):
-    """The settings of `adding_ablation` that are not the library's."""
-    changed = []
-    for name, value in settings.items():
-        if name != "core" and value != UNCHANGED.get(name):
-            values = value if isinstance(value, list) else [value]
-            shown = "" if value is True else " " + " ".join(map(str, values))
-            changed.append(name.replace("_", " ") + shown)
-    return ", ".join(changed)
+    """The settings of `adding_ablation` that are not the library's.
+
+    Where all or all but one of `SIX` are among them, these are one change.
+    """
+    changed = {
+        name: value
+        for name, value in settings.items()
+        if name != "core" and value != UNCHANGED.get(name)
+    }
+    shown = []
+    missing = [x for x in SIX if changed.get(x) != SIX[x]]
+    if len(missing) <= 1:
+        shown = ["all six" + "".join(f" but {_words(x)}" for x in missing)]
+        changed = {k: v for k, v in changed.items() if SIX.get(k) != v}
+    for name, value in changed.items():
+        values = value if isinstance(value, list) else [value]
+        text = "" if value is True else " " + " ".join(map(str, values))
+        shown.append(_words(name) + text)
+    return ", ".join(shown)
+
+
+def _words(name):
+    return name.replace("_", " ")
+
+
+def _order_of_changes(row):
+    """The library first, then one change, then more."""
+    changes = _changes(row.settings)
+    num = changes.count(",") if changes else -1
+    core = ("scoff", "rims", "lstm").index(row.settings["core"])
+    return num, changes, core
 
 
 def _memory(record):

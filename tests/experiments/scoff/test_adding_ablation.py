@@ -138,3 +138,26 @@ def test_the_table_says_what_was_changed():
     assert unchanged[:4] == ["", "2", "3.0 ± 0.0", "1.500 ± 0.707"]
     assert changed[0] == "gated messages, lengths 20 30"
     assert changed[-1] == "0.500"
+
+
+def test_six_changes_are_one_in_the_table():
+    without = {k: v for k, v in results.SIX.items() if k != "gated_messages"}
+    found = [
+        record(1.0, 0, **results.SIX),
+        record(1.0, 0, **results.SIX, units=100),
+        record(1.0, 0, **without),
+        record(1.0, 0, core="lstm"),
+        record(1.0, 0, divisor=5.0),
+        record(1.0, 0),
+    ]
+    text = results.tables(found)["adding_ablation"]
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in x.split("|")[1:-1]] for x in lines[2:]]
+    assert [row[:2] for row in rows] == [
+        ["scoff", ""],
+        ["lstm", ""],
+        ["scoff", "all six"],
+        ["scoff", "all six but gated messages"],
+        ["scoff", "divisor 5.0"],
+        ["scoff", "all six, units 100"],
+    ]
