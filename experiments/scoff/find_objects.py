@@ -73,8 +73,7 @@ def main(command):
         found = {}
         for number in args.tested:
             balls = place(args.num_test, number, "test_beside_batches", number)
-            finder = object_finder(num_slots(number))
-            finder.set_weights(model.get_weights())
+            finder = finder_for(number, model)
             slots = training.predictions(finder, draw_balls(balls))
             away = tracking.squared_distances(balls, slots)
             columns = tracking.assignments(away)
@@ -114,19 +113,26 @@ def draw_balls(balls):
 def object_finder(number):
     """A model from an image to where each of its slots is, `(slots, 2)`."""
     image = keras.Input((IMAGE_SIZE, IMAGE_SIZE, 1), name="image")
-    found = object_detector(number)(image)[0]
+    cells = cell_reader()(image)
+    found, _ = slot_finder(number)(cells)
     model = keras.Model(image, found, name="object_finder")
-    return models.declare(
-        model, {"found": "raw"}, parts={"detector": "detector"}
-    )
+    parts = {"cells": "cells", "slots": "slots"}
+    return models.declare(model, {"found": "raw"}, parts=parts)
 
 
-def object_detector(number):
-    """A model from an image to its slots, and to what they attend to.
+def finder_for(num_objects, finder):
+    """The same finder, with the slots for another number of objects."""
+    other = object_finder(num_slots(num_objects))
+    other.set_weights(finder.get_weights())
+    return other
 
-    Outputs: where each slot is, and the slots, `(number, 2)` and `(number,
-    UNITS)`; and of the 64 cells what a slot sees, where each believes a ball
-    is, and how sure it is, from 0 to 1: `(64, n)`, `(64, 2)`, `(64, 1)`.
+
+def cell_reader():
+    """A model from an image to what each of its 64 cells knows.
+
+    Outputs: what a slot sees of a cell, `(64, n)`, where the cell believes a
+    ball is, `(64, 2)`, how sure it is, from 0 to 1, `(64, 1)`, and whether it
+    is bright, `(64,)`.
     """
     convolution = keras.layers.Conv2D
     image = keras.Input((IMAGE_SIZE, IMAGE_SIZE, 1), name="image")
@@ -145,12 +151,24 @@ def object_detector(number):
     places = away + middles.reshape(CELLS**2, 2)
     seen = PositionCode(7, name="code")(places) * sure
     seen = keras.layers.Concatenate()([seen, sure])
+    outputs = [seen, places, sure, bright[..., 0]]
+    return keras.Model(image, outputs, name="cells")
+
+
+def slot_finder(number):
+    """A model from what the cells know to where each slot is, and the slots.
+
+    Outputs are `(number, 2)` and `(number, UNITS)`.
+    """
+    kinds = 7**2 + 3, 2, 1
+    cells = [keras.Input((CELLS**2, n)) for n in kinds]
+    bright = keras.Input((CELLS**2,), dtype="bool")
+    seen, places, sure = cells
     slots, scores = layers.SlotAttention(number, UNITS, UNITS, name="slots")(
-        seen, mask=bright[..., 0], return_attention_scores=True
+        seen, mask=bright, return_attention_scores=True
     )
     found = mean_places(scores, places, sure)
-    outputs = [found, slots, seen, places, sure]
-    return keras.Model(image, outputs, name="detector")
+    return keras.Model([*cells, bright], [found, slots], name="slots")
 
 
 def mean_places(scores, places, sure):

@@ -63,9 +63,7 @@ def main(command):
             "experiments.scoff find_objects`"
         )
     keras.utils.set_random_seed(args.seed)
-    detector = models.part(
-        keras.saving.load_model(args.detector, compile=False), "detector"
-    )
+    detector = keras.saving.load_model(args.detector, compile=False)
 
     def simulate(size, num_balls, *name):
         return bouncing_balls.generate_coordinates(
@@ -73,7 +71,8 @@ def main(command):
         )
 
     train = simulate(args.num_train, args.num_objects, "train_beside_batches")
-    model = make_model(args, args.num_objects, detector)
+    finder = find_objects.finder_for(args.num_objects, detector)
+    model = make_model(args, finder)
     compile_with_decay(
         model, args.learning_rate, args.num_batches, 1e-3, loss=video_error
     )
@@ -99,9 +98,12 @@ def main(command):
         for number in sorted(args.tested):
             test = "test_beside_batches", number
             balls = simulate(args.num_test, number, *test)
-            tested = make_model(args, number, detector)
+            finder = find_objects.finder_for(number, detector)
+            tested = make_model(args, finder)
             tested.set_weights(model.get_weights())
-            own[number], straight[number], followers = measure(tested, balls)
+            own[number], straight[number], followers = measure(
+                tested, finder, balls
+            )
         metrics = {
             "weights": trained_weights(model),
             **by_figure(own),
@@ -117,14 +119,10 @@ def main(command):
         command.finish(run, model, metrics, lines, NEXT)
 
 
-def make_model(options, num_balls, detector):
-    """The model for a number of balls, with a detector's weights."""
-    number = find_objects.num_slots(num_balls)
-    own = find_objects.object_detector(number)
-    own.set_weights(detector.get_weights())
-    own.trainable = False
+def make_model(options, finder):
+    """The model of these options, with a finder that stays as it is."""
     return object_follower(
-        own,
+        finder,
         options.core,
         options.num_frames - 1,
         units=options.units,
@@ -134,22 +132,26 @@ def make_model(options, num_balls, detector):
 
 
 def object_follower(
-    detector, core, num_frames, units=32, num_message_heads=2, key_scale=3.0
+    finder, core, num_frames, units=32, num_message_heads=2, key_scale=3.0
 ):
     """A model from videos to where the balls of its files are next, and now.
 
     The output is `(batch, num_frames, files, 4)`, the next position and that of
-    now. The detector's slots in the first frame start the files.
+    now. The finder's slots in the first frame start the files.
     """
-    shape = detector.inputs[0].shape[1:]
+    finder.trainable = False
+    cells, find_slots = (models.part(finder, x) for x in ("cells", "slots"))
+    shape = finder.inputs[0].shape[1:]
     frames = keras.Input((num_frames, *shape), name="frames")
-    found, slots, seen, places, sure = (
+    known = [
         ops.reshape(x, (-1, num_frames, *x.shape[1:]))
-        for x in detector(ops.reshape(frames, (-1, *shape)))
-    )
-    number = slots.shape[2]
-    first = PositionCode(7, name="code")(found[:, 0])
-    first = keras.layers.Concatenate()([slots[:, 0], first])
+        for x in cells(ops.reshape(frames, (-1, *shape)))
+    ]
+    found, slots = find_slots([x[:, 0] for x in known])
+    seen, places, sure, _ = known
+    number = slots.shape[1]
+    first = PositionCode(7, name="code")(found)
+    first = keras.layers.Concatenate()([slots, first])
     first = keras.layers.Dense(units, name="first_state")(first)
     first = keras.layers.Reshape((number * units,))(first)
     if core == "scoff":
@@ -175,17 +177,16 @@ def trained_weights(model):
     return sum(int(np.prod(x.shape)) for x in model.trainable_variables)
 
 
-def measure(model, balls):
-    """Figures of a model, and of a tracker of the detector's slots.
+def measure(model, finder, balls):
+    """Figures of a model, and of a tracker of the finder's slots.
 
     The last is the file on each ball at each step, `(n, time, balls)`.
     """
     frames = find_objects.draw_balls(balls[:, :-1])
     predicted = training.predictions(model, frames)
     own, followers = figures(predicted[..., :2], predicted[..., 2:], balls)
-    detector = model.get_layer("detector")
     images = frames.reshape(-1, *frames.shape[2:])
-    found = training.predictions(detector, images)[0]
+    found = training.predictions(finder, images)
     found = found.reshape(*frames.shape[:2], *found.shape[1:])
     known, _ = tracking.track(tracking.same_velocity, found)
     straight, _ = figures(tracking.same_velocity(known), known, balls)

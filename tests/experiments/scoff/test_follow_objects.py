@@ -15,6 +15,7 @@ from experiments.scoff import results
 from experiments.scoff import set_losses
 from experiments.scoff import tracking
 from experiments.scoff.object_predictors import CompetingGRUCell
+from keras_relational import models
 from keras_relational.datasets import bouncing_balls
 
 
@@ -60,24 +61,28 @@ def test_a_ball_is_drawn_where_it_is():
     np.testing.assert_allclose(np.stack(centre, axis=-1), x[:, :, 0], atol=0.01)
 
 
-def detector(number):
+def finder(number):
     keras.utils.set_random_seed(0)
-    return find_objects.object_detector(number)
+    return find_objects.object_finder(number)
 
 
-def test_a_detector_has_weights_for_any_number_of_slots():
-    own, more = detector(3), detector(6)
-    more.set_weights(own.get_weights())
+def test_a_finder_has_weights_for_any_number_of_slots():
+    more = find_objects.finder_for(4, finder(3))
     frames = find_objects.draw_balls(balls(4)[:, 0])
-    shapes = [x.shape[1:] for x in more.predict(frames, verbose=0)]
-    assert shapes == [(6, 2), (6, 64), (64, 52), (64, 2), (64, 1)]
+    assert more.predict(frames, verbose=0).shape == (5, 6, 2)
+    read = models.part(more, "cells").predict(frames, verbose=0)
+    assert [x.shape[1:] for x in read] == [(64, 52), (64, 2), (64, 1), (64,)]
 
 
 def test_dark_cells_do_not_count():
     frames = find_objects.draw_balls(balls(2)[:, 0])
-    found, _, seen, places, sure = detector(3).predict(frames, verbose=0)
+    model = finder(3)
+    found = model.predict(frames, verbose=0)
+    read = models.part(model, "cells").predict(frames, verbose=0)
+    seen, places, sure, bright = read
     cells = frames.reshape(5, 8, 4, 8, 4).max((2, 4)).reshape(5, 64)
     dark = cells == 0
+    assert not bright[dark].any()
     assert 0.5 < dark.mean() < 0.95
     assert (sure[dark] == 0).all()
     assert (seen[dark] == 0).all()
@@ -129,8 +134,8 @@ def test_slots_of_the_rival_compete():
 @pytest.mark.parametrize("core", follow_objects.CORES)
 def test_a_follower_has_weights_for_any_number_of_balls(core):
     keras.utils.set_random_seed(0)
-    few = follow_objects.object_follower(detector(3), core, 4, units=6)
-    many = follow_objects.object_follower(detector(6), core, 4, units=6)
+    few = follow_objects.object_follower(finder(3), core, 4, units=6)
+    many = follow_objects.object_follower(finder(6), core, 4, units=6)
     many.set_weights(few.get_weights())
     frames = find_objects.draw_balls(balls(4))
     whole = many.predict(frames, verbose=0)
