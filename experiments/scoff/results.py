@@ -83,10 +83,11 @@ def adding_ablation_table(records: list[Record]) -> str:
 
 def added_objects_table(records: list[Record]) -> str:
     """Errors of next steps and of roll-outs, by the number of balls."""
-    rows, common = group_by_seed(records, ("core", "shuffle"))
+    columns = "core", "shuffle", "num_schemata"
+    rows, common = group_by_seed(records, columns)
     found = [
-        (row.settings["core"], row, [x.result for x in row.records])
-        for row in _sorted(rows, "core")
+        (_core(row.settings), row, [x.result for x in row.records])
+        for row in _sorted(rows, "core", "num_schemata")
     ]
     # The same for all runs of a seed.
     of_seeds = {x.arguments["seed"]: x.result for x in records}
@@ -349,11 +350,11 @@ def figures(records: list[Record]) -> dict:
     if balls:
         drawn["roll_outs"] = plot_roll_out_errors(balls)
     if added:
-        rows, _ = group_by_seed(added, ("core",))
-        cores = [row.settings["core"] for row in rows]
+        rows, _ = group_by_seed(added, ("core", "num_schemata"))
+        cores = [_core(row.settings) for row in rows]
         lines = {}
-        for row in _sorted(rows, "core"):
-            name = row.settings["core"]
+        for row in _sorted(rows, "core", "num_schemata"):
+            name = _core(row.settings)
             if cores.count(name) > 1:
                 name = f"{name} {row.options}".strip()
             lines[name] = [record.result for record in row.records]
@@ -527,6 +528,12 @@ def _memory(record):
     return f"{name}, {settings['batch_size']}"
 
 
+def _core(settings):
+    """The core of a model, with its schemata if these are several."""
+    core, number = settings["core"], settings.get("num_schemata", 1)
+    return f"{core}, {number} schemata" if number > 1 else core
+
+
 def _schemata(settings):
     """Number and kind of the schemata of a SCOFF, such as "4 LSTMs"."""
     number, kind = settings["num_schemata"], settings["dynamics"].upper()
@@ -549,7 +556,7 @@ def _sorted(rows: list[Row], *names):
         rows,
         key=lambda row: (
             row.options,
-            *(row.settings[name] for name in names),
+            *(row.settings.get(name, 0) for name in names),
             row.length,
         ),
     )
