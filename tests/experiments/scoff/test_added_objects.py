@@ -359,4 +359,11 @@ def test_tables_and_a_figure():
     figure = results.figures([*found, record("gru", 0, 0.5, units=8)])
     names = [line.get_label() for line in figure["added_objects"].axes[0].lines]
     assert names[:3] == ["gru", "scoff", "gru units=8"]
+    found.append(record("scoff", 0, 0.5, num_schemata=2))
+    (figure,) = results.figures(found).values()
+    names = [line.get_label() for line in figure.axes[0].lines]
+    assert names[:3] == ["gru", "scoff", "scoff, 2 schemata"]
+    text = results.tables(found)["added_objects"]
+    assert "| scoff, 2 schemata |" in text
+    assert "num_schemata" not in text
     assert results.tables([]) == results.figures([]) == {}
