@@ -16,11 +16,15 @@ from experiments.command_line import existing_file
 from keras_relational import analysis
 from keras_relational import models
 from keras_relational import runs
-from keras_relational.agents.actor_learner import actor_learner
+from keras_relational.agents.actor_learner import ActorLearner
+from keras_relational.agents.agent import ImpalaAgent
 from keras_relational.agents.training import train_agent
 from keras_relational.analysis.schemata import episode_object_files
 from keras_relational.analysis.schemata import plot_schemata
 from keras_relational.environments.goto_object_maze import GotoObjectMaze
+from keras_relational.environments.tf_agents_environment import (
+    WorldTFEnvironment,
+)
 from keras_relational.layers import SCOFFCell
 from keras_relational.random_streams import unseen_world_seeds
 
@@ -29,6 +33,7 @@ INPUT_SIZE = 256  # Of the dense layer before the memory.
 SOLVED = "rooms of {0} by {0}: found in {{sampled_{0}[solved]:.1%}} of mazes, "
 SOLVED += "with random moves in {{random_{0}[solved]:.1%}}"
 GROWN_FROM = "model.keras of an agent with one schema, which each schema copies"
+KEY_RATE = "how many times as fast the keys that choose a schema learn"
 NEXT = "python -m experiments.scoff maze --core gru_of_equal_size"
 
 
@@ -39,6 +44,7 @@ def main(command):
     add("--num-schemata", int, 4, "of scoff")
     add("--schema-keys", ("shared", "separate"), "shared", "of scoff")
     add("--dynamics", ("lstm", "gru"), "lstm", "what a schema of scoff is")
+    add("--key-rate", float, 1.0, KEY_RATE)
     add("--grown-from", existing_file, None, GROWN_FROM, metavar="FILE")
     add("--room-size", int, 6, "cells along a side of a room, in training")
     add("--num-objects", int, 1, "objects in a maze")
@@ -67,15 +73,17 @@ def main(command):
         grow(model, args.grown_from)
         data["grown_from"] = runs.data_digest(*model.get_weights())
     # With a small ε RMSProp is like Adam. Rewards are a tenth of BoxWorld's.
-    learner = actor_learner(
-        world,
+    environment = WorldTFEnvironment(world, args.batch_size, args.seed)
+    agent = MazeAgent(
+        environment.time_step_spec(),
+        environment.action_spec(),
         model,
-        batch_size=args.batch_size,
-        seed=args.seed,
         learning_rate=args.learning_rate,
         epsilon=1e-5,
         entropy_regularization=5e-4,
+        key_rate=args.key_rate,
     )
+    learner = ActorLearner(agent, environment, seed=args.seed)
     with command.open_run(
         always=["core"],
         may_differ=["grown_from", "num_steps", "num_test"],
@@ -104,6 +112,26 @@ def main(command):
             analysis.save_figure(plot_schemata(found), path)
         lines = [SOLVED.format(size) for size in (args.room_size, 10)]
         command.finish(run, model, metrics, lines, NEXT)
+
+
+class MazeAgent(ImpalaAgent):
+    """Has a learning rate of its own for the keys that choose a schema.
+
+    It is `key_rate` times that of the other weights.
+    """
+
+    def __init__(self, *args, key_rate=1.0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.key_rate = key_rate
+
+    def update(self, state, trajectory):
+        after, info = super().update(state, trajectory)
+        weights = list(after["weights"])
+        for i, weight in enumerate(self.network.model.trainable_variables):
+            if weight.name.startswith(("schema_query", "schema_key")):
+                step = weights[i] - state["weights"][i]
+                weights[i] += (self.key_rate - 1) * step
+        return {**after, "weights": weights}, info
 
 
 def memory(

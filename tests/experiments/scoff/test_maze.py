@@ -2,9 +2,15 @@ import keras
 import numpy as np
 import pytest
 
+from experiments.scoff.maze import MazeAgent
 from experiments.scoff.maze import grow
 from experiments.scoff.maze import memory
 from keras_relational import models
+from keras_relational.agents.actor_learner import ActorLearner
+from keras_relational.environments.goto_object_maze import GotoObjectMaze
+from keras_relational.environments.tf_agents_environment import (
+    WorldTFEnvironment,
+)
 
 
 @pytest.mark.parametrize("dynamics", ["lstm", "gru"])
@@ -61,3 +67,34 @@ def test_schemata_may_start_as_a_trained_one(tmp_path):
     assert [key.shape[0] for key in keys] == [4, 4]
     for key, old in zip(keys, before, strict=True):
         np.testing.assert_array_equal(key, old)
+
+
+def test_keys_may_learn_faster():
+    world = GotoObjectMaze(4)
+    steps = []
+    for rate in (1.0, 10.0):
+        keras.utils.set_random_seed(0)
+        cell = memory("scoff", 8, 2, "separate", "gru")
+        model = models.boxworld_agent(
+            "convolutional", world.image_shape, len(world.actions), cell=cell
+        )
+        before = [np.array(w) for w in model.trainable_variables]
+        environment = WorldTFEnvironment(world, 2, seed=0)
+        of_environment = environment.time_step_spec(), environment.action_spec()
+        agent = MazeAgent(
+            *of_environment, model, learning_rate=100.0, key_rate=rate
+        )
+        ActorLearner(agent, environment, unroll_length=3).train()
+        after = [np.array(w) for w in model.trainable_variables]
+        steps.append([y - x for x, y in zip(before, after, strict=True)])
+    names = [w.name for w in model.trainable_variables]
+    keys = {
+        *("schema_query_kernel", "schema_query_bias"),
+        *("schema_key_kernel", "schema_key_bias"),
+    }
+    assert keys < set(names)
+    for name, plain, faster in zip(names, *steps, strict=True):
+        factor = 10 if name in keys else 1
+        np.testing.assert_allclose(faster, factor * plain, 1e-3, atol=1e-4)
+        if name in keys:
+            assert np.abs(plain).max() > 1e-2, name
