@@ -53,6 +53,10 @@ def main(command):
     add("--learning-rate", float, 3e-4, "of RMSProp; Table 5 has it for Adam")
     add("--num-test", int, 1_000, "fixed mazes to play at the end")
     args = command.parse_run(export="a SavedModel of the agent")
+    if args.key_rate != 1 and args.core != "scoff":
+        raise ValueError(
+            f"--key-rate is of --core scoff alone: {args.core} has no keys"
+        )
     world = GotoObjectMaze(args.room_size, args.num_objects)
     larger = GotoObjectMaze(10, args.num_objects)
     keras.utils.set_random_seed(args.seed)

@@ -111,7 +111,11 @@ BAD_VALUES = {
         ("--num-train", "0"),
         ("--num-seeds", "0"),
     ],
-    "scoff maze": [("--units", "0"), ("--core", "lstm")],
+    "scoff maze": [
+        ("--units", "0"),
+        ("--core", "lstm"),
+        ("--core", "gru", "--key-rate", "10"),
+    ],
     "scoff intuitive_physics": [
         ("--folder", "nofolder"),
         ("--num-frames", "19"),
