@@ -84,7 +84,8 @@ def test_keys_may_learn_faster():
         agent = MazeAgent(
             *of_environment, model, learning_rate=100.0, key_rate=rate
         )
-        ActorLearner(agent, environment, unroll_length=3).train()
+        learner = ActorLearner(agent, environment, unroll_length=3)
+        learner.train()
         after = [np.array(w) for w in model.trainable_variables]
         steps.append([y - x for x, y in zip(before, after, strict=True)])
     names = [w.name for w in model.trainable_variables]
