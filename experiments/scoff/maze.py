@@ -26,6 +26,7 @@ from keras_relational.environments.tf_agents_environment import (
     WorldTFEnvironment,
 )
 from keras_relational.layers import SCOFFCell
+from keras_relational.legacy_keras import check_backend
 from keras_relational.random_streams import unseen_world_seeds
 
 MEMORIES = ("scoff", "gru", "gru_of_equal_size")
@@ -57,6 +58,7 @@ def main(command):
         raise ValueError(
             f"--key-rate is of --core scoff alone: {args.core} has no keys"
         )
+    check_backend("Agents that train")
     world = GotoObjectMaze(args.room_size, args.num_objects)
     larger = GotoObjectMaze(10, args.num_objects)
     keras.utils.set_random_seed(args.seed)
