@@ -216,8 +216,6 @@ def bouncing_balls_table(records: list[Record]) -> str:
     }
     lines = []
     for row in _sorted(rows, "task", "core", "num_schemata"):
-        core = row.settings["core"]
-        schemata = f", {row.settings['num_schemata']} schemata"
         results = [record.result for record in row.records]
         of_grus = [
             grus.get((_key_of_gru(row), record.arguments["seed"]))
@@ -225,7 +223,7 @@ def bouncing_balls_table(records: list[Record]) -> str:
         ]
         line = {
             "task": row.settings["task"],
-            "core": core + schemata * ("scoff" in core),
+            "core": _core(row.settings),
             "options": row.options,
             "batches": f"{row.length:,}",
             "seeds": row.seeds,
@@ -529,9 +527,10 @@ def _memory(record):
 
 
 def _core(settings):
-    """The core of a model, with its schemata if these are several."""
+    """The core of a model; of SCOFF with its schemata if these are several."""
     core, number = settings["core"], settings.get("num_schemata", 1)
-    return f"{core}, {number} schemata" if number > 1 else core
+    several = "scoff" in core and number > 1
+    return f"{core}, {number} schemata" if several else core
 
 
 def _schemata(settings):

@@ -127,14 +127,18 @@ def record(error, seed, **changes):
     return records.Record(f"{seed}{changes}", config, result, {})
 
 
+def rows_of(text):
+    """The cells of a table in Markdown, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in x.split("|")[1:-1]] for x in lines[2:]]
+
+
 def test_the_table_says_what_was_changed():
     changes = {"gated_messages": True, "lengths": [20, 30]}
     found = [record(1.0, 0), record(2.0, 1), record(0.5, 0, **changes)]
     text = results.tables(found)["adding_ablation"]
     assert text.startswith("All rows: core scoff; batches 2,000.")
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in x.split("|")[1:-1]] for x in lines[2:]]
-    unchanged, changed = sorted(rows)
+    unchanged, changed = sorted(rows_of(text))
     assert unchanged[:4] == ["", "2", "3.0 ± 0.0", "1.500 ± 0.707"]
     assert changed[0] == "gated messages, lengths 20 30"
     assert changed[-1] == "0.500"
@@ -151,9 +155,7 @@ def test_six_changes_are_one_in_the_table():
         record(1.0, 0),
     ]
     text = results.tables(found)["adding_ablation"]
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in x.split("|")[1:-1]] for x in lines[2:]]
-    assert [row[:2] for row in rows] == [
+    assert [row[:2] for row in rows_of(text)] == [
         ["scoff", ""],
         ["lstm", ""],
         ["scoff", "all six"],
