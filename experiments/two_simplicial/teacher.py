@@ -64,6 +64,8 @@ def main(command):
         batch_size=args.batch_size,
         seed=args.seed,
         unroll_length=UNROLL,
+        # By frames: the first one of an episode is no step, and so the rate
+        # is 0 before the last step, the sooner the shorter the episodes are.
         learning_rate=keras.optimizers.schedules.PolynomialDecay(
             args.learning_rate, -(-args.num_steps // steps), 0.0
         ),

@@ -202,7 +202,8 @@ def test_a_host_is_cut_off_and_the_learner_killed(hosts, tmp_path):
     assert actors == 3  # One was replaced.
     wait_until(lambda: hosts.actors(0) == hosts.actors(1) == 0)
 
-    goal = steps + 2 * EPOCH * BATCH * UNROLL
+    # By frames, as the rate falls: there are more of them than steps.
+    goal = (updates + 2 * EPOCH) * BATCH * UNROLL
     learner = learn(goal)
     assert learner.wait(timeout=400) == 0, log.read_text()
     assert f"after {steps:,} of {goal:,} steps" in log.read_text()
