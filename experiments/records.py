@@ -34,16 +34,26 @@ NOT_SETTINGS = {
     "num_batches",
     "num_steps",
 }
+PAPERS_VIDEOS = {
+    "networks": "convolutional",
+    "image_size": 64,
+    "loss": "binary_crossentropy",
+}
 # Options that an experiment got after runs of it had been published, with
 # the values of those runs.
 ADDED_LATER = {
+    "bouncing_balls": PAPERS_VIDEOS | {"units": 100},
     "goto_object_maze": {
         "num_schemata": 4,
         "schema_keys": "shared",
         "dynamics": "lstm",
+        "key_rate": 1.0,
         "room_size": 6,
     },
-    "intuitive_physics": {"units": 85, "num_object_files": 6},
+    "intuitive_physics": PAPERS_VIDEOS
+    | {"units": 85, "num_object_files": 6, "num_frames": 50},
+    "single_ball": PAPERS_VIDEOS
+    | {"schema_keys": "shared", "balance": 0.0, "bulb_radius": 2},
 }
 
 

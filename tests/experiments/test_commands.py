@@ -1,5 +1,6 @@
 """What the commands of the experiments name and refuse, before they train."""
 
+import contextlib
 import pathlib
 import re
 import runpy
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from experiments import command_line
+from experiments import records
 from experiments.predinet import heads
 from keras_relational import models
 from keras_relational import runs
@@ -167,6 +169,28 @@ def test_every_experiment_is_tested():
         paper = path.parent.name
         found |= {f"{paper} {name}" for name in names} or {paper}
     assert found == set(BAD_VALUES)
+
+
+def test_options_that_came_later_have_a_value_in_earlier_runs(monkeypatch):
+    """Else a run of today and one of before have no row in common."""
+    options = {}
+
+    def parse_run(command, export=None):
+        found = vars(command.parse_args([])).items()
+        # One that is off is left out of a table.
+        options[command.experiment] = {
+            x for x, value in found if value is not None and value is not False
+        }
+        raise BegunError
+
+    monkeypatch.setattr(command_line.Command, "parse_run", parse_run)
+    for experiment in BAD_VALUES:
+        with contextlib.suppress(BegunError, SystemExit):
+            start(monkeypatch, experiment)
+    for record in records.read_runs():
+        later = records.ADDED_LATER.get(record.experiment, {})
+        known = {*later, *record.arguments, *records.NOT_SETTINGS}
+        assert options[record.experiment] <= known, record.name
 
 
 @pytest.mark.parametrize("preset", models.preset_names())
