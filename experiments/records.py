@@ -34,6 +34,7 @@ NOT_SETTINGS = {
     "num_batches",
     "num_steps",
 }
+# How runs on videos were before there was a choice.
 PAPERS_VIDEOS = {
     "networks": "convolutional",
     "image_size": 64,
