@@ -173,14 +173,12 @@ def test_every_experiment_is_tested():
 
 def test_options_that_came_later_have_a_value_in_earlier_runs(monkeypatch):
     """Else a run of today and one of before have no row in common."""
-    options = {}
+    today = {}
 
     def parse_run(command, export=None):
-        found = vars(command.parse_args([])).items()
-        # One that is off is left out of a table.
-        options[command.experiment] = {
-            x for x, value in found if value is not None and value is not False
-        }
+        arguments = vars(command.parse_args([]))
+        config = {"experiment": command.experiment, "arguments": arguments}
+        today[command.experiment] = records.Record("", config, {}, {}).settings
         raise BegunError
 
     monkeypatch.setattr(command_line.Command, "parse_run", parse_run)
@@ -188,9 +186,8 @@ def test_options_that_came_later_have_a_value_in_earlier_runs(monkeypatch):
         with contextlib.suppress(BegunError, SystemExit):
             start(monkeypatch, experiment)
     for record in records.read_runs():
-        later = records.ADDED_LATER.get(record.experiment, {})
-        known = {*later, *record.arguments, *records.NOT_SETTINGS}
-        assert options[record.experiment] <= known, record.name
+        known = {*record.settings, *record.arguments}
+        assert today[record.experiment].keys() <= known, record.name
 
 
 @pytest.mark.parametrize("preset", models.preset_names())
